@@ -42,7 +42,7 @@ def described(stub: str) -> Mapping[str, str]:
     """What a stub says of its names, in the comments behind them.
 
     >>> described("questions")["Mean"]
-    'Publish the mean of a value, by group, from one file.'
+    'Publish the mean of a value, by group.'
     """
     with open(_path(stub), encoding="utf-8") as file:
         return dict(

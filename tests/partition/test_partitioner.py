@@ -120,7 +120,9 @@ def test_one_cube_dense_or_sparse_gives_one_partition():
         [axis.locate(np.array(CROWD)[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1
     )
     dense = Cube.of_cells(lattice, cells)
-    sparse = Cube._sparse(lattice, cells, np.ones(len(cells), np.int64))
+    occupied = np.flatnonzero(dense.counts)
+    coordinates = np.stack(np.unravel_index(occupied, lattice.shape), axis=1)
+    sparse = Cube(lattice, dense.counts[occupied], coordinates)
     for question in EVERY[1:]:
         one, other = (question.answer(cube, Unit(), ONE, PublicSeed(1)) for cube in (dense, sparse))
         assert one == other
