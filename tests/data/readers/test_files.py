@@ -17,49 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.data import Source, count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.errors import DataError, SfumatoError
-from sfumato.lattice import Lattice
-
-CANARY = "8675309"
-
-
-TRIPS = Domain(
-    age=Interval(0, 120, step=1),
-    year=Interval(2000, 2030, step=1),
-    place=Categories(["a", "b c/d", "2013"]),
-    day=Interval("2020-01-01", "2020-01-05"),
-)
-
-
-TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
-
-
-def parquet(path: Path, ages: list[int], **more: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"age": ages, **more}), path)
-    return path
-
-
-def refused_in_both(
-    src: Source, kind: type[SfumatoError], *words: str, lattice: Lattice = TRIPS_BY_AGE
-) -> None:
-    """Before a charge as in the count, and without a word of what a name may tell."""
-    for action in (lambda: src.require([lattice]), lambda: count(src, [lattice])):
-        with pytest.raises(kind) as caught:
-            action()
-        assert all(word in str(caught.value) for word in words), str(caught.value)
-        assert CANARY not in str(caught.value)
-        assert caught.value.__context__ is None
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    parquet(tmp_path / "d" / "b.parquet", [21, 22])
-    parquet(tmp_path / "d" / "a.parquet", [11])
-    parquet(tmp_path / "d" / "deep" / "er" / "c.parquet", [31, 32, 33])
-    return tmp_path / "d"
+from data.refusals import CANARY
+from data.trips import TRIPS, TRIPS_BY_AGE, parquet, refused_in_both
+from sfumato.data import count, source
+from sfumato.errors import DataError
 
 
 @pytest.mark.parametrize(

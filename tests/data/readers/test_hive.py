@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
-
-from data import random_tables
-from sfumato.data import Source, count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.errors import DataError, SfumatoError
+from data.refusals import CANARY
+from data.trips import BY_YEAR, TRIPS, TRIPS_BY_AGE, parquet, refused_in_both, tens
+from sfumato.data import count, source
+from sfumato.domain import grid_axis
+from sfumato.errors import DataError
 from sfumato.lattice import LabelAxis, Lattice
-
-CANARY = "8675309"
-
-
-TRIPS = Domain(
-    age=Interval(0, 120, step=1),
-    year=Interval(2000, 2030, step=1),
-    place=Categories(["a", "b c/d", "2013"]),
-    day=Interval("2020-01-01", "2020-01-05"),
-)
-
-
-TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
-
-
-BY_YEAR = Lattice((grid_axis("year", TRIPS["year"], 30),))  # type: ignore[arg-type]
-
 
 BY_DAY = Lattice((grid_axis("day", TRIPS["day"], 4),))  # type: ignore[arg-type]
 
 
 BY_PLACE = Lattice((LabelAxis("place", ("a", "b c/d", "2013")),))
-
-
-def parquet(path: Path, ages: list[int], **more: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"age": ages, **more}), path)
-    return path
-
-
-def refused_in_both(
-    src: Source, kind: type[SfumatoError], *words: str, lattice: Lattice = TRIPS_BY_AGE
-) -> None:
-    """Before a charge as in the count, and without a word of what a name may tell."""
-    for action in (lambda: src.require([lattice]), lambda: count(src, [lattice])):
-        with pytest.raises(kind) as caught:
-            action()
-        assert all(word in str(caught.value) for word in words), str(caught.value)
-        assert CANARY not in str(caught.value)
-        assert caught.value.__context__ is None
-
-
-def tens(data: object, lattice: Lattice = TRIPS_BY_AGE) -> dict[int, int]:
-    return {
-        cell[0]: count
-        for cell, count in random_tables.found(count(source(data, TRIPS), [lattice])[0]).items()
-    }
 
 
 def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
