@@ -15,12 +15,11 @@ import sfumato as sf
 from conformance.kinds import people
 from conformance.toys import Pile, PileReader
 from data import random_tables
+from data.trips import TRIPS, TRIPS_BY_AGE
 from sfumato.data import count, source
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Columns, CountingReader
-from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.errors import DataError
-from sfumato.lattice import Lattice
 
 
 def test_an_engine_that_panics_is_not_quoted() -> None:
@@ -37,17 +36,6 @@ def test_an_engine_that_panics_is_not_quoted() -> None:
 
 
 CANARY = "8675309"
-
-
-TRIPS = Domain(
-    age=Interval(0, 120, step=1),
-    year=Interval(2000, 2030, step=1),
-    place=Categories(["a", "b c/d", "2013"]),
-    day=Interval("2020-01-01", "2020-01-05"),
-)
-
-
-TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
 
 
 def test_failures_inside_engines_quote_nothing(tmp_path: Path) -> None:

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
+from data.trips import TRIPS, TRIPS_BY_AGE
 from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
-
-TRIPS = Domain(
-    age=Interval(0, 120, step=1),
-    year=Interval(2000, 2030, step=1),
-    place=Categories(["a", "b c/d", "2013"]),
-    day=Interval("2020-01-01", "2020-01-05"),
-)
-
-
-TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
 
 
 def test_a_relation_is_not_disturbed_by_other_queries() -> None:

@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 
 import sfumato as sf
-from data import random_tables
-from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from data.trips import tens
+from sfumato.data import count
 
 
 def frame(name: str, values: list[Any]) -> pd.DataFrame:
@@ -31,24 +29,6 @@ def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None
         [sf.Histogram("shop").needs(domain).lattice],
     )
     assert cube.counts.sum() == 1
-
-
-TRIPS = Domain(
-    age=Interval(0, 120, step=1),
-    year=Interval(2000, 2030, step=1),
-    place=Categories(["a", "b c/d", "2013"]),
-    day=Interval("2020-01-01", "2020-01-05"),
-)
-
-
-TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
-
-
-def tens(data: object, lattice: Lattice = TRIPS_BY_AGE) -> dict[int, int]:
-    return {
-        cell[0]: count
-        for cell, count in random_tables.found(count(source(data, TRIPS), [lattice])[0]).items()
-    }
 
 
 def test_objects_of_pandas_have_one_type_in_all_parts() -> None:
