@@ -57,9 +57,11 @@ class Cube:
     keys : dict
         Of each axis of keys: the keys, sorted and distinct, in whose order its cells stand. True
         data, like the counts.
-    sums : int64 ndarray of shape (cells counted, m), or None
+    sums : ndarray of shape (cells counted, m), or None
         What the rows of each cell add up to, in the order of ``Needs.sums``: each value, then its
-        square where it was asked for.
+        square where it was asked for. Of int64, or of Python's integers where these might not fit.
+    summed : tuple of GridAxis
+        The axis of each value that is added up. The number of its cell is what a row adds.
     """
 
     lattice: Lattice
@@ -67,6 +69,7 @@ class Cube:
     coordinates: Array | None = None
     keys: Mapping[str, KeyColumn] = field(default_factory=dict)
     sums: Array | None = None
+    summed: tuple[GridAxis, ...] = ()
 
     @classmethod
     def of_cells(cls, lattice: Lattice, cells: Array) -> Cube:
@@ -101,7 +104,7 @@ class Cube:
 
     @classmethod
     def _of_totals(cls, lattice: Lattice, totals: Array, coordinates: Array | None = None) -> Cube:
-        counts = np.ascontiguousarray(totals[:, 0])
+        counts = np.ascontiguousarray(totals[:, 0].astype(np.int64, copy=False))
         sums = np.ascontiguousarray(totals[:, 1:]) if totals.shape[1] > 1 else None
         return cls(lattice, counts, coordinates, sums=sums)
 
@@ -132,10 +135,12 @@ class Cube:
         """
         if self.lattice != other.lattice:
             raise InternalError("Cubes on different lattices cannot be added.")
-        if self._totals.shape[1] != other._totals.shape[1]:
+        same_sums = self._totals.shape[1] == other._totals.shape[1]
+        if not same_sums or self.summed != other.summed:
             raise InternalError("Cubes with sums of different values cannot be added.")
         if self.coordinates is None or other.coordinates is None:
-            return Cube._of_totals(self.lattice, self._totals + other._totals)
+            added = Cube._of_totals(self.lattice, self._totals + other._totals)
+            return replace(added, summed=self.summed)
         if self.keys or other.keys:
             return self._renamed(other)._plus(other._renamed(self))
         return self._plus(other)
@@ -143,7 +148,8 @@ class Cube:
     def _plus(self, other: Cube) -> Cube:
         coordinates = np.concatenate([_coordinates(self), _coordinates(other)])
         totals = np.concatenate([self._totals, other._totals])
-        return replace(Cube._sparse(self.lattice, coordinates, totals), keys=self.keys)
+        added = Cube._sparse(self.lattice, coordinates, totals)
+        return replace(added, keys=self.keys, summed=self.summed)
 
     def _renamed(self, other: Cube) -> Cube:
         """The same cube with the keys of both, in one order."""
@@ -174,7 +180,7 @@ class Cube:
             # Of an axis of keys only the keys that are there are cells of the cube.
             cells = len(self.keys[fine.name]) if fine.has_keys else fine.size
             into.append(np.arange(cells) // (fine.size // coarse.size))
-        return replace(self.group(into, lattice), keys=self.keys)
+        return replace(self.group(into, lattice), keys=self.keys, summed=self.summed)
 
     def group(self, into: list[Array], lattice: Lattice) -> Cube:
         """Add up cells: ``into[axis][i]`` is the new cell of cell i on that axis."""

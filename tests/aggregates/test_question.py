@@ -10,10 +10,9 @@ import pytest
 import sfumato as sf
 from aggregates.wards import DOMAIN, GROUPS, LARGE, ROWS, TABLE
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
-from sfumato.audit.runs import Mechanism, Published, Rescanned, Rows, neighbours
+from sfumato.audit.runs import Mechanism, Rows, neighbours, of_question
 from sfumato.audit.subjects.subject import less_noise
 from sfumato.privacy.measures import CentralMeasure
-from sfumato.random.bits import Bits
 from sfumato.testing import deterministic
 
 
@@ -113,13 +112,7 @@ def mechanism(
     domain: sf.Domain = SMALL_DOMAIN,
 ) -> Mechanism:
     """The production code from rows to the published integers."""
-    lattice = question.needs(domain).lattice
-
-    def run(rows: Rows, noise: Bits) -> Published:
-        release = question.answer(Rescanned(rows, lattice), unit, cost, noise)
-        return Published(release.numbers(), release)
-
-    return run
+    return of_question(question, domain, unit, cost)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

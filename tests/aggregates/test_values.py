@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from aggregates.wards import DOMAIN, LARGE, ROWS, TABLE, publisher_of_wages
-from sfumato.aggregates.values import COARSE_STEPS, nearest_steps
+from sfumato.aggregates.values import MOST_STEPS
 from sfumato.testing import deterministic
 
 
@@ -30,8 +30,8 @@ def test_steps_are_not_rounded_and_other_values_say_how_much(publisher: sf.Publi
     steps = publisher.release(sf.Mean("age"), epsilon="1")
     assert (steps.scale.points, steps.scale.upper, steps.scale.rounding) == (120, 120, 0)
     other = publisher.release(sf.Mean("wage"), epsilon="1")
-    assert (other.scale.points, other.scale.upper) == (COARSE_STEPS, 150)
-    assert other.scale.rounding == 200 / COARSE_STEPS / 2
+    assert (other.scale.points, other.scale.upper) == (MOST_STEPS, 150)
+    assert other.scale.rounding == 200 / MOST_STEPS / 2
 
 
 def test_a_value_between_two_steps_counts_as_the_lower_one_and_the_answer_says_so() -> None:
@@ -48,13 +48,22 @@ def test_a_value_between_two_steps_counts_as_the_lower_one_and_the_answer_says_s
 @pytest.mark.parametrize("epsilon", ["1", "0.0001", "0.000001", "0.00000001"])
 def test_no_value_lies_further_from_its_lattice_value_than_the_release_says(epsilon: str) -> None:
     question = sf.Variance("wage")
-    lattice = question.needs(DOMAIN).lattice
-    (axis,) = lattice.axes
+    cost = sf.PureDP(epsilon)
+    (summed,) = question.needs_at(DOMAIN, sf.Unit(), cost).sums
     preview = sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon=epsilon, rows=9)
     values = np.random.default_rng(1).uniform(-50, 150, 20_000)
-    steps = nearest_steps(axis, preview.basis.points)[axis.locate(values)]
+    steps = summed.axis.locate(values.copy())
     scale = preview.scale
     apart = np.abs(scale.lower + steps * scale.width / scale.points - values)
     assert scale.rounded
     assert apart.max() <= scale.rounding * (1 + 1e-9)
     assert apart.max() > scale.rounding * 0.99
+
+
+def test_a_missing_value_is_counted_at_what_stands_in_for_it_within_the_clip() -> None:
+    rows = np.array([[np.nan], [4.0]])
+    domain = sf.Domain(x=sf.Interval(0, 100, missing=90))
+    with deterministic(3), sf.Publisher(sf.source(rows, domain, name="m"), budget=10**6) as pub:
+        release = pub.release(sf.Sum("x", clip=10), epsilon=LARGE)
+    assert float(release.counts) == pytest.approx(2, abs=0.01)
+    assert float(release.values) == pytest.approx(14, abs=0.1)

@@ -17,7 +17,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
 from sfumato.audit.likelihoods import check_additive, pure_loss
-from sfumato.audit.runs import Mechanism, NotAdditive, count, of_question, published
+from sfumato.audit.runs import Mechanism, NotAdditive, count_needs, of_question, published
 from sfumato.charts import style
 from sfumato.errors import UsageError
 from sfumato.pages import sections
@@ -43,7 +43,7 @@ def unit_of(question: AnyQuestion) -> Unit:
 
 def answered(question: AnyQuestion, seed: int = 1) -> Release:
     """What a question answers about the rows above, from a public seed."""
-    counts = count(ROWS, question.needs(LINE).lattice)
+    counts = count_needs(ROWS, question.needs(LINE), LINE)
     return question.answer(counts, unit_of(question), COST, PublicSeed(seed))
 
 

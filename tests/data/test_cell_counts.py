@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.answers.counts import Summed
+from sfumato.data import cell_counts
 from sfumato.data.cell_counts import PENDING_ROWS, DenseCounts, SparseCounts, empty_counts
 from sfumato.data.packing import Packing
 from sfumato.errors import UsageError
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.lattice import GridAxis, KeyAxis, Lattice, LatticeAxis
 
 Rows = list[list[tuple[int, int, int]]]  # cell, and two values; batch by batch
 
@@ -130,3 +131,29 @@ def test_an_overflow_does_not_raise() -> None:
     sums = tally.cube().sums
     assert sums is not None
     assert sums[0, 0] == -(2**63)
+
+
+@pytest.mark.parametrize("axes", [LINE.axes, (KeyAxis("key"),)], ids=["dense", "sparse"])
+def test_sums_beyond_64_bits_are_exact(
+    axes: tuple[LatticeAxis, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cell_counts, "MOST_IN_64_BITS", 2**33)
+    last = 2**31
+    tally = empty_counts(Packing(Lattice(axes)), [Summed(GridAxis("x", 0.0, 1.0, last + 1))])
+    for _ in range(3):
+        tally.add([np.zeros(2, np.int64), np.full(2, last)])
+    cube = tally.cube()
+    assert cube.sums is not None
+    assert cube.sums.dtype == object
+    assert cube.sums[0, 0] == 6 * last
+    doubled = cube + cube
+    assert doubled.sums is not None
+    assert doubled.sums[0, 0] == 12 * last
+    assert cube.counts.dtype == doubled.counts.dtype == np.int64
+
+
+def test_without_axes_all_rows_lie_in_one_cell() -> None:
+    packing = Packing(Lattice(()))
+    tally = empty_counts(packing)
+    tally.add(packing.pack([], n_rows=5))
+    assert tally.cube().counts.tolist() == [5]

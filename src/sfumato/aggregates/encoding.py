@@ -2,7 +2,8 @@
 
 The noise on each sum is that of one count, multiplied by the constant M of the basis. Samplers draw
 noise up to a largest scale. So a small epsilon allows only a small M, that is, few steps between
-the bounds of the value. This is decided before anything is charged.
+the bounds of the value. A value is rounded to a step before it is added up, so this is decided from
+the cost before anything is counted.
 """
 
 from __future__ import annotations
@@ -11,13 +12,39 @@ import math
 from dataclasses import dataclass
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
-from sfumato.aggregates.values import Values, axis_steps
-from sfumato.errors import UsageError
+from sfumato.aggregates.values import Values, most_steps, value_axis, values_on
+from sfumato.answers.counts import Summed
+from sfumato.domain import Interval
+from sfumato.errors import InternalError, UsageError
 from sfumato.lattice import GridAxis
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.random.discrete import MAX_SCALE
+
+
+@dataclass(frozen=True)
+class ValueForm:
+    """What is summed for one value.
+
+    Attributes
+    ----------
+    axis : GridAxis
+        Locates a value: the number of its cell is the number of steps from the lower bound.
+    basis : Basis
+        The functions of a number of steps that are summed.
+    """
+
+    axis: GridAxis
+    basis: Basis
+
+    @property
+    def values(self) -> Values:
+        """The lattice that values are rounded to."""
+        return values_on(self.axis)
+
+    @property
+    def summed(self) -> Summed:
+        """What each row adds to its cell."""
+        return Summed(self.axis, squares=self.basis.name == "quadratic")
 
 
 @dataclass(frozen=True)
@@ -39,32 +66,49 @@ class Encoding:
     law: Law
 
 
-def encoding_within(
-    title: str, axis: GridAxis, functions: BasisName, unit: Unit, cost: CentralMeasure
-) -> Encoding:
-    """Choose the finest encoding of a value whose noise can be drawn at this cost.
+def value_form(
+    title: str, name: str, interval: Interval, functions: BasisName, count_noise: Law | None = None
+) -> ValueForm:
+    """Choose the finest form of a value whose noise can be drawn.
+
+    Parameters
+    ----------
+    count_noise : DiscreteLaplace, DiscreteGaussian or None
+        The noise on a count at the cost of the value. None: so small that it allows the finest form
+        of all.
 
     Raises
     ------
     UsageError
-        If not even a lattice of one step has noise that can be drawn.
+        If the axis has only one value, or not even a lattice of one step has noise that can be
+        drawn.
     """
-    count_noise = count_law(cost, unit)
-    largest_unity = _largest_unity(count_noise)
-    steps, rounded = axis_steps(axis)
+    largest_unity = MAX_SCALE if count_noise is None else _largest_unity(count_noise)
+    steps = most_steps(title, name, interval, functions == "quadratic")
     basis = basis_within(functions, steps, largest_unity)
-    if basis is not None and rounded:
-        # The cells of such an axis are a power of two. With a power of two of steps, each step has
-        # equally many cells, so that a cell never straddles the middle between two steps.
+    if basis is not None and basis.points < steps:
+        # Costs that differ a little then lead to the same lattice.
         power_of_two = 2 ** (basis.points.bit_length() - 1)
         basis = basis_within(functions, power_of_two, largest_unity)
     if basis is None:
         obstacle = "its noise would be too large to be drawn"
         raise UsageError(title, obstacle, "Choose a larger epsilon, or fewer rows per person")
-    # The upper bound of an axis with a step does not occur: its last value is one step below.
-    upper = axis.upper if rounded or axis.step is None else axis.upper - axis.step
-    values = Values(axis.name, axis.lower, upper, basis.points, rounded or basis.points < steps)
-    return Encoding(values, basis, _multiplied(count_noise, basis.unity))
+    return ValueForm(value_axis(name, interval, basis.points), basis)
+
+
+def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encoding:
+    """The encoding of a value that was added up on an axis of ``value_form``.
+
+    Raises
+    ------
+    InternalError
+        If it was counted for another cost, which allows a finer lattice.
+    """
+    points = axis.cells - 1
+    basis = basis_within(functions, points, _largest_unity(count_noise))
+    if basis is None or basis.points != points:
+        raise InternalError("Values were added up in steps that are too fine for this cost.")
+    return Encoding(values_on(axis), basis, _multiplied(count_noise, basis.unity))
 
 
 def _multiplied(law: Law, factor: int) -> Law:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import ClassVar, Generic, Literal, Self, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from sfumato.aggregates.basis import Basis, BasisName
+from sfumato.aggregates.basis import BasisName
 from sfumato.aggregates.clipping import chosen_clips
-from sfumato.aggregates.encoding import Encoding, encoding_within
+from sfumato.aggregates.encoding import Encoding, ValueForm, encoding_on, value_form
 from sfumato.aggregates.groups import group_lattice
 from sfumato.aggregates.preview import AggregatePreview, Statistic
 from sfumato.aggregates.release import (
@@ -19,25 +18,19 @@ from sfumato.aggregates.release import (
     SumRelease,
     VarianceRelease,
 )
+from sfumato.aggregates.segments import segment_axis
 from sfumato.aggregates.sums import group_sums
 from sfumato.aggregates.value_sums import ValueSums
-from sfumato.aggregates.values import (
-    COARSE_STEPS,
-    FINE_STEPS,
-    axis_steps,
-    clipped,
-    plain_clip,
-    value_axis,
-)
+from sfumato.aggregates.values import clipped, plain_clip
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.histogram import keys
-from sfumato.lattice import Lattice
+from sfumato.lattice import GridAxis, Lattice
 from sfumato.limits import require_numbers
-from sfumato.mechanisms.noise import add_noise
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Proof
@@ -96,6 +89,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     statistic: ClassVar[Statistic]
     functions: ClassVar[BasisName]
+    limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = PROOF
     keys_proof: ClassVar[Proof] = KEYS_PROOF
 
@@ -156,35 +150,48 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return self
 
     def needs(self, domain: Domain) -> Needs:
-        """The lattice: the axes of the groups, then those of the values."""
-        domain.select(self.axes)
-        groups = group_lattice(self.title, domain, self._groups)
-        steps = FINE_STEPS if self.clip == "auto" else COARSE_STEPS
-        values = tuple(
-            value_axis(self.title, name, self._interval(domain, name), steps)
-            for name in self._values
-        )
-        sums_per_group = sum(Basis(self._basis_name, axis_steps(axis)[0]).size for axis in values)
-        numbers = groups.public_size * sums_per_group
+        """The groups, and the values that are added up in them, in the finest steps there are."""
+        return self._needs(domain, None)
+
+    def needs_at(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Needs:
+        """The groups, and the values that are added up in them.
+
+        A value is rounded to steps before it is added up. How fine they are follows from the cost.
+        """
+        share = self._divided(self._group_lattice(domain), unit, cost)
+        return self._needs(domain, share.count_noise)
+
+    def _needs(self, domain: Domain, count_noise: Law | None) -> Needs:
+        """The cells and sums, with noise on a count that bounds how fine the values are."""
+        groups = self._group_lattice(domain)
+        forms = self._forms(domain, count_noise)
+        numbers = groups.public_size * sum(form.basis.size for form in forms)
         require_numbers(self.title, numbers)
-        return Needs(Lattice((*groups.axes, *values)), numbers)
+        lattice = groups
+        if self._basis_name == "hats":
+            segments = (segment_axis(form.axis, form.basis.knots) for form in forms)
+            lattice = Lattice((*groups.axes, *segments))
+        sums = tuple(form.summed for form in forms)
+        # Limits by cell are about groups: a person's rows in one group all add to the same sums.
+        return Needs(lattice, numbers, sums, cells=None if lattice == groups else groups)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> AggregatePreview:
         """Say how accurate the statistic would be. Means and variances need ``rows`` for that."""
-        lattice = self.needs(domain).lattice
-        spent, selects, encodings = self._plan(lattice, unit, cost)
-        n_groups = math.prod(axis.size for axis in lattice.axes[: len(self._groups)])
+        groups = self._group_lattice(domain)
+        self.needs(domain)  # refuses what could not be counted and stored at any cost
+        share = self._divided(groups, unit, cost)
+        forms = self._forms(domain, share.count_noise)
         return AggregatePreview(
             self.title,
-            spent,
+            share.spent,
             unit,
-            n_groups if selects is None else None,
-            encodings=encodings,
+            groups.size if share.selects is None else None,
+            encodings=tuple(self._encoding(form.axis, share.count_noise) for form in forms),
             statistic=self.statistic,
             rows=rows,
-            selects=selects,
+            selects=share.selects,
         )
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> A_co:
@@ -193,17 +200,18 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         If groups are keys, they are selected first. The values are answered in their order.
         """
         cube = counts.on(counts.lattice)
-        spent, selects, encodings = self._plan(cube.lattice, unit, cost)
+        share = self._divided(cube.lattice, unit, cost)
+        encodings = tuple(self._encoding(axis, share.count_noise) for axis in cube.summed)
         mechanism = _mechanism(encodings)
-        if selects is not None:
-            cube, _ = keys.select_keys(cube, selects, noise)
-            mechanism = f"{mechanism}; keys are selected by {selects}"
+        if share.selects is not None:
+            cube, _ = keys.select_keys(cube, share.selects, noise)
+            mechanism = f"{mechanism}; keys are selected by {share.selects}"
         n_group_axes = len(self._groups)
         tables = []
         for index, encoding in enumerate(encodings):
             true_sums = group_sums(cube, encoding.basis, n_group_axes, index).reshape(-1)
             tables.append(self._published(add_noise(true_sums, encoding.law, noise), encoding))
-        proof = None if selects is None else self.keys_proof
+        proof = None if share.selects is None else self.keys_proof
         first, *others = tables
         return self._release_type()(
             scale=first.scale,
@@ -213,13 +221,29 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             law=first.law,
             knot_indices=first.knot_indices,
             others=tuple(others) if others else msgspec.UNSET,
-            guarantee=self.promise(spent, unit, mechanism, noise, proof=proof),
+            guarantee=self.promise(share.spent, unit, mechanism, noise, proof=proof),
         )
 
-    def _plan(
-        self, lattice: Lattice, unit: Unit, cost: CentralMeasure
-    ) -> tuple[CentralMeasure, KeyLaw | None, tuple[Encoding, ...]]:
-        """Divide a cost: what is spent in all, what selects keys, and the encoding of each value.
+    def _group_lattice(self, domain: Domain) -> Lattice:
+        """The groups."""
+        domain.select(self.axes)
+        return group_lattice(self.title, domain, self._groups)
+
+    def _forms(self, domain: Domain, count_noise: Law | None) -> list[ValueForm]:
+        """What is summed for each value."""
+        return [
+            value_form(
+                self.title, name, self._interval(domain, name), self._basis_name, count_noise
+            )
+            for name in self._values
+        ]
+
+    def _encoding(self, axis: GridAxis, count_noise: Law) -> Encoding:
+        """How a value is summed that is located on an axis, and the noise on its sums."""
+        return encoding_on(axis, self._basis_name, count_noise)
+
+    def _divided(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> _Share:
+        """Divide a cost between what selects keys, if there are any, and each value.
 
         Each value is charged the same share of what the selection of keys leaves.
         """
@@ -229,12 +253,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             selection_cost, rest = keys.selection_share(cost)
             selects = key_law(selection_cost, unit)
             spent = cost
-        share = _divided(rest, len(self._values))
-        encodings = tuple(
-            encoding_within(self.title, axis, self._basis_name, unit, share)
-            for axis in lattice.grids[-len(self._values) :]
-        )
-        return spent, selects, encodings
+        return _Share(spent, selects, count_law(_divided(rest, len(self._values)), unit))
 
     def _published(self, released: Array, encoding: Encoding) -> ValueSums:
         """The noisy sums of one value, and the clips that are chosen from them."""
@@ -266,6 +285,24 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         if self.clip is None or self.clip == "auto":
             return axis
         return clipped(self.title, axis, self.clip)
+
+
+class _Share(NamedTuple):
+    """How a cost is divided.
+
+    Attributes
+    ----------
+    spent : measure
+        In all.
+    selects : TruncatedGeometric, ThresholdLaplace or None
+        What selects the keys.
+    count_noise : DiscreteLaplace or DiscreteGaussian
+        The noise on a count of rows at the cost of one value: that on its sums is M times as large.
+    """
+
+    spent: CentralMeasure
+    selects: KeyLaw | None
+    count_noise: Law
 
 
 def _value_names(value: object) -> tuple[str, ...]:
@@ -350,8 +387,9 @@ class Mean(
     >>> from sfumato.domain import (Domain, Interval)
     >>> Mean("age", by="ward").title
     'Mean of age by ward'
-    >>> Mean("age").needs(Domain(age=Interval(0, 121, step=1))).lattice.shape
-    (121,)
+    >>> needs = Mean("age").needs(Domain(age=Interval(0, 121, step=1)))
+    >>> needs.sums[0].axis.size
+    121
     """
 
     statistic: ClassVar[Statistic] = "mean"

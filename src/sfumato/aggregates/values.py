@@ -6,9 +6,9 @@ import math
 from typing import Literal, SupportsFloat, TypeAlias
 
 import msgspec
-import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.answers.counts import MOST_SQUARED, MOST_SUMMED
+from sfumato.answers.nearest import NearestAxis
 from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import GridAxis
@@ -16,9 +16,11 @@ from sfumato.lattice import GridAxis
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
 """Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none."""
 
-MOST_STEPS = 2**20  # of a value axis: each group is counted in as many cells
-COARSE_STEPS = 2**16  # laid over an axis that declares no step, or more than MOST_STEPS
-FINE_STEPS = 2**19  # instead of these, where a clip far below the upper bound may be chosen
+MOST_STEPS = MOST_SUMMED
+"""How many steps a value is rounded to at most. 10^9 values then add up to less than 2^62."""
+
+MOST_STEPS_SQUARED = MOST_SQUARED
+"""The same where squares are added up."""
 
 
 class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,48 +97,59 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
     UsageError
         If the clip does not lie within the bounds of the axis.
     """
-    lower, upper = axis.numbers
-    # The upper bound of an axis with a step does not occur: its last value is one step below.
-    last = upper if axis.stride is None else upper - axis.stride
+    lower, _ = axis.numbers
+    last = last_value(axis)
     low, high = (lower, clip) if isinstance(clip, int | float) else clip
     if not lower <= low < high <= last:
         obstacle = f"it does not lie within the bounds, {lower:g} to {last:g}"
         remedy = "Choose a clip within them, or declare wider bounds"
         raise UsageError(f"{title}, clip = {shown(clip)}", obstacle, remedy)
+    missing = None if axis.stand_in is None else min(max(axis.stand_in, low), high)
     if axis.stride is None:
-        return Interval(low, high)
-    return Interval(low, high + axis.stride, step=axis.step)
+        return Interval(low, high, missing=missing)
+    return Interval(low, high + axis.stride, step=axis.step, missing=missing)
 
 
-def value_axis(title: str, name: str, interval: Interval, steps: int = COARSE_STEPS) -> GridAxis:
-    """Lay the cells in which the values of an axis are counted.
+def last_value(interval: Interval) -> float:
+    """The largest value that occurs.
 
-    An axis with a step has one cell for each step. Any other axis has two cells for each of
-    ``steps``: so each value lies in a cell that belongs to its nearest step.
+    The upper bound of an axis with a step does not occur: its last value is one step below.
     """
+    _, upper = interval.numbers
+    return upper if interval.stride is None else upper - interval.stride
+
+
+def most_steps(title: str, name: str, interval: Interval, squared: bool) -> int:
+    """How many steps of the finest lattice lie between the bounds of a value.
+
+    Raises
+    ------
+    UsageError
+        If the axis has only one value.
+    """
+    most = MOST_STEPS_SQUARED if squared else MOST_STEPS
     natural = interval.natural_cells
-    if natural is not None and natural < 2:
+    if natural is None:
+        return most
+    if natural < 2:
         raise UsageError(title, f"{name!r} has only one value", "Declare wider bounds")
-    if natural is not None and natural <= MOST_STEPS:
-        return grid_axis(name, interval, natural)
-    return grid_axis(name, interval, 2 * steps)
+    return min(natural - 1, most)
 
 
-def axis_steps(axis: GridAxis) -> tuple[int, bool]:
-    """Count the steps from the first to the last value, and say whether values are rounded."""
-    cells_are_steps = (
-        axis.step is not None and round((axis.upper - axis.lower) / axis.step) == axis.cells
-    )
-    return (axis.cells - 1, False) if cells_are_steps else (axis.cells // 2, True)
+def value_axis(name: str, interval: Interval, points: int) -> GridAxis:
+    """Lay the axis on which a value is added up, as a number of steps from 0 to ``points``.
+
+    Where these are the axis' own steps, a value counts as the step that it lies in. Otherwise it
+    counts as the nearest of equally spaced points, the first and the last of which are the bounds.
+    """
+    if interval.natural_cells == points + 1:
+        return grid_axis(name, interval, points + 1)
+    lower, _ = interval.numbers
+    return NearestAxis(name, lower, last_value(interval), points + 1, missing=interval.stand_in)
 
 
-def nearest_steps(axis: GridAxis, points: int) -> Array:
-    """Find the lattice value 0..points nearest to each cell: int64 ndarray of shape (cells,)."""
-    steps, rounded = axis_steps(axis)
-    cells = np.arange(axis.cells, dtype=np.int64)
-    if rounded:
-        # The first half of a step's cells lies nearest to its lower end, the rest to its upper end.
-        cells_per_step = axis.cells // points
-        return (cells + cells_per_step // 2) // cells_per_step
-    # Integer rounding of cells * points / steps to the nearest whole number.
-    return (2 * cells * points + steps) // (2 * steps)
+def values_on(axis: GridAxis) -> Values:
+    """The values that are added up on an axis that ``value_axis`` laid."""
+    if isinstance(axis, NearestAxis) or axis.step is None:
+        return Values(axis.name, axis.lower, axis.upper, axis.cells - 1, True)
+    return Values(axis.name, axis.lower, axis.upper - axis.step, axis.cells - 1, False)

@@ -87,6 +87,21 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         """
         raise NotImplementedError
 
+    def needs_at(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Needs:
+        """Name what is to be counted to answer at a cost; as it stands, the same at every cost.
+
+        A question that adds values up overrides it, if the cost decides how finely a value is
+        rounded: a value is rounded before it is added up, so this has to be known before counting.
+        ``needs`` then names the finest form.
+
+        Raises
+        ------
+        UsageError
+            If the question does not fit the domain, or cannot be answered at the cost.
+        """
+        del unit, cost
+        return self.needs(domain)
+
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell if they would not hold for the answer; called before the charge.
 

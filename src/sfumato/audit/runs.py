@@ -12,12 +12,14 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.counts import Counts
+from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube, KeyList
+from sfumato.data.cell_counts import empty_counts
+from sfumato.data.row_form import RowForm
 from sfumato.domain import Domain
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
@@ -135,10 +137,15 @@ def of_question(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
 ) -> Mechanism:
     """A question's own code from rows to release."""
-    return of_counts(
-        question.needs(domain).lattice,
-        lambda counts, noise: question.answer(counts, unit, cost, noise),
-    )
+    needs = question.needs_at(domain, unit, cost)
+
+    def answer(counts: Counts, noise: Bits) -> Release:
+        return question.answer(counts, unit, cost, noise)
+
+    if not needs.sums:
+        return of_counts(needs.lattice, answer)
+    counted = lru_cache(maxsize=1024)(partial(count_needs, needs=needs, domain=domain))
+    return lambda rows, noise: published(answer(counted(rows), noise))
 
 
 class Rescanned:
@@ -175,6 +182,23 @@ def count(rows: Rows, lattice: Lattice) -> Cube:
     columns = [_cells(axis, array[:, i].copy(), keys) for i, axis in enumerate(lattice.axes)]
     cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
     return replace(cube, keys={name: KeyList(found) for name, found in keys.items()})
+
+
+def count_needs(rows: Rows, needs: Needs, domain: Domain) -> Cube:
+    """Count rows, and add up their values where that is needed, by the code that publishing uses.
+
+    A row holds a number for each axis of the lattice. Where values are added up, it holds one for
+    each axis of the domain, in its order; there are no keys then.
+    """
+    if not needs.sums:
+        return count(rows, needs.lattice)
+    array = np.array(rows, dtype=float).reshape(len(rows), len(domain))
+    columns = dict(zip(domain, array.T, strict=True))
+    cells = {axis: _cells(axis, columns[axis.name].copy(), {}) for axis in needs.columns}
+    form = RowForm(needs)
+    counts = empty_counts(form.packing, needs.sums)
+    counts.add(form.of(cells))
+    return counts.cube()
 
 
 def _cells(axis: LatticeAxis, values: Array, keys: Mapping[str, list[int]]) -> Array:

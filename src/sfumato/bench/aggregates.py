@@ -120,7 +120,7 @@ def _scans(size: int) -> list[Row]:
 
 def _answered(table: Source, question: Histogram | Mean) -> Array:
     """Count, and answer: the values."""
-    (counts,) = count(table, [question.needs(table.domain)])
+    (counts,) = count(table, [question.needs_at(table.domain, Unit(), PureDP(EPSILON))])
     return question.answer(counts, Unit(), PureDP(EPSILON), current()).values
 
 
@@ -166,7 +166,8 @@ def _many_groups(runs: int) -> list[Row]:
     question = Variance("value", by="group")
     draw = np.random.default_rng(1)
     points = np.stack([draw.integers(0, MANY_GROUPS, 10**6), draw.random(10**6)], axis=1)
-    (counts,) = count(source(points, domain), [question.needs(domain)])
+    needs = question.needs_at(domain, Unit(), PureDP(EPSILON))
+    (counts,) = count(source(points, domain), [needs])
     answer = partial(question.answer, counts, Unit(), PureDP(EPSILON), current())
     answering = medians(answer, runs)
     reading = seconds(lambda: answer().to_frame())
@@ -253,7 +254,8 @@ def _our_means(table: Table, question: Mean, runs: int) -> Array:
     """Means of several draws of the noise: float64 ndarray of shape (runs, groups)."""
     domain = table.domain
     points = np.stack([table.groups, table.values], axis=1)
-    (counts,) = count(source(points, domain), [question.needs(domain)])
+    needs = question.needs_at(domain, Unit(), PureDP(EPSILON))
+    (counts,) = count(source(points, domain), [needs])
     return np.stack([_one_draw(question, counts) for _ in range(runs)])
 
 

@@ -19,6 +19,9 @@ from sfumato.lattice import DROPPED
 MOST_IN_32_BITS = 2**32 - 1
 """How many rows a counter of 32 bits can hold."""
 
+MOST_IN_64_BITS = 2**62
+"""Where sums might pass it, they are kept as Python's integers, which never overflow."""
+
 PENDING_ROWS = 2**20
 """How many rows a sparse count lets wait, at least, before it merges them."""
 
@@ -51,6 +54,7 @@ class DenseCounts:
         self._packing = packing
         self._counts: Array = np.zeros(packing.lattice.size, np.uint32)
         self._rows = 0
+        self._summed = tuple(summed.axis for summed in sums)
         self._columns = _columns(sums)
         self._sums = np.zeros((len(self._columns), packing.lattice.size), np.int64)
 
@@ -72,6 +76,8 @@ class DenseCounts:
             np.add(self._counts, counts, out=self._counts, casting="unsafe")
         else:
             np.add.at(self._counts, cells, self._counts.dtype.type(1))
+        if self._sums.dtype != object and _may_overflow(self._columns, self._rows):
+            self._sums = self._sums.astype(object)
         for total, column in zip(self._sums, self._columns, strict=True):
             _add_exactly(total, cells, column.of(values))
 
@@ -79,7 +85,7 @@ class DenseCounts:
         """Give the counts, and the sums where there are values."""
         sums = np.ascontiguousarray(self._sums.T) if self._columns else None
         counts = self._counts.astype(np.int64, copy=False)
-        return Cube(self._packing.lattice, counts, sums=sums)
+        return Cube(self._packing.lattice, counts, sums=sums, summed=self._summed)
 
 
 class SparseCounts:
@@ -91,9 +97,11 @@ class SparseCounts:
 
     def __init__(self, packing: Packing, sums: Sequence[Summed] = ()) -> None:
         self._packing = packing
+        self._summed = tuple(summed.axis for summed in sums)
         self._columns = _columns(sums)
         self._pending: list[list[Array]] = []
-        self._rows = 0
+        self._rows = 0  # that are pending
+        self._all_rows = 0
         self._cells = [np.zeros(0, np.int64) for _ in packing.groups]
         # Of each occupied cell: the number of rows, then the sums.
         self._totals = np.zeros((0, 1 + len(self._columns)), np.int64)
@@ -104,6 +112,7 @@ class SparseCounts:
         kept = [integers[counted] for integers in rows]
         self._pending.append(kept)
         self._rows += len(kept[0])
+        self._all_rows += len(kept[0])
         if self._rows >= max(PENDING_ROWS, len(self._totals)):
             self._merge()
 
@@ -113,6 +122,8 @@ class SparseCounts:
         rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
         self._pending = []
         self._rows = 0
+        if self._totals.dtype != object and _may_overflow(self._columns, self._all_rows):
+            self._totals = self._totals.astype(object)
         new_cells, new_totals = self._run_totals(rows)
         cells = [np.concatenate(pair) for pair in zip(self._cells, new_cells, strict=True)]
         totals = np.concatenate([self._totals, new_totals])
@@ -136,24 +147,30 @@ class SparseCounts:
     def cube(self) -> Cube:
         """Give the counts, and the sums where there are values."""
         self._merge()
-        counts = np.ascontiguousarray(self._totals[:, 0])
+        counts = np.ascontiguousarray(self._totals[:, 0].astype(np.int64, copy=False))
         sums = np.ascontiguousarray(self._totals[:, 1:]) if self._columns else None
         coordinates = self._packing.unpack(self._cells)
-        return Cube(self._packing.lattice, counts, coordinates, sums=sums)
+        return Cube(self._packing.lattice, counts, coordinates, sums=sums, summed=self._summed)
 
 
 class _Column(NamedTuple):
-    """What one column of sums adds up: a value, or its square."""
+    """What one column of sums adds up: a value, or its square.
+
+    Attributes
+    ----------
+    value : int
+        Which value.
+    squared : bool
+    largest : int
+        What a row adds at most: at most 2^32.
+    """
 
     value: int
     squared: bool
+    largest: int
 
     def of(self, values: list[Array]) -> Array:
-        """What each row adds: int64 ndarray of shape (rows,).
-
-        Exact: a number of a cell is below 2^31, or 2^16 where it is squared, and 10^9 of them
-        (or of their squares) add up to less than 2^62.
-        """
+        """What each row adds: int64 ndarray of shape (rows,)."""
         value = values[self.value].astype(np.int64, copy=False)
         return value * value if self.squared else value
 
@@ -172,10 +189,15 @@ def _add_exactly(total: Array, cells: Array, added: Array) -> None:
 def _columns(sums: Sequence[Summed]) -> list[_Column]:
     """The columns of sums, in order."""
     return [
-        _Column(index, squared)
+        _Column(index, squared, (summed.axis.size - 1) ** (2 if squared else 1))
         for index, summed in enumerate(sums)
         for squared in ((False, True) if summed.squares else (False,))
     ]
+
+
+def _may_overflow(columns: list[_Column], n_rows: int) -> bool:
+    """Whether a sum of so many rows might pass ``MOST_IN_64_BITS``: 10^9 rows never do."""
+    return any(column.largest * n_rows >= MOST_IN_64_BITS for column in columns)
 
 
 def _sorting_order(packed: list[Array]) -> Array:

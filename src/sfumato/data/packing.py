@@ -40,14 +40,18 @@ class Packing:
             self.groups[-1].append(axis)
             self.sizes[-1] *= size
 
-    def pack(self, cells: list[Array]) -> list[Array]:
+    def pack(self, cells: list[Array], n_rows: int = 0) -> list[Array]:
         """Pack rows: one int64 ndarray of shape (rows,) for each integer.
 
         Parameters
         ----------
         cells : list of int64 ndarray of shape (rows,)
             The cell of each row on each axis. The arrays are not changed.
+        n_rows : int
+            How many rows there are, if the lattice has no axes: all lie in its one cell.
         """
+        if not cells:
+            return [np.zeros(n_rows, np.int64)]
         if len(cells) == 1:
             return cells
         packed = [self._packed(cells, group) for group in self.groups]

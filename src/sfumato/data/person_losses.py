@@ -13,7 +13,7 @@ from sfumato.data.bounding import Bounder, CellBounder, fresh_key
 from sfumato.data.packing import Packing
 from sfumato.data.person_records import person_numbers
 from sfumato.data.persons import PersonIds
-from sfumato.data.row_form import Cells, RowForm
+from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.lattice import DROPPED
 from sfumato.privacy.unit import Unit
 
@@ -96,7 +96,7 @@ class CellPersonCounter(CellBounder):
         counted = self._form.of(cells)
         limited = counted[: self._form.n_cells]
         if self._limited is not None:
-            limited = self._limited.pack([cells[axis] for axis in self._limited.lattice.axes])
+            limited = packed_cells(self._limited, cells)
         self.add(persons, limited, counted)
 
     def losses(self) -> PersonLosses:

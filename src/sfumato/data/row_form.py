@@ -39,7 +39,7 @@ class RowForm:
 
     def of(self, cells: Cells) -> list[Array]:
         """Give the integers of a chunk: int64 ndarrays of shape (rows,)."""
-        packed = self.packing.pack([cells[axis] for axis in self.packing.lattice.axes])
+        packed = packed_cells(self.packing, cells)
         values = [cells[axis] for axis in self._values]
         missing = [value < 0 for value in values if len(value) and value.min() < 0]
         if missing:
@@ -55,3 +55,9 @@ class RowForm:
             for value, axis in zip(integers[self.n_cells :], self._values, strict=True)
         ]
         return [*packed, *values]
+
+
+def packed_cells(packing: Packing, cells: Cells) -> list[Array]:
+    """Pack the cells of a chunk on the axes of a lattice."""
+    n_rows = len(next(iter(cells.values()), ()))
+    return packing.pack([cells[axis] for axis in packing.lattice.axes], n_rows)

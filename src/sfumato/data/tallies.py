@@ -20,7 +20,7 @@ from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.packing import Packing
 from sfumato.data.persons import person_ids
-from sfumato.data.row_form import Cells, RowForm
+from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_numbers import RowNumbers
 from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.privacy.unit import Unit
@@ -130,7 +130,7 @@ class RowsWithinCells(_Counted):
         counted = form.narrowed(form.of(cells))
         limited = counted[: form.n_cells]
         if self._limited is not None:
-            packed = self._limited.pack([cells[axis] for axis in self._limited.lattice.axes])
+            packed = packed_cells(self._limited, cells)
             limited = self._limited.narrowed(packed)
         self._bounder.add(person_ids(chunk, self._columns), limited, counted)
         return []

@@ -199,7 +199,7 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
     Returns
     -------
     shown : Cube
-        True counts of the keys that are shown; its lattice names these keys, sorted.
+        True counts, and sums, of the keys that are shown; its lattice names these keys, sorted.
     values : int64 ndarray of shape (keys shown,)
         The noisy number of rows of each of them.
     """
@@ -220,7 +220,9 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
     kept = new_numbers[key_numbers] >= 0
     coordinates = cube.coordinates[kept].copy()
     coordinates[:, axis_index] = new_numbers[coordinates[:, axis_index]]
-    return Cube(Lattice(tuple(axes)), cube.counts[kept], coordinates), values
+    sums = None if cube.sums is None else cube.sums[kept]
+    lattice = Lattice(tuple(axes))
+    return Cube(lattice, cube.counts[kept], coordinates, sums=sums, summed=cube.summed), values
 
 
 def describe_selection(law: KeyLaw) -> str:

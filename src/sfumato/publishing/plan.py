@@ -78,7 +78,21 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             If the questions together could not be counted, answered and stored. This is found
             before the charge, which would be lost.
         """
-        needs = [question.needs(domain) for question in self.questions]
+        return self._countable([question.needs(domain) for question in self.questions])
+
+    def needs_at(self, domain: Domain, unit: Unit, costs: Sequence[CentralMeasure]) -> list[Needs]:
+        """What each question needs counted to be answered at its cost.
+
+        Raises
+        ------
+        UsageError
+            As ``needs``.
+        """
+        asked = zip(self.questions, costs, strict=True)
+        return self._countable([each.needs_at(domain, unit, cost) for each, cost in asked])
+
+    def _countable(self, needs: list[Needs]) -> list[Needs]:
+        """Refuse what could not be counted, answered and stored together."""
         numbers = sum(each.numbers for each in needs)
         # Equal needs share one cube. Above the limit, a cube holds only the cells with rows.
         distinct = {msgspec.structs.replace(each, numbers=0) for each in needs}

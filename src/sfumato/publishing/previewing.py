@@ -104,8 +104,8 @@ def preview(
     plan = as_plan(question)
     parts = plan.costs(cost)
     # What cannot be counted, answered and stored is refused here, as a release would refuse it.
-    plan.needs(declared)
     plan.require_unit(unit)
+    plan.needs_at(declared, unit, parts)
     found = [
         each.preview(declared, unit, part, rows)
         for each, part in zip(plan.questions, parts, strict=True)

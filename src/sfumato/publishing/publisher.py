@@ -408,16 +408,18 @@ class Publisher:
         What each question may spend, and is charged, is fixed here.
         """
         domain = self.source.domain
-        plan.require_unit(self.source.unit)
+        unit = self.source.unit
+        plan.require_unit(unit)
         costs = plan.costs(cost)
         # A question may need less than its part, such as one that needs no delta.
         used = [
-            question.preview(domain, self.source.unit, part).cost
+            question.preview(domain, unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)
         ]
         charges = [self._account.charge_for(part) for part in used]
         money = (sum(first for first, _ in charges), sum(second for _, second in charges))
-        return PlannedRelease(plan, costs, used, plan.needs(domain), money, current())
+        needs = plan.needs_at(domain, unit, costs)
+        return PlannedRelease(plan, costs, used, needs, money, current())
 
     def _asked(self, planned: PlannedRelease) -> str:
         """The hash of what is asked: the questions, of which state of the data, at which cost.

@@ -1,0 +1,60 @@
+"""A value's number of steps lies between the knots of its segment, however coarse doubles are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.aggregates.basis import Basis
+from sfumato.aggregates.encoding import value_form
+from sfumato.aggregates.segments import opening, segment_axis
+from sfumato.lattice import GridAxis
+
+AXES = {
+    "unit": sf.Interval(0, 1),
+    "wide": sf.Interval(-1e30, 1e100),
+    "cents": sf.Interval(0, 10_000, step=0.01),
+    "thirds": sf.Interval(0.1, 0.1 + 1e-9),
+    "doubles coarser than steps": sf.Interval(2.0**60, 2.0**60 + 2.0**12),
+}
+
+
+def form_of(interval: sf.Interval) -> tuple[GridAxis, Basis]:
+    form = value_form("a mean", "x", interval, "hats")
+    return form.axis, form.basis
+
+
+@pytest.mark.parametrize("interval", AXES.values(), ids=AXES)
+def test_steps_lie_between_the_knots_of_their_segment(interval: sf.Interval) -> None:
+    axis, basis = form_of(interval)
+    segments = segment_axis(axis, basis.knots)
+    assert segments.size == basis.size - 1
+    edges = segments.edges()
+    near = [np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)]
+    lower, upper = axis.ends
+    spread = lower + (upper - lower) * np.geomspace(1e-12, 1.1, 4000)
+    values = np.concatenate([*near, spread, [lower, upper, -np.inf, np.inf]])
+    steps = axis.locate(values.copy())
+    found = segments.locate(values)
+    assert (basis.knots[found] <= steps).all()
+    assert (steps <= basis.knots[found + 1]).all()
+
+
+@pytest.mark.parametrize("interval", AXES.values(), ids=AXES)
+def test_an_opening_parts_the_values(interval: sf.Interval) -> None:
+    axis, basis = form_of(interval)
+    for cell in (1, 2, 7, basis.points // 3, basis.points - 1):
+        edge = opening(axis, cell)
+        below, at = axis.locate(np.array([np.nextafter(edge, -np.inf), edge]))
+        assert below <= cell <= at
+
+
+def test_missing_values_are_counted_where_the_axis_says() -> None:
+    axis, basis = form_of(sf.Interval(0, 8, missing=3))
+    segments = segment_axis(axis, basis.knots)
+    missing = np.array([np.nan, 3.0])
+    assert len(set(segments.locate(missing.copy()).tolist())) == 1
+    assert len(set(axis.locate(missing.copy()).tolist())) == 1
+    dropped, _ = form_of(sf.Interval(0, 8))
+    assert segment_axis(dropped, basis.knots).locate(missing).tolist()[0] < 0
