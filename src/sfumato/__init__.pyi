@@ -16,6 +16,12 @@ from .answers.preview import Preview as Preview
 from .answers.question import Question as Question
 from .answers.receipt import Receipt as Receipt
 from .answers.release import Release as Release
+from .calendar_axes import Hour as Hour
+from .calendar_axes import Month as Month
+from .calendar_axes import Week as Week
+from .calendar_axes import Weekday as Weekday
+from .calendar_axes import Year as Year
+from .categories import Categories as Categories
 from .choosing import Window as Window
 from .choosing import Within as Within
 from .choosing import choose as choose
@@ -27,7 +33,6 @@ from .counters import Counter as Counter
 from .counters import CounterRelease as CounterRelease
 from .data import Source as Source
 from .data import source as source
-from .domain import Categories as Categories
 from .domain import Domain as Domain
 from .domain import Interval as Interval
 from .domain import Keys as Keys

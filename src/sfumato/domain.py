@@ -14,13 +14,15 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
+from sfumato.categories import Categories, Listed, check_column
 from sfumato.errors import BoundsRequired, UsageError, nearest, printable
 from sfumato.lattice import (
     LARGEST_BOUND,
+    BinsAndMissing,
+    EdgesAxis,
     GridAxis,
     KeyAxis,
-    Label,
-    LabelAxis,
     Lattice,
     LatticeAxis,
     snap_of,
@@ -28,11 +30,13 @@ from sfumato.lattice import (
 from sfumato.scale import Scale, number_of, plain_bound, scale_of, unit_of
 from sfumato.times import TimeUnit
 
+__all__ = ["Axis", "Categories", "Domain", "Interval", "Keys", "Listed"]
+
 Bound: TypeAlias = "int | float | str | dt.date | dt.datetime"
 FINEST_CELLS = 2**40
 RESERVED = ("count", "low", "high")  # columns of every answer's frame
 
-A = TypeVar("A", "Interval", "Categories", "Keys")
+A = TypeVar("A")
 Binning: TypeAlias = "Callable[[str, Interval], LatticeAxis]"
 """Lays bins along an Interval axis, given its name."""
 
@@ -57,9 +61,13 @@ class Interval(
         The natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)`` for
         hours. Dates have a step of one day. It must divide ``upper - lower`` into at most 2^40
         steps. A number means days for dates, and seconds for times.
-    missing : like the bounds, or None
+    missing : like the bounds, True, or None
         The value, within the bounds, at which rows with a missing value are counted; None drops
-        them. If no real value can be as small or as large, they get a bin of their own.
+        them. True: where the axis is divided into bins, as in histograms and groups, these rows
+        have a cell of their own, called "missing". Questions that ask about the values themselves,
+        such as means, quantiles, partitions and clusters, drop them.
+    column : str or None
+        The column of the table; None: the one that is named as the axis is.
 
     Raises
     ------
@@ -76,10 +84,16 @@ class Interval(
     lower: int | float | str
     upper: int | float | str
     step: int | float | None = None
-    missing: int | float | str | None = None
+    missing: int | float | str | bool | None = None
+    column: str | None = None
 
     def __post_init__(self) -> None:
-        ends = ("lower", "upper") if self.missing is None else ("lower", "upper", "missing")
+        check_column(f"Interval({self.lower!r}, {self.upper!r})", self.column)
+        ends = ["lower", "upper"]
+        if self.missing is False:
+            msgspec.structs.force_setattr(self, "missing", None)
+        elif self.missing is not None and self.missing is not True:
+            ends.append("missing")
         for end in ends:
             msgspec.structs.force_setattr(self, end, plain_bound(getattr(self, end)))
         step = self.scale.step(self.step)
@@ -116,6 +130,9 @@ class Interval(
             self._check_step(f"{asked[:-1]}, step={self.step!r})", self.step)
 
     def _holds(self, bound: float | str) -> bool:
+        """Whether a value lies within the bounds; True stands for no value."""
+        if isinstance(bound, bool):
+            return bound
         low, high = self.numbers
         return unit_of(bound) == self.time and low <= number_of(bound) <= high
 
@@ -167,8 +184,11 @@ class Interval(
 
     @property
     def stand_in(self) -> float | None:
-        """What a missing value counts as, in the unit of ``numbers``; None drops its row."""
-        return None if self.missing is None else number_of(self.missing)
+        """What a missing value counts as, in the unit of ``numbers``.
+
+        None: its row is dropped, or has a cell of its own.
+        """
+        return None if self.missing is None or self.missing is True else number_of(self.missing)
 
     @property
     def natural_cells(self) -> int | None:
@@ -181,102 +201,43 @@ class Interval(
         return None if self.step is None else float(self._width() / self._steps())
 
     def on_lattice(self, name: str, binning: Binning) -> LatticeAxis:
-        """The cells along this axis, of the name given: the bins that ``binning`` lays."""
-        return binning(name, self)
+        """The cells along this axis, of the name given: the bins that ``binning`` lays.
+
+        Where missing values have a cell of their own, it comes after the bins.
+        """
+        bins = binning(name, self)
+        if self.missing is True and isinstance(bins, GridAxis | EdgesAxis):
+            return BinsAndMissing(bins)
+        return bins
 
 
-class Categories(
-    msgspec.Struct, frozen=True, tag="categories", omit_defaults=True, forbid_unknown_fields=True
-):
-    """Which labels can occur: a public list.
-
-    Choose them from public knowledge, such as a code book. For labels that are not known
-    beforehand, use ``Keys``.
-
-    Parameters
-    ----------
-    labels : sequence of str, int or bool
-        Distinct labels, in the order in which answers list them; integers of 64 bits.
-    other : str or None
-        The label under which all unlisted values are counted; None drops their rows.
-    missing : str or None
-        The label under which missing values are counted; None drops their rows.
-
-    Raises
-    ------
-    UsageError
-        If there is no label, one occurs twice, or one is of another type.
-
-    >>> Categories(["a", "b"], other="else", missing="not known").all_labels
-    ('a', 'b', 'else', 'not known')
-    """
-
-    labels: Sequence[Label]
-    other: str | None = None
-    missing: str | None = None
-
-    def __post_init__(self) -> None:
-        labels: object = self.labels
-        if isinstance(labels, str) or not isinstance(labels, Sequence):
-            raise UsageError(
-                f"Categories({type(labels).__name__})",
-                "categories are a list of labels",
-                'Write Categories(["a", "b"])',
-            )
-        msgspec.structs.force_setattr(
-            self,
-            "labels",
-            tuple(label.item() if hasattr(label, "item") else label for label in labels),
-        )
-        asked = f"Categories of {len(self.labels)} labels"
-        for name, label in (("other", self.other), ("missing", self.missing)):
-            if label is not None and not isinstance(label, str):
-                raise UsageError(
-                    asked, f"{name} must be a text", f'Write {name}="{name}", or leave it out'
-                )
-        if not all(
-            isinstance(label, str | int) and _is_writable(label) for label in self.all_labels
-        ):
-            obstacle = "labels must be text, integers of 64 bits or booleans"
-            raise UsageError(asked, obstacle, "Turn other values into text, or declare an Interval")
-        if not self.labels or len({(type(x), x) for x in self.all_labels}) < len(self.all_labels):
-            raise UsageError(
-                asked, "labels must be distinct, and there must be one", "Name each category once"
-            )
-
-    @property
-    def all_labels(self) -> tuple[Label, ...]:
-        """The labels, then ``other`` and ``missing`` where they are given."""
-        return (*self.labels, *(label for label in (self.other, self.missing) if label is not None))
-
-    def label_axis(self, name: str) -> LabelAxis:
-        """One cell per label, along the axis of the name given."""
-        has_other = self.other is not None
-        has_missing = self.missing is not None
-        return LabelAxis(name, self.all_labels, has_other, has_missing)
-
-    def on_lattice(self, name: str, binning: Binning) -> LatticeAxis:
-        """The cells along this axis, of the name given: its labels."""
-        return self.label_axis(name)
-
-
-class Keys(msgspec.Struct, frozen=True, tag="keys", forbid_unknown_fields=True):
+class Keys(msgspec.Struct, frozen=True, tag="keys", omit_defaults=True, forbid_unknown_fields=True):
     """Values that are not known beforehand, such as names of shops (private partition selection).
 
     The column holds text, integers or booleans; rows with a missing value are dropped. A question
     takes at most one axis of keys. That a key is in the table is private too: a release shows a key
     only if enough rows have it, and costs epsilon and delta. ``sf.Histogram`` has the guarantee.
 
-    >>> Domain(shop=Keys(), hour=Interval(0, 24, step=1))
-    Domain(shop=Keys(), hour=Interval(lower=0, upper=24, step=1, missing=None))
+    Parameters
+    ----------
+    column : str or None
+        The column of the table; None: the one that is named as the axis is.
+
+    >>> list(Domain(shop=Keys(), hour=Interval(0, 24, step=1)))
+    ['shop', 'hour']
     """
+
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        check_column("Keys()", self.column)
 
     def on_lattice(self, name: str, binning: Binning) -> LatticeAxis:
         """The cells along this axis, of the name given: one per key, whatever they are."""
-        return KeyAxis(name)
+        return KeyAxis(name, self.column)
 
 
-Axis: TypeAlias = Interval | Categories | Keys
+Axis: TypeAlias = Interval | Categories | Keys | Month | Weekday | Hour | Week | Year
 
 
 class Domain(Mapping[str, "Axis"]):
@@ -289,8 +250,8 @@ class Domain(Mapping[str, "Axis"]):
     ----------
     axes : dict or None
         Axes by name, for names that are no Python identifiers.
-    **named : Interval, Categories or Keys
-        Axes by name; each name is the name of a column.
+    **named : Interval, Categories, Keys, Month, Weekday, Hour, Week or Year
+        Axes by name; each name is the name of a column, unless the axis names another one.
 
     Raises
     ------
@@ -337,7 +298,7 @@ class Domain(Mapping[str, "Axis"]):
                     "an Interval needs public bounds",
                     f"Write {name}=Interval(lower, upper)",
                 )
-            if not isinstance(axis, Interval | Categories | Keys):
+            if not isinstance(axis, Axis):
                 raise BoundsRequired(
                     f"axis {name!r} as {type(axis).__name__}",
                     "an axis has public bounds or labels, and they are never read off the data",
@@ -405,8 +366,13 @@ class Domain(Mapping[str, "Axis"]):
                 )
         return {name: found[name] for name in names}
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the axes are read from, each once, in the order of the axes."""
+        return tuple(dict.fromkeys(axis.column or name for name, axis in self.items()))
+
     def of_kind(self, kind: type[A]) -> dict[str, A]:
-        """The axes that are declared as ``Interval``, ``Categories`` or ``Keys``, by name."""
+        """The axes that are declared as a kind such as ``Interval`` or ``Keys``, by name."""
         return {name: axis for name, axis in self.items() if isinstance(axis, kind)}
 
 
@@ -443,6 +409,7 @@ def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) 
         snap or interval.step is not None,
         interval.stand_in,
         interval.stride,
+        interval.column,
     )
 
 
@@ -469,10 +436,3 @@ def _is_positive(step: object) -> bool:
     if isinstance(step, bool) or not isinstance(step, int | float):
         return False
     return math.isfinite(step) and step > 0
-
-
-def _is_writable(label: Label) -> bool:
-    """Whether a file can hold the label: valid Unicode, or an integer of 64 bits."""
-    if not isinstance(label, str):
-        return -(2**63) <= label < 2**64
-    return label.isascii() or not any("\ud800" <= c <= "\udfff" for c in label)

@@ -12,69 +12,32 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
-from sfumato.errors import InternalError, UsageError
+from sfumato.errors import UsageError
+from sfumato.label_axes import DROPPED, MOST_KEYS, AxisCells, KeyAxis, Label, LabelAxis
 from sfumato.scale import AxisKind, Scale, ValueKind, scale_of
 from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
     from sfumato.arrays import Array
 
-Label: TypeAlias = "str | int | bool"
+__all__ = [
+    "DROPPED",
+    "MOST_KEYS",
+    "AxisCells",
+    "BinnedCells",
+    "BinsAndMissing",
+    "EdgesAxis",
+    "GridAxis",
+    "KeyAxis",
+    "Label",
+    "LabelAxis",
+    "Lattice",
+    "LatticeAxis",
+]
+
 LARGEST_BOUND = 1e100
-MOST_KEYS = 2**40
-DROPPED = -1  # the cell of a row that the declared policy drops
-
-
-class AxisCells(msgspec.Struct, frozen=True):
-    """What the four kinds of axes of a lattice have in common.
-
-    What a kind does not have, such as the edges of labels, is absent here and added by the kind
-    that has it.
-    """
-
-    has_edges: ClassVar[bool] = False
-    has_labels: ClassVar[bool] = False
-    has_keys: ClassVar[bool] = False
-
-    @property
-    def kind(self) -> AxisKind:
-        """Whether its values are numbers, dates, times, labels or keys."""
-        raise NotImplementedError
-
-    @property
-    def value_kinds(self) -> frozenset[ValueKind]:
-        """What kinds of values a column may hold that is counted along it."""
-        raise NotImplementedError
-
-    @property
-    def declared(self) -> str:
-        """What the domain says of its values, for messages."""
-        raise NotImplementedError
-
-    @property
-    def listed(self) -> tuple[Label, ...]:
-        """The labels that stand for themselves, where it is an axis of labels."""
-        return ()
-
-    @property
-    def scale(self) -> Scale:
-        """What its numbers stand for, where it has edges."""
-        raise InternalError("Labels and keys have no scale.")
-
-    def edges(self) -> Array:
-        """Bounds of the cells, where it has edges: float64 ndarray of shape (cells + 1,)."""
-        raise InternalError("Labels and keys have no edges.")
-
-    def cell_names(self) -> list[str]:
-        """Name the cells: labels, or "a to b" for bins; an axis of keys names none."""
-        return []
-
-    def cell_values(self) -> list[Label]:
-        """What a column of a table holds for each cell.
-
-        These are the labels where all are of one type, else the names of the cells.
-        """
-        return list(self.cell_names())
+MISSING = "missing"
+"""What the cell of missing values beside bins is called."""
 
 
 class BinnedCells(AxisCells, frozen=True):
@@ -115,6 +78,7 @@ class GridAxis(
     snap: bool = False
     missing: float | None = None
     step: float | None = None
+    column: str | None = None
 
     def __post_init__(self) -> None:
         _check_stride(self.name, self.step, self.upper - self.lower)
@@ -262,6 +226,7 @@ class EdgesAxis(
     missing: float | None = None
     step: float | None = None
     origin: float = 0.0
+    column: str | None = None
 
     def __post_init__(self) -> None:
         _check_stride(
@@ -323,21 +288,27 @@ class EdgesAxis(
         return self == other
 
 
-class LabelAxis(
-    AxisCells, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True
+class BinsAndMissing(
+    AxisCells, frozen=True, tag="bins and missing", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """One cell per label.
+    """Bins, and a last cell of its own for missing values.
 
-    With ``missing`` the last cell takes missing values. With ``other`` the last cell, or the one
-    before that of missing values, takes every unlisted value.
+    Its cells have names, as labels have: no edges hold what is missing.
     """
 
-    name: str
-    labels: tuple[Label, ...]
-    other: bool = False
-    missing: bool = False
-    has_labels: ClassVar[bool] = True
-    time: ClassVar[TimeUnit | None] = None
+    bins: GridAxis | EdgesAxis
+
+    @property
+    def time(self) -> TimeUnit | None:
+        return self.bins.time
+
+    @property
+    def name(self) -> str:
+        return self.bins.name
+
+    @property
+    def column(self) -> str | None:
+        return self.bins.column
 
     @property
     def kind(self) -> AxisKind:
@@ -345,84 +316,31 @@ class LabelAxis(
 
     @property
     def value_kinds(self) -> frozenset[ValueKind]:
-        return frozenset(map(_value_kind, self.listed))
+        return self.bins.value_kinds
 
     @property
     def declared(self) -> str:
-        return f"its labels are declared as {' and '.join(sorted(self.value_kinds))}"
+        return self.bins.declared
+
+    @property
+    def size(self) -> int:
+        """The number of bins, and one."""
+        return self.bins.size + 1
 
     def cell_names(self) -> list[str]:
-        return [str(label) for label in self.labels]
+        return [*self.bins.cell_names(), MISSING]
 
-    def cell_values(self) -> list[Label]:
-        one_type = len(set(map(type, self.labels))) == 1
-        return list(self.labels) if one_type else list(self.cell_names())
-
-    @property
-    def size(self) -> int:
-        return len(self.labels)
-
-    @property
-    def listed(self) -> tuple[Label, ...]:
-        """The labels that stand for themselves."""
-        return self.labels[: len(self.labels) - self.other - self.missing]
-
-    @property
-    def missing_cell(self) -> int:
-        """Where missing values go."""
-        return self.size - 1 if self.missing else DROPPED
-
-    def lookup(self, values: Sequence[object]) -> Array:
-        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
+    def locate(self, values: Array) -> Array:
+        """Send float64 values to cells, int64; NaN to the last one."""
         import numpy as np
 
-        cells = {label_key(label): cell for cell, label in enumerate(self.listed)}
-        unlisted = len(self.listed) if self.other else DROPPED
-        found = []
-        for value in values:
-            if is_missing(value):
-                found.append(self.missing_cell)
-            else:
-                found.append(cells.get(label_key(value), unlisted))
-        return np.array(found, dtype=np.int64)
+        return np.where(np.isnan(values), self.bins.size, self.bins.locate(values))
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other
 
 
-class KeyAxis(AxisCells, frozen=True, tag="keys", forbid_unknown_fields=True):
-    """One cell per key, whatever the keys turn out to be.
-
-    A cube that has such an axis names the keys. No release has one: it names the keys that were
-    selected as labels.
-    """
-
-    name: str
-    has_keys: ClassVar[bool] = True
-    time: ClassVar[TimeUnit | None] = None
-
-    @property
-    def kind(self) -> AxisKind:
-        return "key"
-
-    @property
-    def value_kinds(self) -> frozenset[ValueKind]:
-        return frozenset({"text", "boolean", "number"})
-
-    @property
-    def declared(self) -> str:
-        return "keys are text, booleans or integers of 64 bits"
-
-    @property
-    def size(self) -> int:
-        """More cells than keys can be told apart: how many there are is nobody's business."""
-        return MOST_KEYS
-
-    def refines(self, other: LatticeAxis) -> bool:
-        return self == other
-
-
-LatticeAxis: TypeAlias = GridAxis | EdgesAxis | LabelAxis | KeyAxis
+LatticeAxis: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing | LabelAxis | KeyAxis
 
 
 class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -499,19 +417,3 @@ def snap_of(lower: float, upper: float, cells: int) -> float:
     product and quotient. It doubles exactly with the number of cells, so refinement stays exact.
     """
     return cells * (4 * math.ulp(max(abs(lower), abs(upper))) / (upper - lower) + 2.0**-50)
-
-
-def is_missing(value: object) -> bool:
-    """Whether a value is None or NaN."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def label_key(value: object) -> object:
-    """Tell True from 1, but not numpy's 1 from Python's."""
-    return (bool, value) if isinstance(value, bool) else value
-
-
-def _value_kind(label: Label) -> ValueKind:
-    if isinstance(label, bool):
-        return "boolean"
-    return "text" if isinstance(label, str) else "number"

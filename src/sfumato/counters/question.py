@@ -21,7 +21,7 @@ from sfumato.counters.methods import (
     errors_of_all,
     mechanism_for,
 )
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain import Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.lattice import Label
 from sfumato.limits import require_numbers
@@ -217,13 +217,13 @@ class Counter(
             other=axis is not None and axis.other is not None,
         )
 
-    def _axis(self, domain: Domain | None) -> Categories | None:
+    def _axis(self, domain: Domain | None) -> Listed | None:
         if not isinstance(self.by, str):
             return self.by
-        known = {} if domain is None else domain.of_kind(Categories)
+        known = {} if domain is None else domain.of_kind(Listed)
         if self.by in known:
             return known[self.by]
-        obstacle = f"the domain has no Categories axis of that name; {nearest(self.by, known)}"
+        obstacle = f"the domain has no axis of labels of that name; {nearest(self.by, known)}"
         raise UsageError(f"by = {shown(self.by)}", obstacle, "Name one")
 
     def preview(

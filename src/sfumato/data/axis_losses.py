@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.arrays import Array
+from sfumato.data.calendar_cells import calendar_cells
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.findings import AxisCheck, Unmatched
-from sfumato.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
+from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 
 MOST_LABELS = 10_000
 """How many unlisted labels of an axis are counted exactly."""
@@ -39,14 +41,17 @@ class AxisLosses(Protocol):
 
 def losses_of(axis: LatticeAxis) -> AxisLosses:
     """Start to count for an axis."""
+    if isinstance(axis, BinsAndMissing):
+        return _NumberLosses(axis.bins, has_cell=True)
     if isinstance(axis, LabelAxis):
-        return _LabelLosses(axis)
+        return _LabelLosses(axis) if axis.calendar is msgspec.UNSET else _CalendarLosses(axis)
     return _KeyLosses(axis) if isinstance(axis, KeyAxis) else _NumberLosses(axis)
 
 
 class _NumberLosses:
-    def __init__(self, axis: GridAxis | EdgesAxis) -> None:
+    def __init__(self, axis: GridAxis | EdgesAxis, *, has_cell: bool = False) -> None:
         self._axis = axis
+        self._keeps_missing = has_cell or axis.missing is not None
         self._lower, self._upper = axis.ends
         self._missing = 0
         self._below = 0
@@ -58,7 +63,7 @@ class _NumberLosses:
         self._missing += int(missing.sum())
         self._below += int((values < self._lower).sum())
         self._above += int((values > self._upper).sum())
-        return ~missing if self._axis.missing is None else np.ones(len(values), bool)
+        return np.ones(len(values), bool) if self._keeps_missing else ~missing
 
     def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
         return AxisCheck(
@@ -121,6 +126,43 @@ class _LabelLosses:
             unmatched=self._unmatched,
             labels=tuple(labels),
             exact=self._exact,
+        )
+
+
+class _CalendarLosses:
+    def __init__(self, axis: LabelAxis) -> None:
+        self._axis = axis
+        # A cell of its own for each of the two, so that they can be told apart.
+        self._apart = msgspec.structs.replace(
+            axis,
+            labels=(*axis.labels[: axis.n_listed], "other", "missing"),
+            other=True,
+            missing=True,
+        )
+        self._missing = 0
+        self._outside = 0
+
+    def add(self, column: pa.Array) -> Array:
+        cells = calendar_cells(column, self._apart)
+        outside = cells == self._apart.unlisted_cell
+        missing = cells == self._apart.missing_cell
+        self._outside += int(outside.sum())
+        self._missing += int(missing.sum())
+        dropped = np.zeros(len(cells), bool)
+        if not self._axis.other:
+            dropped |= outside
+        if not self._axis.missing:
+            dropped |= missing
+        return np.asarray(~dropped)
+
+    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
+        return AxisCheck(
+            self._axis.name,
+            missing=self._missing,
+            unparsed=unparsed,
+            not_utf8=not_utf8,
+            unmatched=self._outside,
+            span=True,
         )
 
 

@@ -133,7 +133,9 @@ class _TablePass:
 
     def _add_batch(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
-        has_cell = {axis: losses.add(batch[axis.name]) for axis, losses in self._axes.items()}
+        has_cell = {
+            axis: losses.add(batch[axis.column_name]) for axis, losses in self._axes.items()
+        }
         every_row = np.ones(len(batch), bool)
         counts = [
             np.logical_and.reduce([every_row, *(has_cell[axis] for axis in needs.columns)])
@@ -166,7 +168,7 @@ class _TablePass:
         if losses.not_utf8:
             hints = (*hints, NOT_UTF8_HINT)
         axes = [
-            axis_losses.result(losses.unparsed[axis.name], losses.not_utf8[axis.name])
+            axis_losses.result(losses.unparsed[axis.column_name], losses.not_utf8[axis.column_name])
             for axis, axis_losses in self._axes.items()
         ]
         return Check(

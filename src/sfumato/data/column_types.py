@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import pyarrow as pa
 import pyarrow.types as pt
 
+from sfumato.data.moments import holds_times
 from sfumato.data.reader import Column, Columns
 from sfumato.errors import DataError
 
@@ -17,7 +19,7 @@ _KINDS: dict[str, tuple[_TypeTest, ...]] = {
     "number": (pt.is_integer, pt.is_floating, pt.is_decimal),
     "text": (pt.is_string, pt.is_large_string, pt.is_string_view),
     "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
-    "time": (pt.is_date, pt.is_timestamp),
+    "time": (holds_times,),
 }
 
 
@@ -55,6 +57,12 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
     if column is None:
         fits = kind in ("number", "boolean", "text", "bytes", "time")
         return None if fits else "ids of persons are text, numbers, booleans, dates or times"
+    if (
+        column.calendar is not msgspec.UNSET
+        and column.calendar.part == "hour"
+        and pt.is_date(plain_type(type_))
+    ):
+        return "dates have no hour: it is taken from times"
     # Of the numbers, only integers of 64 bits can be keys.
     fits = keys_kind(type_) is not None if column.has_keys else kind in column.value_kinds
     return None if fits else column.declared

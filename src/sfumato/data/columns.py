@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.arrays import Array
+from sfumato.data.moments import times_of
 from sfumato.lattice import LabelAxis
 from sfumato.times import MICROSECONDS_A_DAY, TimeUnit
 
@@ -54,13 +55,21 @@ def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
 
 def _times(array: pa.Array, time: TimeUnit) -> Array:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    integer_type = pa.int32() if pt.is_date32(array.type) else pa.int64()
-    ticks = array.view(integer_type).fill_null(0).to_numpy(zero_copy_only=False)
-    counted = _in_unit(ticks.astype(np.int64, copy=False), array.type, time)
-    values = counted.astype(np.float64)
+    values = whole_times(array, time).astype(np.float64)
     if missing is not None:
         values[missing] = np.nan
     return values
+
+
+def whole_times(array: pa.Array, time: TimeUnit) -> Array:
+    """Convert a plain column of dates or times to days or microseconds: int64 ndarray.
+
+    It is 0 where a value is missing.
+    """
+    array = times_of(array)
+    integer_type = pa.int32() if pt.is_date32(array.type) else pa.int64()
+    ticks = array.view(integer_type).fill_null(0).to_numpy(zero_copy_only=False)
+    return _in_unit(ticks.astype(np.int64, copy=False), array.type, time)
 
 
 def _in_unit(ticks: Array, type_: pa.DataType, time: TimeUnit) -> Array:

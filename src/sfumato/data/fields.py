@@ -26,11 +26,13 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TypeAlias
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.data.columns import text_of
+from sfumato.data.moments import MOMENT, is_moments, of_fields
 from sfumato.data.reader import Column
 from sfumato.lattice import Label
 from sfumato.times import BLANKS, field_microseconds
@@ -50,6 +52,8 @@ def declared(column: Column) -> pa.DataType:
     """The Arrow type of a column of text, by its declaration alone."""
     if column is None or column.has_keys:
         return pa.string()
+    if column.calendar is not msgspec.UNSET:
+        return MOMENT
     if column.has_labels:
         kinds = column.value_kinds
         if "text" in kinds:
@@ -83,6 +87,8 @@ def parse(texts: pa.Array, column: Column) -> pa.Array:
         return _numbers(texts)
     if pt.is_timestamp(type_):
         return _timestamps(texts)
+    if is_moments(type_):
+        return of_fields(texts, _timestamps(texts))
     if pt.is_boolean(type_):
         return _one_by_one(texts, _boolean, type_)
     if column is not None and pt.is_integer(type_):

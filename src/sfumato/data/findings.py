@@ -52,6 +52,8 @@ class AxisCheck(msgspec.Struct, frozen=True):
     exact : bool
         False if there were more such labels than are remembered: the counts of ``labels`` are then
         lower bounds.
+    span: bool
+        Whether the axis is a span of the calendar: ``unmatched`` are the rows outside.
     """
 
     name: str
@@ -64,6 +66,7 @@ class AxisCheck(msgspec.Struct, frozen=True):
     unmatched: int = 0
     labels: tuple[Unmatched, ...] = ()
     exact: bool = True
+    span: bool = False
 
 
 class QuestionCheck(msgspec.Struct, frozen=True):
@@ -208,12 +211,13 @@ def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
     else:
         below = "rows lie below the lower bound, and are clamped to it"
         above = "rows lie above the upper bound, and are clamped to it"
+    unmatched = "rows lie outside the span" if axis.span else "rows have a label that is not listed"
     return [
         (axis.missing, no_value),
         (axis.not_utf8, "of these fields are not UTF-8"),
         (axis.below, below),
         (axis.above, above),
-        (axis.unmatched, "rows have a label that is not listed"),
+        (axis.unmatched, unmatched),
     ]
 
 

@@ -28,6 +28,7 @@ import pyarrow.types as pt
 
 from sfumato.arrays import Array
 from sfumato.data.fields import declared
+from sfumato.data.moments import is_moments, of_objects
 from sfumato.data.reader import Column
 from sfumato.lattice import Label
 from sfumato.times import microseconds, nanoseconds
@@ -46,8 +47,10 @@ def parse(objects: Sequence[object], column: Column) -> pa.Array:
     pyarrow.Array of shape (objects,)
         Null where an object is missing or of another kind.
     """
-    read_one = _reader_of(column)
     type_ = declared(column)
+    if is_moments(type_):
+        return of_objects(list(objects))
+    read_one = _reader_of(column)
     values = [read_one(each) for each in objects]
     # Times are read as integers, and cast afterwards.
     return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)

@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
 from sfumato.data.columns import decoded, numbers
+from sfumato.data.moments import times_of
 
 _BLOCK = 16  # bytes of an AES block
 
@@ -42,7 +43,7 @@ def normalized_ids(column: pa.Array) -> pa.Array:
 
     NaN is missing, and the two zeros are one person.
     """
-    ids = decoded(column)
+    ids = times_of(decoded(column))
     if pt.is_floating(ids.type):
         doubles = ids.cast(pa.float64())
         return pc.if_else(pc.is_nan(doubles), None, pc.add(doubles, 0.0))

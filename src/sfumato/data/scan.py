@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
+from sfumato.data.calendar_cells import cells_of
 from sfumato.data.column_types import of_known_types
-from sfumato.data.columns import Labels, numbers
+from sfumato.data.columns import numbers
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, with_sorted_keys
 from sfumato.data.reader import Columns, Progress, RowReader
@@ -24,6 +26,7 @@ from sfumato.data.row_form import Cells
 from sfumato.data.tallies import AllRows, BoundedRows, RowsOfEachPerson, RowsWithinCells, Tally
 from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
 from sfumato.privacy.unit import Unit
+from sfumato.times import TimeUnit
 
 CHUNK_ROWS = 2**16
 """How many rows are located at a time: temporary arrays then stay in the second-level cache."""
@@ -150,6 +153,10 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 # --- rows to cells ------------------------------------------------------------------------------
 
 
+_Reading: TypeAlias = tuple[str, TimeUnit | None]
+"""A column, and what its numbers count."""
+
+
 class RowLocator:
     """Finds the cells of rows: each distinct axis is located once, each column converted once.
 
@@ -161,7 +168,7 @@ class RowLocator:
 
     def __init__(self, axes: Sequence[LatticeAxis]) -> None:
         self._axes = list(dict.fromkeys(axes))
-        self._labels = {axis: Labels(axis) for axis in self._axes if isinstance(axis, LabelAxis)}
+        self._labels = {axis: cells_of(axis) for axis in self._axes if isinstance(axis, LabelAxis)}
         self.key_numbers = {axis: KeyNumbers() for axis in self._axes if isinstance(axis, KeyAxis)}
 
     @property
@@ -171,17 +178,20 @@ class RowLocator:
 
     def cells(self, batch: pa.RecordBatch) -> Cells:
         """Give the cells of a batch on each axis: int64 ndarrays of shape (rows,)."""
-        converted: dict[str, Array] = {}
+        converted: dict[_Reading, Array] = {}
         return {axis: self._cells(batch, axis, converted) for axis in self._axes}
 
     def _cells(
-        self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, Array]
+        self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]
     ) -> Array:
         """The cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
+        column = batch[axis.column_name]
         if isinstance(axis, LabelAxis):
-            return self._labels[axis].cells(batch[axis.name])
+            return self._labels[axis].cells(column)
         if isinstance(axis, KeyAxis):
-            return self.key_numbers[axis].cells(batch[axis.name])
-        if axis.name not in converted:
-            converted[axis.name] = numbers(batch[axis.name], axis.time)
-        return axis.locate(converted[axis.name])
+            return self.key_numbers[axis].cells(column)
+        # One column may be read as days by one axis, and as microseconds by another.
+        reading = (axis.column_name, axis.time)
+        if reading not in converted:
+            converted[reading] = numbers(column, axis.time)
+        return axis.locate(converted[reading])

@@ -17,7 +17,7 @@ from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.times import iso_text
@@ -130,7 +130,7 @@ def source(
     version = _public_text("version", _version_text(version))
     limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
     unit = unit_within(rows_per_person, neighbours, person, limits)
-    reader = open_reader(data, tuple(domain), unit.person)
+    reader = open_reader(data, domain.columns, unit.person)
     return Source(reader, domain, unit, name, version, data)
 
 
@@ -249,7 +249,8 @@ class Source:
         asked = [as_need(need) for need in needs]
         columns = self._columns(asked)
         parts = guarded(self._reader.name, self._reader.parts)
-        schemas = [self._fitting_schema(part, columns) for part in parts]
+        uses = self._uses(asked)
+        schemas = [self._fitting_schema(part, columns, uses) for part in parts]
         for part, schema in zip(parts, schemas, strict=True):
             self._check_period(part, schema)
         if (person := self.unit.person) is not None:
@@ -273,7 +274,9 @@ class Source:
                     "Give a file or a frame, or ask for rows under a limit on rows alone",
                 )
 
-    def _fitting_schema(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
+    def _fitting_schema(
+        self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
+    ) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.column_types import misfit, type_name
 
@@ -281,9 +284,7 @@ class Source:
         schema = guarded(table.name, partial(table.schema, columns))
         for name, column in columns.items():
             type_ = schema.field(name).type
-            # A person's column that is an axis as well must fit both.
-            uses = (column, None) if name == self.unit.person else (column,)
-            for use in uses:
+            for use in uses.get(name, (column,)):
                 if obstacle := misfit(use, type_):
                     raise DataError(
                         f"{table.name}, column {name!r}",
@@ -314,14 +315,16 @@ class Source:
 
     def _columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
         """The columns that are needed, and the person's."""
-        columns: dict[str, Column] = {axis.name: axis for need in needs for axis in need.columns}
-        for name in columns:
-            if name not in self.domain:
+        columns: dict[str, Column] = {}
+        for axis in _axes_of(needs):
+            if axis.name not in self.domain:
                 raise UsageError(
-                    f"axis {name!r}",
-                    f"the domain has no axis of that name; {nearest(name, self.domain)}",
+                    f"axis {axis.name!r}",
+                    f"the domain has no axis of that name; {nearest(axis.name, self.domain)}",
                     "Declare it there",
                 )
+            name = axis.column_name
+            columns[name] = axis if (held := columns.get(name)) is None else _shared(held, axis)
         if self.unit.person is not None:
             columns.setdefault(self.unit.person, None)
             self._add_period(columns)
@@ -333,13 +336,22 @@ class Source:
             )
         return columns
 
+    def _uses(self, needs: Sequence[Needs]) -> dict[str, list[Column]]:
+        """What each column is read as: its type must fit all of it."""
+        uses: dict[str, list[Column]] = {}
+        for axis in _axes_of(needs):
+            uses.setdefault(axis.column_name, []).append(axis)
+        if self.unit.person is not None:
+            uses.setdefault(self.unit.person, []).append(None)
+        return uses
+
     def _add_period(self, columns: dict[str, Column]) -> None:
         """Have the column of the period read as dates."""
         period = self.unit.period
         if period is msgspec.UNSET:
             return
         column = columns.setdefault(period, _dates(period))
-        if column is None or not column.has_edges or column.scale.kind != "date":
+        if column is None or not _counts_days(column):
             raise UsageError(
                 f"person = [{self.unit.person!r}, {period!r}]",
                 "the second column is a period, and the domain declares it as no dates",
@@ -403,6 +415,46 @@ def snapshot(source: Source) -> Iterator[None]:
     with ExitStack() as held:
         guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
         yield
+
+
+def _axes_of(needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
+    return (axis for need in needs for axis in need.columns)
+
+
+def _shared(first: LatticeAxis, second: LatticeAxis) -> LatticeAxis:
+    """How a column is read that two axes are about.
+
+    Raises
+    ------
+    UsageError
+        If one of them reads the column as values of another kind.
+    """
+    if first.name == second.name or _readings(first) == _readings(second):
+        return second
+    if _reads_times(first) and _reads_times(second):
+        # Moments say more than times: whether each of them has a zone.
+        return first if first.calendar is not msgspec.UNSET else second
+    raise UsageError(
+        f"axes {first.name!r} and {second.name!r}",
+        f"both are about the column {second.column_name!r}, and read it as values of another kind",
+        "Ask them one after another, or write the column twice, under two names",
+    )
+
+
+def _readings(axis: LatticeAxis) -> object:
+    """What decides how the fields of a column are read."""
+    return axis.has_keys, axis.has_labels, axis.listed, axis.value_kinds, axis.calendar
+
+
+def _reads_times(axis: LatticeAxis) -> bool:
+    return axis.value_kinds == {"time"}
+
+
+def _counts_days(column: LatticeAxis) -> bool:
+    """Whether a column may hold a period: it is read as dates, or a calendar is made of it."""
+    if column.calendar is not msgspec.UNSET:
+        return True
+    return column.has_edges and column.scale.kind == "date"
 
 
 def _dates(name: str) -> GridAxis:

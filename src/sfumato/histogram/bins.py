@@ -146,7 +146,9 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
         return grid_axis(name, axis, number, snap=True)
     lower_edges = tuple(float(low + i * exact_width) for i in range(number))
     edges = (*lower_edges, float(high))
-    return EdgesAxis(name, edges, axis.time, axis.stand_in, axis.stride, axis.numbers[0])
+    return EdgesAxis(
+        name, edges, axis.time, axis.stand_in, axis.stride, axis.numbers[0], axis.column
+    )
 
 
 def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
@@ -163,7 +165,7 @@ def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     if numbers[0] < low or numbers[-1] > high:
         obstacle = "they leave the public bounds of the axis"
         raise UsageError(asked, obstacle, "Keep them inside the Interval, or widen it")
-    return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low)
+    return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low, axis.column)
 
 
 def _plain_entry(entry: object) -> AxisBins | None:

@@ -324,6 +324,7 @@ def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
         axis.missing,
         axis.step,
         axis.lower,
+        axis.column,
     )
 
 

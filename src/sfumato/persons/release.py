@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly
@@ -52,7 +52,7 @@ class PersonsRelease(
     noun: ClassVar[str] = "number of persons"
 
     most_rows: int | None
-    domain: tuple[tuple[str, Interval | Categories | Keys], ...]
+    domain: tuple[tuple[str, Axis], ...]
     counts: Array
     law: Law
 

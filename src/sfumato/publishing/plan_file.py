@@ -14,7 +14,7 @@ from sfumato.answers import registry
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.numbers import Exactly
 from sfumato.privacy.limits import limits_of
@@ -123,7 +123,7 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     source: SourceSpec
-    domain: dict[str, Interval | Categories | Keys]
+    domain: dict[str, Axis]
     budget: BudgetSpec
     release: CostSpec
     questions: tuple[AnyQuestion, ...]

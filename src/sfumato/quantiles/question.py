@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
-from sfumato.domain import Categories, Domain, fine_lattice, named_axes
+from sfumato.domain import Domain, Listed, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import Law, add_noise, count_law
@@ -142,7 +142,7 @@ class Quantiles(
             return grid
         (name,) = domain.select(self.by)
         axis = domain[name]
-        if not isinstance(axis, Categories):
+        if not isinstance(axis, Listed):
             raise UsageError(
                 f"quantiles by {name!r}",
                 f"it is declared as {type(axis).__name__}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -49,7 +50,9 @@ class ParquetFile(RowReader):
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read row group by row group; labels and ids keep the dictionary form of the file."""
         in_dictionary_form = [
-            name for name, column in columns.items() if column is None or column.has_labels
+            name
+            for name, column in columns.items()
+            if column is None or (column.has_labels and column.calendar is msgspec.UNSET)
         ]
         with self._open(in_dictionary_form) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)

@@ -1,0 +1,227 @@
+"""What the axes of a lattice have in common, and those of them that have no numbers.
+
+An axis of labels has a cell for each label; the labels are values of a column, or fields of the
+calendar that are taken from its dates or times. An axis of keys has a cell for each key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+
+import msgspec
+
+from sfumato.calendar_fields import CalendarField
+from sfumato.errors import InternalError
+from sfumato.scale import AxisKind, Scale, ValueKind
+from sfumato.times import TimeUnit
+
+if TYPE_CHECKING:
+    from sfumato.arrays import Array
+
+Label: TypeAlias = "str | int | bool"
+MOST_KEYS = 2**40
+DROPPED = -1  # the cell of a row that the declared policy drops
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def column(self) -> str | None: ...
+
+
+class AxisCells(msgspec.Struct, frozen=True):
+    """What the kinds of axes of a lattice have in common.
+
+    What a kind does not have, such as the edges of labels, is absent here and added by the kind
+    that has it.
+    """
+
+    has_edges: ClassVar[bool] = False
+    has_labels: ClassVar[bool] = False
+    has_keys: ClassVar[bool] = False
+
+    @property
+    def calendar(self) -> CalendarField | msgspec.UnsetType:
+        """The field of the calendar whose labels these are; UNSET: they are values themselves."""
+        return msgspec.UNSET
+
+    @property
+    def column_name(self: _Named) -> str:
+        """The column of the table that it is read from."""
+        return self.column or self.name
+
+    @property
+    def kind(self) -> AxisKind:
+        """Whether its values are numbers, dates, times, labels or keys."""
+        raise NotImplementedError
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        """What kinds of values a column may hold that is counted along it."""
+        raise NotImplementedError
+
+    @property
+    def declared(self) -> str:
+        """What the domain says of its values, for messages."""
+        raise NotImplementedError
+
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """The labels that stand for themselves, where it is an axis of labels."""
+        return ()
+
+    @property
+    def scale(self) -> Scale:
+        """What its numbers stand for, where it has edges."""
+        raise InternalError("Labels and keys have no scale.")
+
+    def edges(self) -> Array:
+        """Bounds of the cells, where it has edges: float64 ndarray of shape (cells + 1,)."""
+        raise InternalError("Labels and keys have no edges.")
+
+    def cell_names(self) -> list[str]:
+        """Name the cells: labels, or "a to b" for bins; an axis of keys names none."""
+        return []
+
+    def cell_values(self) -> list[Label]:
+        """What a column of a table holds for each cell.
+
+        These are the labels where all are of one type, else the names of the cells.
+        """
+        return list(self.cell_names())
+
+
+class LabelAxis(
+    AxisCells, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True
+):
+    """One cell per label.
+
+    ``column`` is the column that it is read from; None: the one of its own name. With ``calendar``
+    the column holds dates or times, and the labels are consecutive values of that field of theirs.
+    With ``missing`` the last cell takes missing values. With ``other`` the last cell, or the one
+    before that of missing values, takes every unlisted value.
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    other: bool = False
+    missing: bool = False
+    column: str | None = None
+    calendar: CalendarField | msgspec.UnsetType = msgspec.UNSET
+    has_labels: ClassVar[bool] = True
+    time: ClassVar[TimeUnit | None] = None
+
+    @property
+    def kind(self) -> AxisKind:
+        return "label"
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        if self.calendar is not msgspec.UNSET:
+            return frozenset({"time"})
+        return frozenset(map(_value_kind, self.listed))
+
+    @property
+    def declared(self) -> str:
+        if self.calendar is not msgspec.UNSET:
+            return f"{self.calendar.words} is taken from dates or times"
+        return f"its labels are declared as {' and '.join(sorted(self.value_kinds))}"
+
+    def cell_names(self) -> list[str]:
+        return [str(label) for label in self.labels]
+
+    def cell_values(self) -> list[Label]:
+        one_type = len(set(map(type, self.labels))) == 1
+        return list(self.labels) if one_type else list(self.cell_names())
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """The labels that the column itself holds; none of fields of the calendar."""
+        return () if self.calendar is not msgspec.UNSET else self.labels[: self.n_listed]
+
+    @property
+    def n_listed(self) -> int:
+        """How many labels there are beside those of unlisted and of missing values."""
+        return len(self.labels) - self.other - self.missing
+
+    @property
+    def unlisted_cell(self) -> int:
+        """Where unlisted values go."""
+        return self.n_listed if self.other else DROPPED
+
+    @property
+    def missing_cell(self) -> int:
+        """Where missing values go."""
+        return self.size - 1 if self.missing else DROPPED
+
+    def lookup(self, values: Sequence[object]) -> Array:
+        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
+        import numpy as np
+
+        cells = {label_key(label): cell for cell, label in enumerate(self.listed)}
+        found = []
+        for value in values:
+            if is_missing(value):
+                found.append(self.missing_cell)
+            else:
+                found.append(cells.get(label_key(value), self.unlisted_cell))
+        return np.array(found, dtype=np.int64)
+
+    def refines(self, other: AxisCells) -> bool:
+        return self == other
+
+
+class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unknown_fields=True):
+    """One cell per key, whatever the keys turn out to be.
+
+    A cube that has such an axis names the keys. No release has one: it names the keys that were
+    selected as labels.
+    """
+
+    name: str
+    column: str | None = None
+    has_keys: ClassVar[bool] = True
+    time: ClassVar[TimeUnit | None] = None
+
+    @property
+    def kind(self) -> AxisKind:
+        return "key"
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        return frozenset({"text", "boolean", "number"})
+
+    @property
+    def declared(self) -> str:
+        return "keys are text, booleans or integers of 64 bits"
+
+    @property
+    def size(self) -> int:
+        """More cells than keys can be told apart: how many there are is nobody's business."""
+        return MOST_KEYS
+
+    def refines(self, other: AxisCells) -> bool:
+        return self == other
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value is None or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def label_key(value: object) -> object:
+    """Tell True from 1, but not numpy's 1 from Python's."""
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _value_kind(label: Label) -> ValueKind:
+    if isinstance(label, bool):
+        return "boolean"
+    return "text" if isinstance(label, str) else "number"
