@@ -33,7 +33,7 @@ def test_rows_of_each_person_look_at_no_column() -> None:
     [(Lattice((X, KIND)), ()), (Lattice((KIND,)), ()), (Lattice((X,)), (Summed(VALUE),))],
 )
 def test_rows_of_each_person_lie_on_one_axis_of_numbers(lattice: Lattice, sums: Any) -> None:
-    with pytest.raises(UsageError, match="one axis of numbers of rows"):
+    with pytest.raises(UsageError, match="one axis of such numbers"):
         Needs(lattice, 4, sums, counted="rows of each person")
 
 

@@ -36,7 +36,7 @@ DECIDED = (0, 40)
 
 def unit_of(question: AnyQuestion) -> Unit:
     """Two rows of a person; or, of a question about persons, all rows of one named by a column."""
-    if question.needs(LINE).counted == "rows of each person":
+    if question.needs(LINE).of_each_person:
         return Unit(person="who").of_all_rows
     return FEW
 
@@ -98,7 +98,7 @@ def needs_public_things_only(question: AnyQuestion) -> None:
     assert isinstance(needs, Needs)
     assert needs == question.needs(LINE)
     # Numbers of rows are counted on an axis that is no column.
-    assert needs.counted == "rows of each person" or set(needs.lattice.names) <= set(LINE)
+    assert needs.of_each_person or set(needs.lattice.names) <= set(LINE)
     assert needs.numbers >= 1
 
 

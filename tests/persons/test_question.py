@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 import sfumato as sf
 from persons.tables import DOMAIN
+from sfumato.persons.bins import upper_ends
 from sfumato.testing import deterministic
 
 ROWS = [1] * 40 + [3] * 30 + [25] * 20
@@ -91,3 +93,75 @@ def test_the_preview_says_how_accurate_the_number_of_persons_is() -> None:
     assert "28 numbers of persons" in str(preview)
     assert "if nobody has more than 1,000 rows" in str(preview)
     assert "Each rider is counted once" in preview.counted
+
+
+# --- what is measured in cells --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", ["cells", "norm", "largest-cell"])
+def test_persons_are_counted_by_what_is_measured(of: Any, tmp_path: Path) -> None:
+    # Of the hours in bins of two, the first 40 riders have rows in one, the others in more.
+    expected = {
+        "cells": {1: 40, 2: 30, 12: 20},
+        "norm": {1: 40, 3: 30, 8: 20},
+        "largest-cell": {1: 40, 2: 30, 3: 20},
+    }[of]
+    question = sf.Persons(most_rows=20, of=of, axes="hour", bins=12)
+    src = source(trips(), rows_per_person=2)
+    with deterministic(1), sf.Publisher(src, ledger=tmp_path / "b.db", budget="1000") as publisher:
+        release = publisher.release(question, epsilon="500")
+        again = publisher.release(question, epsilon="500")
+    found = dict(zip(release.limits.tolist(), release.counts.tolist(), strict=True))
+    assert sum(found.values()) == 90
+    assert {end: count for end, count in found.items() if count} == expected
+    assert again.replayed
+    assert again == release == sf.load(release.save(tmp_path / "p.json"))
+    assert release.of == of
+    assert release.title.endswith(" of each rider by hour") or of == "largest-cell"
+    assert "before any limit" in release.guarantee.counted
+
+
+def test_cells_are_bounded_by_their_number() -> None:
+    unit = sf.Unit(person="rider")
+    few = sf.preview(sf.Persons(of="cells", axes="hour"), domain=DOMAIN, unit=unit, epsilon=1)
+    assert few.cells == len(upper_ends(24))
+    fewer = sf.preview(sf.Persons(9, "cells", "hour"), domain=DOMAIN, unit=unit, epsilon=1)
+    assert fewer.cells == len(upper_ends(9))
+    assert "limit on cells" in str(few)
+    norm = sf.preview(sf.Persons(9, "norm", "hour"), domain=DOMAIN, unit=unit, epsilon=1)
+    assert "norm_per_person" in str(norm)
+    assert norm.cells == len(upper_ends(9))
+
+
+def test_keys_are_cells_too() -> None:
+    domain = sf.Domain(hour=sf.Keys())
+    table = trips().set_column(1, "hour", trips()["hour"].cast(pa.int64()))
+    src = sf.source(table, domain, person="rider", name="trips")
+    with deterministic(1), sf.Publisher(src, budget="1000") as publisher:
+        release = publisher.release(sf.Persons(of="cells", axes="hour"), epsilon="500")
+    assert release.most is None
+    assert release.counts.sum() == 90
+    assert "in more, with 95% confidence." in release.sentence(10)
+
+
+def test_ways_to_write_a_table_are_one_question() -> None:
+    written = sf.Persons(of="norm", axes="hour", bins=None)
+    assert written == sf.Persons(of="norm", axes=["hour"])
+    assert written.canonical(DOMAIN) == written
+    assert sf.Persons().canonical(DOMAIN) == sf.Persons()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"of": "norm"}, "without axes"),
+        ({"axes": "hour"}, "the same in every table"),
+        ({"bins": 4}, "the same in every table"),
+        ({"of": "width", "axes": "hour"}, "not counted by that"),
+        ({"of": "norm", "axes": "minute"}, "no axis of that name"),
+        ({"of": "norm", "axes": "hour", "bins": 1}, "at least 2 bins"),
+    ],
+)
+def test_a_table_goes_with_what_is_measured_in_it(fields: Any, message: str) -> None:
+    with pytest.raises(sf.UsageError, match=message):
+        sf.Persons(**fields).needs(DOMAIN)

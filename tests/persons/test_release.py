@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sfumato as sf
-from persons.tables import binned, flights, law_at, lognormal, pareto, release_of
+from persons.tables import binned, flights, law_at, lognormal, pareto, release_of, spread_of
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.random import PublicSeed
@@ -105,6 +106,38 @@ def test_a_file_whose_numbers_do_not_fit_is_refused() -> None:
             law=release.law,
             guarantee=release.guarantee,
         )
+
+
+@pytest.mark.parametrize("of", ["cells", "norm", "largest-cell"])
+def test_what_was_measured_in_cells_says_so(of: Any) -> None:
+    release = spread_of(ROWS, of, 100)
+    measured = release.measured
+    assert release.most == 100
+    assert all(f" {measured.beyond}" in fact for fact in release.facts[1:])
+    assert measured.limit in ("cells_per_person", "norm_per_person", "rows_per_cell")
+    frame = release.to_frame()
+    assert frame.column_names[0] == of.replace("-", "_")
+    assert ("kept" in frame.column_names) == (of == "cells")
+    ax = release.plot()
+    assert ax.get_xlabel() == measured.axis
+    assert ax.get_ylabel() == ("cells kept" if of == "cells" else f"persons with {measured.more}")
+    found = release.affected(20, "0.9999")
+    assert found.low <= (ROWS > 20).sum() <= found.high
+
+
+def test_shares_of_cells_need_no_stated_bound() -> None:
+    cells = np.minimum(ROWS, 24)
+    release = spread_of(cells, "cells", 24)
+    found = release.kept(5, "0.999")
+    assert found.low <= np.minimum(cells, 5).sum() / cells.sum() <= found.high
+    assert "if nobody" not in release.sentence(5)
+    assert "of the pairs of a rider and a cell are kept" in release.sentence(5)
+    assert release.to_frame()["cells"].to_pylist()[-1] == "21 to 24"
+
+
+def test_no_share_of_rows_follows_from_norms() -> None:
+    with pytest.raises(sf.UsageError, match="does not follow from it"):
+        spread_of(ROWS, "norm").kept(10)
 
 
 def answers(

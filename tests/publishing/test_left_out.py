@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -95,3 +96,52 @@ def test_a_limit_beyond_what_is_known_is_left_alone(tmp_path: Path) -> None:
         pub.release(sf.Persons(), epsilon="1")
     assert "have more" in counted(publisher(tmp_path / "b.db"))
     assert "have more" not in counted(publisher(tmp_path / "b.db", limit=10**5))
+
+
+# --- limits by cell -------------------------------------------------------------------------------
+
+
+def by_cell(ledger: Path, **limits: int) -> sf.Publisher:
+    src = sf.source(TRIPS, DOMAIN, person="rider", name="trips", version="1", **limits)  # type: ignore[arg-type]
+    return sf.Publisher(src, ledger=ledger, account="rider", budget="99")
+
+
+ABOUT = [
+    ("norm", {"norm_per_person": 2}, "The counts of each rider have an L2 norm of at most 2: "),
+    ("cells", {"cells_per_person": 3, "rows_per_cell": 1}, "is counted in at most 3 cells: "),
+    ("largest-cell", {"rows_per_cell": 1, "rows_per_person": 3}, "are counted in a cell: "),
+]
+
+
+@pytest.mark.parametrize(("of", "limits", "said"), ABOUT)
+def test_limits_by_cell_are_stated_of_the_same_cells(
+    of: Any, limits: dict[str, int], said: str, tmp_path: Path
+) -> None:
+    with by_cell(tmp_path / "b.db", **limits) as pub:
+        persons = pub.release(sf.Persons(50, of=of, axes="hour"), epsilon="1")
+        pub.release(PERSONS, epsilon="1")
+        texts = [
+            pub.release(question, epsilon="1").guarantee.counted
+            for question in (HOURS, sf.Histogram("hour", bins=6), sf.Histogram("hour", bins=24))
+        ]
+    assert said in texts[0]
+    assert persons.sentence(limits[persons.measured.limit]) in texts[0]
+    assert said not in texts[1]
+    assert said in texts[2]
+    assert "At most 3 rows of each rider are counted: " not in texts[0]
+
+
+def test_counts_of_persons_state_the_limit_on_cells(tmp_path: Path) -> None:
+    with publisher(tmp_path / "b.db") as pub:
+        persons = pub.release(sf.Persons(of="cells", axes="hour"), epsilon="1")
+        counts = pub.release(sf.Histogram("hour", count="persons"), epsilon="1")
+        rows = pub.release(HOURS, epsilon="1")
+    assert persons.sentence(3) in counts.guarantee.counted
+    assert "in at most 3 cells: " not in rows.guarantee.counted
+
+
+@pytest.mark.parametrize("question", [sf.Mean("hour"), sf.Sum("hour"), sf.Variance("hour")])
+def test_means_sums_and_variances_say_it(question: sf.Mean, ledger: Path) -> None:
+    with publisher(ledger) as pub:
+        release = pub.release(question, epsilon="1")
+    assert "At most 3 rows of each rider are counted: " in release.guarantee.counted

@@ -12,8 +12,17 @@ from sfumato.errors import UsageError
 from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.privacy.unit import Unit
 
-Counted = Literal["rows", "persons", "rows of each person"]
-"""What the number in a cell is a number of."""
+Counted = Literal[
+    "rows",
+    "persons",
+    "rows of each person",
+    "cells of each person",
+    "norm of each person",
+    "largest cell of each person",
+]
+"""What the number in a cell is a number of; the last four are numbers of persons, by a number that
+each of them has.
+"""
 
 
 MOST_SUMMED = 2**31
@@ -75,13 +84,17 @@ class Needs(msgspec.Struct, frozen=True):
         shown. It is checked before the charge, so that what was paid for can be stored.
     sums : tuple of Summed
         What is added up in each cell beside the counts.
-    counted : {"rows", "persons", "rows of each person"}
+    counted : Counted
         * "rows": the count of a cell is a number of rows.
         * "persons": the count of a cell is the number of persons with a row there.
         * "rows of each person": the lattice has one axis, which is no column of the table. The
           count of a cell is the number of persons whose number of rows lies in it.
+        * "cells of each person": the same of the number of ``cells`` in which a person has rows.
+        * "norm of each person": of the L2 norm of a person's counts in ``cells``, rounded up.
+        * "largest cell of each person": of a person's rows in the one of ``cells`` that has most.
     cells : Lattice or None
-        The cells that limits by cell are about. None: those of ``lattice``.
+        The cells that limits by cell, or the last three kinds of numbers, are about. None: those of
+        ``lattice``.
     """
 
     lattice: Lattice
@@ -91,21 +104,32 @@ class Needs(msgspec.Struct, frozen=True):
     cells: Lattice | None = None
 
     def __post_init__(self) -> None:
-        if self.counted != "rows of each person":
+        if not self.of_each_person:
             return
         if len(self.lattice.axes) != 1 or not self.lattice.axes[0].has_edges or self.sums:
             raise UsageError(
-                "counting persons by their number of rows",
-                "it takes one axis of numbers of rows, and adds nothing up",
+                "counting persons by a number that each of them has",
+                "it takes one axis of such numbers, and adds nothing up",
                 "Give a lattice of one axis with edges",
             )
+        if self.counted != "rows of each person" and self.cells is None:
+            raise UsageError(
+                f"counting the {self.counted}",
+                "it does not say which cells these are",
+                "Give their lattice as cells=",
+            )
+
+    @property
+    def of_each_person(self) -> bool:
+        """Whether persons are counted by a number that each of them has."""
+        return self.counted.endswith("of each person")
 
     @property
     def columns(self) -> tuple[LatticeAxis, ...]:
         """The axes that are columns of the table, each once."""
-        if self.counted == "rows of each person":
-            return ()
-        axes = (*self.lattice.axes, *(summed.axis for summed in self.sums))
+        axes: tuple[LatticeAxis, ...] = ()
+        if not self.of_each_person:
+            axes = (*self.lattice.axes, *(summed.axis for summed in self.sums))
         if self.cells is not None:
             axes = (*axes, *self.cells.axes)
         return tuple(dict.fromkeys(axes))

@@ -21,13 +21,28 @@ LOST = style.SERIES[1]
 NOISE = style.SERIES[2]
 
 
+class Words(Protocol):
+    """How a picture calls what was measured of each person."""
+
+    @property
+    def noun(self) -> str: ...
+    @property
+    def more(self) -> str: ...
+    @property
+    def kept_of(self) -> str: ...
+    @property
+    def axis(self) -> str: ...
+
+
 class Answer(Protocol):
     """What a picture needs to know of a release."""
 
     @property
     def title(self) -> str: ...
     @property
-    def most_rows(self) -> int | None: ...
+    def most(self) -> int | None: ...
+    @property
+    def measured(self) -> Words: ...
     def to_frame(self) -> pa.Table: ...
 
 
@@ -39,6 +54,10 @@ class Advice(Protocol):
     @property
     def question(self) -> str: ...
     @property
+    def axis(self) -> str: ...
+    @property
+    def noun(self) -> str: ...
+    @property
     def limits(self) -> Array: ...
     @property
     def lost(self) -> Array: ...
@@ -49,7 +68,7 @@ class Advice(Protocol):
 def draw(release: Answer, ax: Axes | None = None) -> Axes:
     """Draw, for every limit on rows per person, the share of rows that it keeps.
 
-    Where no largest number of rows was stated, it is the number of persons that a limit affects.
+    Where no such share is known, it is the number of persons that a limit affects.
 
     Parameters
     ----------
@@ -58,7 +77,8 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
         None: on a new figure, ``ax.figure``.
     """
     frame = release.to_frame()
-    shares = release.most_rows is not None
+    words = release.measured
+    shares = release.most is not None and bool(words.kept_of)
     name = "kept" if shares else "affected"
     known = np.asarray(frame["limit"].is_valid())
     limits, value, low, high = (
@@ -69,13 +89,13 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
         ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
         ax.fill_between(limits, low, high, color=style.BASE, alpha=SHADE, linewidth=0)
         ax.plot(limits, value, color=style.BASE, marker="o", markersize=3.5, linewidth=1.3)
-        _limit_axis(ax, limits)
+        _limit_axis(ax, limits, release.measured.axis)
         if shares:
-            ax.set(ylim=(0, 1.02), ylabel="rows kept")
+            ax.set(ylim=(0, 1.02), ylabel=f"{words.noun} kept")
             ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
         else:
             ax.set_ylim(bottom=0)
-            ax.set_ylabel("persons with more rows")
+            ax.set_ylabel(f"persons with {words.more}")
             style.count_axis(ax.yaxis)
         keys = [
             Line2D([], [], color=style.BASE, marker="o", markersize=3.5, label="estimate"),
@@ -97,13 +117,15 @@ def draw_recommendation(advice: Advice, ax: Axes | None = None) -> Axes:
     error = advice.lost + advice.noise
     with style.house():
         ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
-        ax.plot(advice.limits, advice.lost, color=LOST, linewidth=1.2, label="rows left out")
+        ax.plot(
+            advice.limits, advice.lost, color=LOST, linewidth=1.2, label=f"{advice.noun} left out"
+        )
         ax.plot(advice.limits, advice.noise, color=NOISE, linewidth=1.2, label="noise")
         ax.plot(advice.limits, error, color=style.INK, linewidth=1.8, label="both")
         label = f"limit to take: {advice.limit:,}"
         ax.axvline(advice.limit, color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)))
         mark = Line2D([], [], color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
-        _limit_axis(ax, advice.limits)
+        _limit_axis(ax, advice.limits, advice.axis)
         # Errors far above the least one are of no interest, and would hide it.
         ax.set_ylim(0, 4 * float(error.min()) or 1)
         ax.set_ylabel("error per number")
@@ -113,8 +135,8 @@ def draw_recommendation(advice: Advice, ax: Axes | None = None) -> Axes:
         return ax
 
 
-def _limit_axis(ax: Axes, limits: Array) -> None:
-    ax.set(xscale="log", xlim=(1, max(float(limits.max()), 2)), xlabel="limit on rows per person")
+def _limit_axis(ax: Axes, limits: Array, label: str) -> None:
+    ax.set(xscale="log", xlim=(1, max(float(limits.max()), 2)), xlabel=label)
     ax.xaxis.set_major_locator(LogLocator(10, numticks=6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda limit, _: style.short(limit)))
     ax.xaxis.set_minor_formatter(NullFormatter())

@@ -208,7 +208,7 @@ class _TablePass:
         for question, losses in enumerate(persons.per_question()):
             if question in self._by_cell:
                 yield self._by_cell[question].losses()
-            elif self._needs[question].counted == "rows of each person":
+            elif self._needs[question].of_each_person:
                 # These rows are counted before any limit.
                 yield losses._replace(kept=self._counted[question], beyond=0)
             else:

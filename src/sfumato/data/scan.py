@@ -23,7 +23,14 @@ from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, with_sorted_keys
 from sfumato.data.reader import Columns, Progress, RowReader
 from sfumato.data.row_form import Cells
-from sfumato.data.tallies import AllRows, BoundedRows, RowsOfEachPerson, RowsWithinCells, Tally
+from sfumato.data.tallies import (
+    AllRows,
+    BoundedRows,
+    CellsOfEachPerson,
+    RowsOfEachPerson,
+    RowsWithinCells,
+    Tally,
+)
 from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
 from sfumato.privacy.unit import Unit
 from sfumato.times import TimeUnit
@@ -86,6 +93,8 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
     for index, need in enumerate(needs):
         if need.counted == "rows of each person":
             of_each_person[index] = need
+        elif need.of_each_person:
+            tallies.append(CellsOfEachPerson(index, need, unit, key))
         elif need.counted == "persons":
             within = unit.counting_persons(unit.cells_of_person)
             tallies.append(RowsWithinCells(index, need, within, key))

@@ -18,6 +18,7 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cell_counts import CellCounts, empty_counts
+from sfumato.data.cell_numbers import CellNumbers
 from sfumato.data.packing import Packing
 from sfumato.data.persons import person_ids
 from sfumato.data.row_form import Cells, RowForm, packed_cells
@@ -164,6 +165,34 @@ class RowsOfEachPerson(_Counted):
         for numbers in self._numbers.of_persons():
             as_doubles = numbers.astype(np.float64)
             yield self._packed({axis: axis.locate(as_doubles) for axis in self._axes})
+
+    def close(self) -> None:
+        """Free memory and disk."""
+        self._numbers.close()
+
+
+class CellsOfEachPerson(_Counted):
+    """Counts persons by a number that follows from their counts in the cells of one need."""
+
+    def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
+        super().__init__({index: need})
+        assert need.cells is not None
+        (self._axis,) = need.lattice.axes
+        self._cells = Packing(need.cells)
+        self._columns = unit.person_columns
+        self._numbers = CellNumbers(key, need.counted)
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Remember a chunk."""
+        packed = self._cells.pack([cells[axis] for axis in self._cells.lattice.axes])
+        self._numbers.add(person_ids(chunk, self._columns), self._cells.narrowed(packed))
+        return []
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Locate each person's number."""
+        assert isinstance(self._axis, GridAxis | EdgesAxis)
+        for numbers in self._numbers.of_persons():
+            yield self._packed({self._axis: self._axis.locate(numbers)})
 
     def close(self) -> None:
         """Free memory and disk."""

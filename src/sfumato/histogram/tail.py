@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.arrays import Array
 
 DETECTED = 3.0  # standard deviations above 0, up to which a sum may be noise alone
-TAIL_SHARE = 0.6  # of all: the curve is fitted from the bin beyond which no more than this lies
+TAIL_SHARE = 0.6  # of all, unless the caller knows better
 ABOVE = 0.5  # standard deviations by which the curve may exceed a noisy sum
 FEWEST_BINS = 4  # that a curve of three parameters is fitted to
 MOST_FITTED = 1024  # tables at a time
@@ -27,7 +27,13 @@ SLOPES = np.linspace(-6, 3, 91)
 BENDS = np.concatenate([[0.0], np.geomspace(1e-3, 100, 26)])
 
 
-def numbers_beyond(noisy: Array, positions: Array, widths: Array, deviation: float) -> Array:
+def numbers_beyond(
+    noisy: Array,
+    positions: Array,
+    widths: Array,
+    deviation: float,
+    tail_share: float = TAIL_SHARE,
+) -> Array:
     """Estimate how many lie beyond the lower end of each bin.
 
     Where the noisy sum from a bin on stands out from its noise, it is kept, made non-increasing.
@@ -46,6 +52,8 @@ def numbers_beyond(noisy: Array, positions: Array, widths: Array, deviation: flo
         The length of each bin on the scale of ``positions``.
     deviation : float
         The standard deviation of the noise on each count.
+    tail_share : float
+        The curve is fitted to the bins from the one on beyond which no more than this share lies.
 
     Returns
     -------
@@ -64,7 +72,7 @@ def numbers_beyond(noisy: Array, positions: Array, widths: Array, deviation: flo
     detected = _first(sums <= DETECTED * deviations)
     beyond = _non_increasing(np.maximum(sums, 0), detected, 1 / terms)
 
-    starts = _first(sums <= TAIL_SHARE * sums[:, :1])
+    starts = _first(sums <= tail_share * sums[:, :1])
     starts = np.clip(starts, 0, max(n_bins - FEWEST_BINS, 0))
     below_noise = np.arange(n_bins) >= detected[:, None]
     for start in np.unique(starts).tolist():

@@ -51,8 +51,8 @@ def rows_axis(most_rows: int | None) -> EdgesAxis:
     return EdgesAxis(AXIS, edges, step=1.0, origin=1.0)
 
 
-def bin_names(most_rows: int | None) -> list[str]:
-    """Name the bins, such as "7 to 8".
+def bin_names(most_rows: int | None, *, exact: bool = False) -> list[str]:
+    """Name the bins, such as "7 to 8"; ``exact`` where nobody can have more than ``most_rows``.
 
     >>> bin_names(10)
     ['1', '2', '3', '4', '5', '6', '7 to 8', '9 or more']
@@ -62,5 +62,6 @@ def bin_names(most_rows: int | None) -> list[str]:
     for first, last in zip(first_rows, upper_ends(most_rows), strict=True):
         names.append(f"{first:,}" if first == last else f"{first:,} to {last:,}")
     # Where persons have more rows than was declared, they are counted in the last bin.
-    names[-1] = f"{first_rows[-1]:,} or more"
+    if not exact:
+        names[-1] = f"{first_rows[-1]:,} or more"
     return names

@@ -13,6 +13,10 @@ from sfumato.mechanisms.noise import Law
 
 EVERY_LIMIT = 5000  # up to this number of rows every limit is tried
 N_LIMITS = 3000  # that are tried where there are more
+# Of the persons: the far end is continued from those that have most. A larger share would follow
+# the bulk of them, which says little about a sharp end. Measured on flights, Pareto and lognormal
+# rows, and norms: .15 led to the smallest errors among .08, .15, .3 and .6.
+TAIL_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,11 @@ def estimated(counts: Array, lowest: Array, highest: Array, law: Law) -> Distrib
     start = np.log(before + 0.5)
     stop = np.log(highest + 0.5)
     beyond = numbers_beyond(
-        counts.astype(float), (start + stop) / 2, stop - start, math.sqrt(law.variance)
+        counts.astype(float),
+        (start + stop) / 2,
+        stop - start,
+        math.sqrt(law.variance),
+        TAIL_SHARE,
     )
     most_rows = int(highest[-1])
     limits = _limits(most_rows)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Self, get_args
 
 import msgspec
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
-from sfumato.domain import Domain
-from sfumato.errors import UsageError, shown
-from sfumato.lattice import Lattice
+from sfumato.domain import Domain, named_axes
+from sfumato.errors import UsageError, nearest, shown
+from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
+from sfumato.lattice import EdgesAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.numbers import settle
 from sfumato.persons.bins import LARGEST, rows_axis
+from sfumato.persons.measured import (
+    MEASURED,
+    Of,
+    Spread,
+    cells_of,
+    largest_measured,
+    title_of,
+)
 from sfumato.persons.preview import PersonsPreview
 from sfumato.persons.release import PersonsRelease, counted_persons
 from sfumato.privacy.guarantee import Proof
@@ -34,17 +45,30 @@ class Persons(
     what any limit on rows per person leaves out, and ``sf.recommend`` finds the limit to take.
     Every row that names a person is counted, whatever limit the source has.
 
+    With ``of``, persons are counted by how their rows spread over the cells of one table. A limit
+    on cells, on the norm or on rows in a cell is found from that answer.
+
     Parameters
     ----------
     most_rows : int or None
         A public bound: nobody has more rows than this. A person who has more is counted as one with
         this number. Without it the answer says how many persons a limit affects, but not which
         share of the rows it keeps.
+    of : {"rows", "cells", "norm", "largest-cell"}
+        What is counted of each person: the rows; the cells of a table in which the person has rows;
+        the L2 norm of the person's counts in these cells; or the rows in the cell that has most of
+        them. The limits of the source that bound them are ``rows_per_person``,
+        ``cells_per_person``, ``norm_per_person`` and ``rows_per_cell``.
+    axes : str, list of str, or None
+        The axes of the table, unless rows are counted.
+    bins, width : number, list, dict, or None
+        The bins of the table's Interval axes, as in ``sf.Histogram``.
 
     Raises
     ------
     UsageError
-        If ``most_rows`` is not a whole number from 2 to 10^9, or the source has no person column.
+        If ``most_rows`` is not a whole number from 2 to 10^9, ``of`` and ``axes`` do not go
+        together, or the source has no person column.
 
     Guarantee
     ---------
@@ -52,6 +76,8 @@ class Persons(
 
     >>> Persons(most_rows=1000).title
     'Rows of each person'
+    >>> Persons(most_rows=1000, of="norm", axes=["hour", "stop"]).title
+    'Norm of each person by hour x stop'
     >>> Persons(most_rows=1)
     Traceback (most recent call last):
         ...
@@ -59,6 +85,10 @@ class Persons(
     """
 
     most_rows: int | None = None
+    of: Of = "rows"
+    axes: str | Sequence[str] | None = None
+    bins: Bins = None
+    width: Width = None
 
     limits_by_cell: ClassVar[bool] = True  # rows are counted before any limit
     proof: ClassVar[Proof] = Proof(
@@ -72,6 +102,15 @@ class Persons(
     )
 
     def __post_init__(self) -> None:
+        self._check_most_rows()
+        self._check_table()
+        if self.axes is not None:
+            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
+        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
+        settle(self)
+
+    def _check_most_rows(self) -> None:
         most: object = self.most_rows
         if most is None:
             return
@@ -82,14 +121,48 @@ class Persons(
                 "Give a bound that is publicly known, such as 1000",
             )
 
+    def _check_table(self) -> None:
+        """Refuse a table where rows are counted, and something else where there is no table."""
+        if self.of not in get_args(Of):
+            obstacle = f"persons are not counted by that; {nearest(self.of, get_args(Of))}"
+            raise UsageError(f"of = {shown(self.of)}", obstacle, "Name one of them")
+        if self.of == "rows" and (self.axes, self.bins, self.width) != (None, None, None):
+            raise UsageError(
+                "axes or bins, where the rows of each person are counted",
+                "the number of a person's rows is the same in every table",
+                'Leave them out, or give of="cells", of="norm" or of="largest-cell"',
+            )
+        if self.of != "rows" and self.axes is None:
+            raise UsageError(
+                f"persons by of = {shown(self.of)}, without axes",
+                "it follows from the cells of one table",
+                'Name the axes of the table, such as axes=["hour", "stop"]',
+            )
+
     @property
     def title(self) -> str:
-        return "Rows of each person"
+        axes = () if self.axes is None else tuple(named_axes(self.axes))
+        return title_of(MEASURED[self.of], "person", axes)
+
+    def canonical(self, domain: Domain) -> Self:
+        """Return the question unchanged: its axes are named already."""
+        if self.axes is not None:
+            domain.select(self.axes)
+        return self
 
     def needs(self, domain: Domain) -> Needs:
-        """One axis of numbers of rows: the bins of persons."""
-        lattice = Lattice((rows_axis(self.most_rows),))
-        return Needs(lattice, lattice.size, counted="rows of each person")
+        """One axis of numbers, of rows or of what is measured: the bins of persons."""
+        cells = self._cells(domain)
+        lattice = Lattice((self._axis(cells),))
+        counted = MEASURED[self.of].counted
+        return Needs(lattice, lattice.size, counted=counted, cells=cells)
+
+    def _cells(self, domain: Domain) -> Lattice | None:
+        """The cells of the table; None where rows are counted."""
+        return None if self.axes is None else cells_of(self.axes, self.bins, self.width, domain)
+
+    def _axis(self, cells: Lattice | None) -> EdgesAxis:
+        return rows_axis(largest_measured(self.of, self.most_rows, cells))
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -102,9 +175,9 @@ class Persons(
             If no column names the person.
         """
         law = self._law(cost, unit)
-        bins = rows_axis(self.most_rows).size
+        bins = self.needs(domain).lattice.size
         return PersonsPreview(
-            self.title, without_delta(cost), unit.of_all_rows, bins, law, self.most_rows
+            self.title, without_delta(cost), unit.of_all_rows, bins, law, self.most_rows, self.of
         )
 
     def answer(
@@ -116,11 +189,20 @@ class Persons(
         domain = counts.domain
         return PersonsRelease(
             most_rows=self.most_rows,
+            spread=self._spread(counts.lattice),
             domain=() if domain is None else tuple(domain.items()),
             counts=add_noise(counts.on(counts.lattice).counts, law, noise),
             law=law,
-            guarantee=msgspec.structs.replace(promise, counted=counted_persons(unit)),
+            guarantee=msgspec.structs.replace(promise, counted=counted_persons(unit, self.of)),
         )
+
+    def _spread(self, lattice: Lattice) -> Spread | msgspec.UnsetType:
+        """What is measured in which cells; unset where rows are counted."""
+        if self.of == "rows" or self.axes is None:
+            return msgspec.UNSET
+        last = int(lattice.axes[0].edges()[-1]) - 1
+        most = None if last == LARGEST else last
+        return Spread(self.of, tuple(named_axes(self.axes)), most, self.bins, self.width)
 
     def _law(self, cost: CentralMeasure, unit: Unit) -> Law:
         """The noise on each bin: one person is in one bin, whatever the limit on rows is."""
@@ -134,4 +216,10 @@ class Persons(
         return count_law(cost, one_bin)
 
 
-Persons.examples = (Persons(), Persons(most_rows=12))
+Persons.examples = (
+    Persons(),
+    Persons(most_rows=12),
+    Persons(of="cells", axes="x"),
+    Persons(most_rows=12, of="norm", axes="x"),
+    Persons(most_rows=12, of="largest-cell", axes="x"),
+)

@@ -1,8 +1,7 @@
-"""The limit on rows per person to take: what it leaves out, and the noise that it needs."""
+"""The limit on a person to take: what it leaves out, and the noise that it needs."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,10 +13,13 @@ from sfumato.answers.estimate import Estimate
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.arrays import Array
 from sfumato.domain import Axis, Domain
-from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
+from sfumato.errors import UsageError, shown
+from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly
+from sfumato.persons.candidates import Candidates
+from sfumato.persons.measured import LimitName, Measured
 from sfumato.persons.release import PersonsRelease
+from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import CentralMeasure, asked_cost, without_delta
 from sfumato.privacy.unit import Unit
 
@@ -30,17 +32,17 @@ AS_GOOD = 1.02  # times the least error: within it, an end of a bin is preferred
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The limit on rows per person to take for one question, and what it leads to.
+    """The limit on a person to take for one question, and what it leads to.
 
     It follows from a release and from public numbers: it spends nothing, and may be published.
 
     Attributes
     ----------
     limit : int
-        Give it as ``rows_per_person`` of the source.
+        Give it to the source, under the name that ``name`` says.
     error : float
-        The mean error per number that it leads to, estimated and counted in rows: rows left out,
-        and the mean size of the noise.
+        The mean error per number that it leads to, estimated and counted in rows (in persons, if
+        the question counts them): rows left out, and the mean size of the noise.
     question : str
         What it is for.
     cost : PureDP, ApproxDP or ZCDP
@@ -48,14 +50,19 @@ class Recommendation:
         What one person can change, under this limit.
     cells : int
         How many numbers the question publishes.
-    kept : Estimate
-        The share of rows that the limit keeps.
+    kept : Estimate or None
+        The share of rows that the limit keeps. None where no interval of it follows from the
+        release: see ``share``.
     affected : Estimate
-        How many persons have more rows.
+        How many persons are beyond the limit.
     limits : int64 ndarray of shape (limits,)
         The limits that were compared.
     lost, noise : float64 ndarrays of shape (limits,)
         Per cell: the rows that each limit leaves out, and the mean size of the noise it needs.
+    measured : Measured
+        What was measured of each person, in words.
+    share : float
+        The share of rows that the limit keeps, estimated.
     """
 
     limit: int
@@ -64,11 +71,41 @@ class Recommendation:
     cost: CentralMeasure
     unit: Unit
     cells: int
-    kept: Estimate
+    kept: Estimate | None
     affected: Estimate
     limits: Array
     lost: Array
     noise: Array
+    measured: Measured
+    share: float
+
+    @property
+    def name(self) -> LimitName:
+        """The limit of ``sf.source`` that it is."""
+        return self.measured.limit
+
+    @property
+    def title(self) -> str:
+        """What it is about, for reports."""
+        return f"The limit to take: {self.name}"
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The limits to give to ``sf.source``: this one, and those that were stated beside it."""
+        if self.unit.limits is msgspec.UNSET:
+            return {self.name: self.limit}
+        stated = msgspec.structs.asdict(self.unit.limits)
+        return {name: limit for name, limit in stated.items() if limit is not None}
+
+    @property
+    def axis(self) -> str:
+        """What pictures write below the limits."""
+        return self.measured.axis
+
+    @property
+    def noun(self) -> str:
+        """What errors are counted in."""
+        return "persons" if self.unit.counts_persons else "rows"
 
     @property
     def curve(self) -> pa.Table:
@@ -92,20 +129,54 @@ class Recommendation:
 
     def explain(self) -> str:
         """Say which limit to take and what it rests on, a sentence a line."""
-        who = self.unit.who
         noise = float(np.interp(self.limit, self.limits, self.noise))
         return "\n".join(
             [
-                f"Take at most {self.limit:,} rows of each {who}: rows_per_person={self.limit}.",
+                self.advice,
                 f"For {self.question} at {self.cost} the mean error per number, counted in "
-                f"rows, is about {_short(self.error)}: {_short(noise)} of noise, and "
+                f"{self.noun}, is about {_short(self.error)}: {_short(noise)} of noise, and "
                 f"{_short(self.error - noise)} left out.",
-                f"It keeps {float(self.kept.low):.1%} to {float(self.kept.high):.1%} of the rows; "
-                f"{self.affected.low:,.0f} to {self.affected.high:,.0f} have more than "
-                f"{self.limit:,} rows, each with {self.kept.confidence:.0%} confidence.",
+                self._what_it_keeps,
                 "The limit follows from a release that was paid for, so it is public.",
             ]
         )
+
+    @property
+    def advice(self) -> str:
+        """Which limit to take, in one sentence."""
+        settings = ", ".join(f"{name}={limit}" for name, limit in self.settings.items())
+        who = self.unit.who
+        match self.name:
+            case "rows_per_person":
+                return f"Take at most {self.limit:,} rows of each {who}: {settings}."
+            case "cells_per_person":
+                beside = self.settings["rows_per_cell"]
+                within = "" if beside == 1 else f", of at most {beside:,} rows each"
+                return f"Count each {who} in at most {_cells(self.limit)}{within}: {settings}."
+            case "norm_per_person":
+                return f"Take counts of each {who} of a norm of at most {self.limit:,}: {settings}."
+            case "rows_per_cell":
+                return f"Take at most {self.limit:,} rows of each {who} in a cell: {settings}."
+
+    @property
+    def _what_it_keeps(self) -> str:
+        affected = f"{self.affected.low:,.0f} to {self.affected.high:,.0f}"
+        if self.kept is None:
+            kept_of = "the rows" if self.name != "cells_per_person" else "these rows"
+            return (
+                f"It keeps about {self.share:.1%} of {kept_of}, as estimated. With "
+                f"{self.affected.confidence:.0%} confidence, {affected} persons "
+                f"{self.measured.beyond}."
+            )
+        kept = f"{float(self.kept.low):.1%} to {float(self.kept.high):.1%}"
+        confidence = f"each with {self.kept.confidence:.0%} confidence"
+        if self.name == "rows_per_person":
+            return (
+                f"It keeps {kept} of the rows; {affected} have more than {self.limit:,} rows, "
+                f"{confidence}."
+            )
+        kept_of = self.measured.kept_of.format(who=self.unit.who)
+        return f"It keeps {kept} of {kept_of}; {affected} {self.measured.beyond}, {confidence}."
 
     def __str__(self) -> str:
         return self.explain()
@@ -119,12 +190,21 @@ def recommend(
     delta: Exactly = 0,
     rho: Exactly | None = None,
     domain: Domain | Mapping[str, Axis] | None = None,
+    rows: PersonsRelease | int | None = None,
+    rows_per_cell: int | None = None,
+    cells_per_person: int | None = None,
 ) -> Recommendation:
-    """Which limit on rows per person makes a question's answer most accurate?
+    """Which limit on a person makes a question's answer most accurate?
 
     A low limit leaves out rows; a high one needs more noise. The limit to take has the least sum of
     the two: rows left out per number published, and the mean size of the noise. This is computed
-    from the release alone, so it spends nothing.
+    from releases alone, so it spends nothing.
+
+    What the release measured decides which limit it is: ``rows_per_person`` from the rows of each
+    person, ``norm_per_person``, ``rows_per_cell`` or ``cells_per_person`` from
+    ``sf.Persons(of="norm")``, ``of="largest-cell"`` or ``of="cells"``. The last three hold on the
+    cells of one table, so release and question must be about the same cells. Under rho, a limit on
+    the norm allows most rows for the same noise.
 
     Parameters
     ----------
@@ -137,6 +217,13 @@ def recommend(
         What the question is to cost: give epsilon (with delta) or rho.
     domain : Domain or None
         The public axes of the question. None: those of the source that the release is about.
+    rows : PersonsRelease, int or None
+        How many rows there are, for a limit on the norm, on rows in a cell, or on cells in which
+        rows are counted: the answer about the rows of each person, or a number that is public.
+    rows_per_cell : int or None
+        For a limit on the cells in which rows are counted: the limit on rows that stands beside it.
+    cells_per_person : int or None
+        For a limit on rows in a cell: the limit on cells that stands beside it. None: all cells.
 
     Returns
     -------
@@ -146,7 +233,8 @@ def recommend(
     ------
     UsageError
         If the release has no ``most_rows``, the question publishes a number of counts that is not
-        known beforehand, or it does not fit the domain.
+        known beforehand, is about other cells than the release, or does not fit the domain; or if a
+        limit beside the recommended one, or the number of rows, is needed and not given.
 
     >>> import pyarrow as pa, sfumato as sf
     >>> trips = pa.table({"rider": [i % 500 for i in range(2000)], "hour": [7] * 2000})
@@ -160,11 +248,14 @@ def recommend(
     _check(release, question)
     cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
     unit = Unit(1, release.unit.neighbours, release.unit.person, period=release.unit.period)
-    cells, used = _published(question, _domain(release, domain), unit, cost)
-    distribution = release.distribution
-    limits = distribution.limits
-    lost = distribution.lost / cells
-    noise = limits * _mean_size_per_row(used, unit)
+    public = _domain(release, domain)
+    cells, used = _published(question, public, unit, cost)
+    counts_persons = _counts_persons(release, question, public, cells)
+    beside = _limits_beside(release, counts_persons, rows_per_cell, cells_per_person)
+    candidates = Candidates(release, cells, counts_persons, *beside)
+    limits = release.distribution.limits
+    lost = candidates.lost(rows)
+    noise = candidates.noise(limits, used)
     chosen = _least(limits, lost + noise, release.limits)
     limit = int(limits[chosen])
     return Recommendation(
@@ -172,13 +263,15 @@ def recommend(
         error=float(lost[chosen] + noise[chosen]),
         question=question.title,
         cost=used,
-        unit=msgspec.structs.replace(unit, rows_per_person=limit),
+        unit=candidates.unit(limit),
         cells=cells,
-        kept=release.kept(limit),
+        kept=release.kept(limit) if release.measured.kept_of and beside[0] is None else None,
         affected=release.affected(limit),
         limits=limits,
         lost=lost,
         noise=noise,
+        measured=release.measured,
+        share=release.distribution.kept(limit),
     )
 
 
@@ -196,7 +289,7 @@ def _check(release: object, question: object) -> None:
             "a limit is recommended for one question",
             'Write sf.Histogram("hour") or another question',
         )
-    release.require_most_rows("a recommended limit")
+    release.require_most("a recommended limit")
 
 
 def _domain(release: PersonsRelease, given: Domain | Mapping[str, Axis] | None) -> Domain:
@@ -215,12 +308,6 @@ def _published(
 ) -> tuple[int, CentralMeasure]:
     """How many numbers a question publishes, and what it spends for them."""
     preview = question.preview(domain, unit, cost)
-    if question.needs(domain).counted != "rows":
-        raise UsageError(
-            f"a recommended limit for {question.title}",
-            "it does not count rows, so rows per person do not limit it",
-            "Choose cells_per_person from what is publicly known",
-        )
     if preview.cells is None:
         raise UsageError(
             f"a recommended limit for {question.title}",
@@ -230,22 +317,63 @@ def _published(
     return preview.cells, without_delta(preview.cost)
 
 
-def _mean_size_per_row(cost: CentralMeasure, unit: Unit) -> float:
-    """The mean size of the noise on a count, for each row of a person that is counted.
+def _counts_persons(
+    release: PersonsRelease, question: AnyQuestion, domain: Domain, n_cells: int
+) -> bool:
+    """Whether the question counts persons; refused where the release does not limit it."""
+    needs = question.needs(domain)
+    asked = f"a recommended limit for {question.title}, from {release.title!r}"
+    if needs.of_each_person:
+        obstacle = "it counts each person once, whatever the limit"
+        raise UsageError(asked, obstacle, "Ask for a histogram, means or sums by group")
+    if needs.counted == "persons" and release.of != "cells":
+        raise UsageError(
+            asked,
+            "it does not count rows, so only the cells of each person limit it",
+            f'Release sf.Persons(of="cells", axes={list(needs.lattice.names)})',
+        )
+    if release.spread is not msgspec.UNSET:
+        cells = release.spread.cells(domain)
+        if cells.size != n_cells or not _holds(needs.lattice, cells):
+            raise UsageError(
+                asked,
+                "a limit by cell holds on the cells of one table, and theirs differ",
+                "Release sf.Persons with the axes and bins of the question",
+            )
+    return needs.counted == "persons"
 
-    The scale of the noise is proportional to the limit, and at a limit of 100 the noise is so wide
-    that its being whole numbers does not matter.
-    """
-    law = count_law(cost, msgspec.structs.replace(unit, rows_per_person=100))
-    return _mean_size(law) / 100
+
+def _holds(lattice: Lattice, cells: Lattice) -> bool:
+    """Whether all axes of some cells are among those of a lattice."""
+    return set(cells.axes) <= set(lattice.axes)
 
 
-def _mean_size(law: Law) -> float:
-    match law:
-        case DiscreteLaplace(scale=scale):
-            return float(scale)
-        case DiscreteGaussian():
-            return math.sqrt(2 / math.pi) * law.sigma
+def _limits_beside(
+    release: PersonsRelease,
+    counts_persons: bool,
+    rows_per_cell: int | None,
+    cells_per_person: int | None,
+) -> tuple[int | None, int | None]:
+    """The limits on rows in a cell and on cells that stand beside the one that is looked for."""
+    needs_rows = release.of == "cells" and not counts_persons
+    if needs_rows and rows_per_cell is None:
+        raise UsageError(
+            "a recommended limit on the cells in which rows are counted",
+            "without a limit on rows in a cell, all rows of a person may lie in one",
+            "Give rows_per_cell=, or recommend from the norm of each person",
+        )
+    for name, limit, used in (
+        ("rows_per_cell", rows_per_cell, needs_rows),
+        ("cells_per_person", cells_per_person, release.of == "largest-cell"),
+    ):
+        if limit is not None and not used:
+            raise UsageError(
+                f"a recommended {release.measured.limit} with {name} = {shown(limit)}",
+                "that limit does not stand beside it",
+                "Leave it out",
+            )
+    limits_of(rows_per_cell, cells_per_person, None)  # refuses what is no whole number
+    return rows_per_cell, cells_per_person
 
 
 def _least(limits: Array, errors: Array, ends: Array) -> int:
@@ -257,6 +385,10 @@ def _least(limits: Array, errors: Array, ends: Array) -> int:
     at_ends = np.flatnonzero(np.isin(limits, ends))
     best_end = int(at_ends[np.argmin(errors[at_ends])])
     return best_end if errors[best_end] <= AS_GOOD * errors[best] else best
+
+
+def _cells(number: int) -> str:
+    return "one cell" if number == 1 else f"{number:,} cells"
 
 
 def _short(number: float) -> str:

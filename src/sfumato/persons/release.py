@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 import numpy as np
 
 from sfumato.answers.estimate import Estimate, error_probability
@@ -18,6 +19,7 @@ from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly
 from sfumato.persons.bins import LARGEST, bin_names, lower_ends, upper_ends
 from sfumato.persons.distribution import Distribution, estimated
+from sfumato.persons.measured import MEASURED, Measured, Of, Spread, title_of
 from sfumato.persons.noise_sums import plain_sum_half_width
 from sfumato.persons.share import share_bounds
 from sfumato.privacy.unit import Unit
@@ -37,6 +39,10 @@ class PersonsRelease(
 ):
     """How many persons have how many rows, with noise on each number of persons.
 
+    If persons were counted by how their rows spread over cells, ``spread`` says so, and "rows"
+    below stands for what was measured: cells, the norm of a person's counts, or the rows in the
+    person's largest cell. Limits are then those on cells, on the norm or on rows in a cell.
+
     Attributes
     ----------
     most_rows : int or None
@@ -47,6 +53,8 @@ class PersonsRelease(
         Noisy numbers of persons; they may be negative.
     law : DiscreteLaplace or DiscreteGaussian
         The noise on each of them, independent of the others.
+    spread : Spread
+        What was measured, and the table whose cells it is about; unset where rows were counted.
     """
 
     noun: ClassVar[str] = "number of persons"
@@ -55,15 +63,32 @@ class PersonsRelease(
     domain: tuple[tuple[str, Axis], ...]
     counts: Array
     law: Law
+    spread: Spread | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        if self.counts.shape != (len(upper_ends(self.most_rows)),):
+        if self.counts.shape != (len(upper_ends(self.most)),):
             obstacle = "its numbers of persons do not fit its bins"
             raise UsageError("numbers of persons", obstacle, "Load a file that release.save wrote")
 
     @property
     def title(self) -> str:
-        return f"Rows of each {self.unit.who}"
+        axes = () if self.spread is msgspec.UNSET else self.spread.axes
+        return title_of(self.measured, self.unit.who, axes)
+
+    @property
+    def of(self) -> Of:
+        """What was measured of each person."""
+        return "rows" if self.spread is msgspec.UNSET else self.spread.of
+
+    @property
+    def measured(self) -> Measured:
+        """The same in words, and the limit that bounds it."""
+        return MEASURED[self.of]
+
+    @property
+    def most(self) -> int | None:
+        """The largest number that persons are told apart by; None where nothing bounds it."""
+        return self.most_rows if self.spread is msgspec.UNSET else self.spread.most
 
     @property
     def unit(self) -> Unit:
@@ -83,9 +108,8 @@ class PersonsRelease(
             f"There are {everyone.low:,.0f} to {everyone.high:,.0f} persons, each a "
             f"{self.unit.who}, with 95% confidence."
         )
-        who = self.unit.who
         others = [
-            f"If at most {limit:,} rows of each {who} are counted, {self._left_out(limit)}"
+            f"If {self._limited(limit)}, {self._left_out(limit)}"
             for limit in self._telling_limits()
         ]
         return (first, *others)
@@ -94,10 +118,10 @@ class PersonsRelease(
     def limits(self) -> Array:
         """The largest number of rows in each bin: int64 ndarray of shape (bins,).
 
-        Without ``most_rows`` the last bin has no end, and ``limits`` is one number shorter.
+        Where nothing bounds it, the last bin has no end, and ``limits`` is one number shorter.
         """
-        ends = np.array(upper_ends(self.most_rows), np.int64)
-        return ends if self.most_rows is not None else ends[:-1]
+        ends = np.array(upper_ends(self.most), np.int64)
+        return ends if self.most is not None else ends[:-1]
 
     # --- what follows -----------------------------------------------------------------------------
 
@@ -125,9 +149,9 @@ class PersonsRelease(
             If the limit is not a whole number from 1 on.
         """
         limit = self._limit(limit)
-        ends = np.array(upper_ends(self.most_rows), np.int64)
+        ends = np.array(upper_ends(self.most), np.int64)
         # Bins that lie above the limit altogether, and those that lie above it at least in part.
-        above = int(np.searchsorted(lower_ends(self.most_rows), limit, side="right"))
+        above = int(np.searchsorted(lower_ends(self.most), limit, side="right"))
         reaching = int(np.searchsorted(ends, limit, side="right"))
         return self._persons_from(above, len(self.counts), confidence, reaching)
 
@@ -135,7 +159,8 @@ class PersonsRelease(
         """Which share of the rows a limit on rows per person keeps.
 
         The interval holds however many persons there are, if nobody has more than ``most_rows``
-        rows.
+        rows. If persons were counted by their cells, it is the share of all pairs of a person and a
+        cell with rows of that person.
 
         Parameters
         ----------
@@ -146,63 +171,72 @@ class PersonsRelease(
         Raises
         ------
         UsageError
-            If the question stated no ``most_rows``, or the limit lies above it.
+            If the question stated no ``most_rows``, the limit lies above it, or persons were
+            counted by a norm or a largest cell, from which no share of rows follows.
         """
-        most_rows = self.require_most_rows("the share of rows that a limit keeps")
-        limit = self._limit(limit)
-        if limit > most_rows:
+        noun = self.measured.noun
+        if not self.measured.kept_of:
             raise UsageError(
-                f"the share of rows kept at a limit of {limit:,}",
-                f"the question stated that nobody has more than {most_rows:,} rows",
-                f"Ask for a limit of at most {most_rows:,}, or ask sf.Persons again",
+                f"the share of rows that a limit on {noun} keeps",
+                "how many rows a person has does not follow from it",
+                "Ask how many persons it affects, or use sf.recommend",
+            )
+        most = self.require_most("the share of rows that a limit keeps")
+        limit = self._limit(limit)
+        if limit > most:
+            raise UsageError(
+                f"the share of {noun} kept at a limit of {limit:,}",
+                f"nobody has more than {most:,} {noun}, as the question stated",
+                f"Ask for a limit of at most {most:,}, or ask sf.Persons again",
             )
         alpha = error_probability(confidence)
         lowest, highest = self._ends
         low, high = share_bounds(self.counts, lowest, highest, self.law, limit, alpha)
         value = float(np.clip(self.distribution.kept(limit), low, high))
-        known = low > limit / most_rows or high < 1
+        known = low > limit / most or high < 1
         return Estimate(value, low, high, 1 - alpha, self.about, known)
 
     @cached_property
     def distribution(self) -> Distribution:
         """The estimated numbers of rows that every limit leaves out."""
-        self.require_most_rows("what limits leave out")
+        self.require_most("what limits leave out")
         lowest, highest = self._ends
         return estimated(self.counts, lowest, highest, self.law)
 
-    def require_most_rows(self, asked: str) -> int:
-        """The public bound on a person's rows.
+    def require_most(self, asked: str) -> int:
+        """The public bound on what was measured of a person.
 
         Raises
         ------
         UsageError
             If the question did not state one.
         """
-        if self.most_rows is None:
+        if self.most is None:
             raise UsageError(
                 asked,
                 "without a bound on a person's rows, a few persons may have nearly all of them",
                 "Ask sf.Persons(most_rows=1000), with a bound that is publicly known",
             )
-        return self.most_rows
+        return self.most
 
     @property
     def _ends(self) -> tuple[Array, Array]:
-        return lower_ends(self.most_rows), np.array(upper_ends(self.most_rows), np.int64)
+        return lower_ends(self.most), np.array(upper_ends(self.most), np.int64)
 
     def _limit(self, limit: object) -> int:
         if isinstance(limit, np.integer):
             limit = int(limit)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST:
             raise UsageError(
-                f"a limit of {shown(limit)} rows per person",
+                f"a limit of {shown(limit)} {self.measured.noun} per person",
                 "a limit is a whole number from 1 to 10^9",
                 "Give a number such as 100",
             )
-        if self.most_rows is None and limit > int(self.limits[-1]):
+        if self.most is None and limit > int(self.limits[-1]):
+            noun = self.measured.noun
             raise UsageError(
-                f"a limit of {limit:,} rows per person",
-                f"without most_rows, persons with more than {int(self.limits[-1]):,} rows are "
+                f"a limit of {limit:,} {noun} per person",
+                f"without most_rows, persons with more than {int(self.limits[-1]):,} {noun} are "
                 "counted together",
                 "Ask sf.Persons(most_rows=...) with a larger bound",
             )
@@ -232,25 +266,34 @@ class PersonsRelease(
     def to_frame(self) -> pa.Table:
         """One row per bin: what each limit at the end of a bin leaves out.
 
-        ``rows`` names the bin; ``count``, ``low`` and ``high`` are the noisy number of persons in
+        ``rows`` (or ``cells``, ``norm``, ``largest_cell``) names the bin; ``count``, ``low`` and
+        ``high`` are the noisy number of persons in
         it and its 95% interval. ``limit`` is the largest number of rows in the bin: ``affected`` is
         how many persons have more, and ``kept`` the share of rows that the limit keeps, each with
-        its 95% interval. ``kept`` is null where no ``most_rows`` was stated.
+        its 95% interval. ``kept`` is null where no ``most_rows`` was stated, and absent where it
+        does not follow.
         """
         import pyarrow as pa
 
         low, high = self.interval("0.95")
         limits = self.limits.tolist()
         columns: dict[str, object] = {
-            "rows": bin_names(self.most_rows),
+            self.of.replace("-", "_"): self._bin_names(),
             "count": self.counts,
             "low": low,
             "high": high,
             "limit": self._column(limits, pa.int64()),
         }
         columns |= self._columns_of("affected", list(map(self.affected, limits)), pa.int64())
-        kept = [] if self.most_rows is None else list(map(self.kept, limits))
+        if not self.measured.kept_of:
+            return pa.table(columns)
+        kept = [] if self.most is None else list(map(self.kept, limits))
         return pa.table(columns | self._columns_of("kept", kept, pa.float64()))
+
+    def _bin_names(self) -> list[str]:
+        # Nobody is in more cells than there are.
+        exact = self.of == "cells" and self.most is not None and self.most != self.most_rows
+        return bin_names(self.most, exact=exact)
 
     def _columns_of(
         self, name: str, estimates: list[Estimate], kind: pa.DataType
@@ -284,28 +327,38 @@ class PersonsRelease(
 
         It is empty where the limit is beyond what is known.
         """
-        if self.most_rows is None and limit > int(self.limits[-1]):
+        if self.most is None and limit > int(self.limits[-1]):
             return ""
-        return (
-            f"At most {limit:,} rows of each {self.unit.who} are counted: {self._left_out(limit)}"
-        )
+        limited = self._limited(limit)
+        return f"{limited[0].upper()}{limited[1:]}: {self._left_out(limit)}"
+
+    def _limited(self, limit: int) -> str:
+        """What a limit does, as a sentence without its beginning and end."""
+        return self.measured.limited.format(limit=limit, who=self.unit.who)
 
     def _left_out(self, limit: int) -> str:
         """How many persons lose rows, and where it is known, how many rows are kept."""
         affected = self.affected(limit)
         said = (
             f"{affected.low:,.0f} to {affected.high:,.0f} of about "
-            f"{self.persons().value:,.0f} have more"
+            f"{self.persons().value:,.0f} {self.measured.beyond}"
         )
-        if self.most_rows is None:
+        if self.most is None or not self.measured.kept_of:
             return f"{said}, with 95% confidence."
-        kept = self.kept(min(limit, self.most_rows))
+        kept = self.kept(min(limit, self.most))
         # Rounded down, so that what is said holds too.
         least = math.floor(float(kept.low) * 1000) / 10
+        kept_of = self.measured.kept_of.format(who=self.unit.who)
+        assumed = "" if self.most_rows is None else self._assumed(self.most_rows)
         return (
-            f"{said}, and at least {least:.1f}% of the rows are kept, each with 95% confidence, if "
-            f"nobody has more than {self.most_rows:,} rows."
+            f"{said}, and at least {least:.1f}% of {kept_of} are kept, each with 95% "
+            f"confidence{assumed}."
         )
+
+    def _assumed(self, most_rows: int) -> str:
+        """What must hold for the share that is kept: nothing where the cells alone bound it."""
+        bounds = self.of == "rows" or self.most == most_rows
+        return f", if nobody has more than {most_rows:,} rows" if bounds else ""
 
     def _telling_limits(self) -> list[int]:
         """Ends of bins at which about half, nine tenths and all persons keep all rows."""
@@ -321,9 +374,15 @@ class PersonsRelease(
         return Domain(dict(self.domain)) if self.domain else None
 
 
-def counted_persons(unit: Unit) -> str:
+def counted_persons(unit: Unit, of: Of = "rows") -> str:
     """Which rows an answer about persons is about, in words."""
+    by = MEASURED[of].by
+    if of == "rows":
+        return (
+            f"All rows that name a {unit.who} are counted, before any limit on rows per person. "
+            f"Rows without one are not. Each {unit.who} is counted once, by {by}."
+        )
     return (
-        f"All rows that name a {unit.who} are counted, before any limit on rows per person. Rows "
-        f"without one are not. Each {unit.who} is counted once, by its number of rows."
+        f"All rows that name a {unit.who} and lie in a cell are counted, before any limit. Other "
+        f"rows are not. Each {unit.who} is counted once, by {by}."
     )

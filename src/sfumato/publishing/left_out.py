@@ -1,12 +1,13 @@
-"""How much a limit on rows leaves out, said in every answer where it was paid for.
+"""How much the limits on a person leave out, said in every answer where it was paid for.
 
-An answer about persons (``sf.Persons``) tells what any limit on rows per person leaves out. Once it
+An answer about persons (``sf.Persons``) tells what any limit on rows per person leaves out, or any
+limit by cell: on cells, on the norm of a person's counts or on rows in a cell. Once it
 stands in the ledger it is public, so later answers about the same source may quote it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -16,14 +17,17 @@ from sfumato.answers.loading import stored_releases
 from sfumato.answers.release import Release
 from sfumato.data import Source
 from sfumato.errors import LedgerError
+from sfumato.lattice import Lattice
 from sfumato.ledger import Entry
-from sfumato.persons import Persons, PersonsRelease
+from sfumato.persons import PersonsRelease
+from sfumato.persons.measured import MEASURED, title_of
 from sfumato.publishing.account import PublisherAccount
 from sfumato.random.bits import Bits
 
 R = TypeVar("R", bound=Release)
 
-TITLE = Persons().title
+TITLES = tuple(title_of(each, "person", ()) for each in MEASURED.values())
+"""How the titles of questions about persons begin."""
 LONGEST_NOTE = 200
 """Characters of a question's title in the log."""
 
@@ -46,31 +50,49 @@ class LeftOut:
         self._found: list[PersonsRelease] = []
 
     def stated(self, answers: Sequence[Release], noise: Bits) -> list[Release]:
-        """The answers, with a sentence on what the limit on rows leaves out, where that is known.
+        """The answers, with a sentence on what each limit leaves out, where that is known.
 
         Answers about persons in the same plan were paid for with the others, and count too.
         """
-        unit = self._source.unit
-        if unit.person is None or unit.by_cell:
+        if self._source.unit.person is None:
             return list(answers)
         known = [*self._stored(), *answers]
         fitting = [each for each in known if isinstance(each, PersonsRelease)]
         # Noise from a public seed belongs into answers that say so themselves.
         usable = [each for each in fitting if each.guarantee.private or not noise.private]
-        sentence = _quoted(usable[-1], unit.rows_per_person) if usable else ""
-        if not sentence:
-            return list(answers)
-        return [
-            _with_sentence(answer, sentence) if answer.guarantee.unit == unit else answer
-            for answer in answers
-        ]
+        return [self._stating(answer, usable) for answer in answers]
+
+    def _stating(self, answer: R, known: Sequence[PersonsRelease]) -> R:
+        """An answer, with what is known of the limits under which it was counted."""
+        sentences = [_quoted(about, limit) for about, limit in self._about_limits(answer, known)]
+        said = " ".join(sentence for sentence in sentences if sentence)
+        return _with_sentence(answer, said) if said else answer
+
+    def _about_limits(
+        self, answer: Release, known: Sequence[PersonsRelease]
+    ) -> Iterator[tuple[PersonsRelease, int]]:
+        """The latest answer about each of the limits under which an answer was counted."""
+        unit = answer.guarantee.unit
+        if unit.limits is msgspec.UNSET:
+            if unit == self._source.unit and (of_rows := _latest(known, "rows_per_person")):
+                yield of_rows, unit.rows_per_person
+            return
+        if unit.of_all_rows != self._source.unit.of_all_rows:
+            return
+        # A person is counted once in a cell by definition where persons are counted.
+        skipped = {"rows_per_cell"} if unit.counts_persons else set()
+        for name, limit in msgspec.structs.asdict(unit.limits).items():
+            cells = getattr(answer, "lattice", None)
+            if limit is None or name in skipped or not isinstance(cells, Lattice):
+                continue
+            if (about := _latest(known, name, cells)) is not None:
+                yield about, limit
 
     def _stored(self) -> list[PersonsRelease]:
         """Stored answers about the persons of this source, in the order of their charges."""
         for entry in self._account.ledger.log(self._account.name, after=self._last_seen):
             self._last_seen = entry.sequence
-            # The note of a long plan is cut, and may have named the question.
-            if entry.kind == "reserve" and (TITLE in entry.note or len(entry.note) >= LONGEST_NOTE):
+            if entry.kind == "reserve" and _may_be_about_persons(entry.note):
                 self._charged[entry.key] = entry
             elif entry.kind == "store" and entry.key in self._charged:
                 self._found += self._about_persons(self._charged[entry.key])
@@ -90,6 +112,29 @@ class LeftOut:
         receipt = release.receipt
         same_persons = release.unit.of_all_rows == self._source.unit.of_all_rows
         return receipt is not None and receipt.source == self._source.title and same_persons
+
+
+def _may_be_about_persons(note: str) -> bool:
+    """Whether a charge of this note was for an answer about persons, or for a plan with one."""
+    # The note of a long plan is cut, and may have named the question.
+    return len(note) >= LONGEST_NOTE or any(title in note for title in TITLES)
+
+
+def _latest(
+    known: Sequence[PersonsRelease], limit: str, cells: Lattice | None = None
+) -> PersonsRelease | None:
+    """The latest answer about what a limit bounds, in the same cells."""
+    for release in reversed(known):
+        if release.measured.limit == limit and (cells is None or _is_about(release, cells)):
+            return release
+    return None
+
+
+def _is_about(release: PersonsRelease, cells: Lattice) -> bool:
+    domain = release.domain_of_source()
+    if release.spread is msgspec.UNSET or domain is None:
+        return False
+    return set(release.spread.cells(domain).axes) == set(cells.axes)
 
 
 def _quoted(release: PersonsRelease, limit: int) -> str:
