@@ -21,8 +21,8 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
 
 
 DOCUMENTED = """
-    Domain Interval Categories Keys Month Week Weekday Hour Year source Publisher preview load report Plan ApproxDP ZCDP PureDP
-    MetricDP Unit
+    Domain Interval Categories Keys Month Week Weekday Hour Year
+    source Publisher preview load report Plan ApproxDP ZCDP PureDP MetricDP Unit
     Histogram Mean Sum Variance Persons recommend Quantiles
     UniformPartitioner AdaptiveGridPartitioner
     PrivTreePartitioner AutoPartitioner BinaryPartitioner
