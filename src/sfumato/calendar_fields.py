@@ -49,6 +49,7 @@ _PATTERNS: dict[Part, re.Pattern[str]] = {
     "week": re.compile(r"([0-9]{4})-W([0-9]{2})"),
     "year": re.compile(r"([0-9]{4})"),
 }
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # 1970-01-01 was a Thursday: the fourth day of week 0.
 DAYS_BEFORE_EPOCH = 3
 _WEEK_0 = dt.date(1970, 1, 1).toordinal() - DAYS_BEFORE_EPOCH
@@ -143,6 +144,11 @@ def period_of(part: Part, given: object) -> str | None:
     if not isinstance(plain, str):
         return None
     text = plain.strip()
+    if _DATE.fullmatch(text):
+        try:
+            return period_of(part, dt.date.fromisoformat(text))
+        except ValueError:
+            return None
     return text if period_number(part, text) is not None else None
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.options import AXIS_HELP, json_option
+from sfumato.cli.options import AXIS_HELP, WHERE_HELP, json_option
 from sfumato.cli.output import scanning
-from sfumato.cli.parsing import parse_axes
+from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.publishing.plan_file import domain_of, read_plan
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Count rows that a release would drop or clamp.")
 @click.argument("path", metavar="PLAN|FILE", type=click.Path(path_type=Path))
 @click.option("--axis", "axes", multiple=True, help=f"With a FILE. {AXIS_HELP}")
+@click.option("--where", multiple=True, help=f"With a FILE. {WHERE_HELP}")
 @click.option("--person", help="With a FILE: column that identifies the person behind a row.")
 @click.option(
     "--rows-per-person",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 def check(
     path: Path,
     axes: tuple[str, ...],
+    where: tuple[str, ...],
     person: str | None,
     rows_per_person: int | None,
     as_json: bool,
@@ -54,15 +56,15 @@ def check(
     from sfumato.data.check import check as checked
 
     if path.suffix.lower() == ".toml":
-        if axes or person is not None or rows_per_person is not None:
+        if axes or where or person is not None or rows_per_person is not None:
             raise UsageError(
-                "--axis, --person or --rows-per-person with a plan",
+                "--axis, --where, --person or --rows-per-person with a plan",
                 "the plan says so itself",
                 "Leave them out",
             )
         rows, needs = _of_plan(path)
     else:
-        rows = _of_file(path, axes, person, rows_per_person)
+        rows = _of_file(path, axes, where, person, rows_per_person)
         needs = None
     with scanning() as progress:
         found = checked(rows, needs, progress)
@@ -79,7 +81,11 @@ def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Needs]]]:
 
 
 def _of_file(
-    path: Path, axes: tuple[str, ...], person: str | None, rows_per_person: int | None
+    path: Path,
+    axes: tuple[str, ...],
+    where: tuple[str, ...],
+    person: str | None,
+    rows_per_person: int | None,
 ) -> Source:
     from sfumato.data import source
 
@@ -88,4 +94,6 @@ def _of_file(
             f"a check of {path}", "it names no axis", "Write --axis age=0..100 or --axis kind=a,b"
         )
     limit = 1 if rows_per_person is None else rows_per_person
-    return source(path, Domain(parse_axes(axes)), person, limit)
+    domain = Domain(parse_axes(axes))
+    conditions = parse_where(where, domain) if where else None
+    return source(path, domain, person, limit, where=conditions)

@@ -287,7 +287,8 @@ def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:
     """The questions, and their domain and unit: of the plan, or of a histogram of --cells."""
     if settings.plan is not None:
         spec = read_plan(settings.plan)
-        return spec.plan(), domain_of(spec), spec.source.unit
+        domain = domain_of(spec)
+        return spec.plan(), domain, spec.source.unit(domain)
     if settings.cells < 2:
         raise UsageError(
             f"--cells {settings.cells}", "a histogram has at least 2 cells", "Write --cells 50"

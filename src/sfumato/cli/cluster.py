@@ -53,4 +53,4 @@ def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
         --clusters 4 --epsilon 1 --budget 2
     """
     domain = settings.domain()
-    publish(settings, domain, KMeans(clusters, tuple(domain), method=method))
+    publish(settings, domain, KMeans(clusters, settings.subject(domain), method=method))

@@ -40,10 +40,10 @@ class BinSettings(msgspec.Struct, frozen=True):
     selection: Rule
     count: CountedThings
 
-    def question(self, domain: Domain) -> Histogram:
-        """The histogram of all axes of a domain."""
+    def question(self, axes: tuple[str, ...]) -> Histogram:
+        """The histogram of some axes of the domain."""
         return Histogram(
-            tuple(domain),
+            axes,
             bins=parse_bins(self.bins),
             width=parse_widths(self.width),
             selection=self.selection,
@@ -161,7 +161,7 @@ def histogram(
     """
     # Without an axis there is one number to speak of: the count of all rows.
     domain = settings.domain() if settings.axes else Domain(rows=Categories(["all"]))
-    question = bin_settings.question(domain)
+    question = bin_settings.question(settings.subject(domain))
     if wanted.accuracy is not None:
         if settings.epsilon is not None:
             raise UsageError(

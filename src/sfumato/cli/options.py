@@ -20,7 +20,9 @@ R = TypeVar("R")
 
 AXIS_HELP = (
     "Column, and what is publicly known of it. Numbers: NAME=LOW..HIGH, or NAME=LOW..HIGH/STEP "
-    "for multiples of STEP. Labels: NAME=a,b,c, or NAME=* if you cannot list them. "
+    "for multiples of STEP; with ,missing behind, missing values have a bin of their own. "
+    "Labels: NAME=a,b,c, or NAME=* if you cannot list them. Dates and times: NAME=month:COLUMN, "
+    "weekday:COLUMN:ZONE, hour:, week: or year:COLUMN:FIRST..LAST. "
     "Repeat for each column."
 )
 PERSON_HELP = "Column that identifies the person of each row.  [default: each row is one person]"
@@ -31,6 +33,12 @@ ROWS_PER_PERSON_HELP = (
 NEIGHBOURS_HELP = (
     "What is protected: add-remove hides whether a person is in the table; "
     "replace hides only what their rows say."
+)
+WHERE_HELP = (
+    "Condition on the rows that are counted. Labels: NAME=a,b. Numbers or dates: NAME=LOW..HIGH, "
+    "from LOW to below HIGH; one of the two may be left out. NAME is an axis. "
+    "Repeat for each axis; a row must satisfy all. The question is about the axes without a "
+    "condition, if there are any."
 )
 ACCOUNT_HELP = "Account in the ledger that pays."
 
@@ -187,6 +195,7 @@ def source_options(
             required=not (optional or optional_axes),
             help=AXIS_HELP,
         ),
+        click.option("--where", multiple=True, help=WHERE_HELP),
         click.option("--person", help=PERSON_HELP),
         click.option(
             "--rows-per-person",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.domain import Axis, Categories, Interval, Keys
-from sfumato.errors import BoundsRequired, UsageError
+from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
+from sfumato.domain import Axis, Categories, Domain, Interval, Keys, Listed
+from sfumato.errors import BoundsRequired, UsageError, shown
 from sfumato.numbers import float_of_text, positive, whole_of_text
 from sfumato.privacy.measures import CentralMeasure, measure_of
 
@@ -19,7 +20,9 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
     Parameters
     ----------
     texts : tuple of str
-        NAME=LOW..HIGH, NAME=LOW..HIGH/STEP, NAME=a,b,c or NAME=*.
+        NAME=LOW..HIGH, NAME=LOW..HIGH/STEP, either with ",missing" behind; NAME=a,b,c; NAME=*;
+        or a field of the calendar: NAME=weekday:COLUMN, NAME=month:COLUMN:FIRST..LAST, with :ZONE
+        behind for a time zone.
 
     Raises
     ------
@@ -49,12 +52,90 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
 def _axis(name: str, text: str) -> Axis:
     if text == "*":
         return Keys()
+    part, colon, rest = text.partition(":")
+    if colon and part in _CALENDAR and "," not in rest:
+        return _calendar_axis(name, part, rest)
     if ".." not in text:
         return Categories(tuple(label.strip() for label in text.split(",")))
+    text, comma, word = text.partition(",")
+    if comma and word.strip() != "missing":
+        raise UsageError(
+            f"--axis {name}",
+            f"behind the bounds stands {shown(word)}, and not ',missing'",
+            f"Write {name}=LOW..HIGH, or {name}=LOW..HIGH,missing for a bin of missing values",
+        )
     bounds, _, step_text = text.partition("/")
     lower, _, upper = bounds.partition("..")
     step = _step(name, step_text) if step_text else None
-    return Interval(_bound(name, lower), _bound(name, upper), step=step)
+    missing = True if comma else None
+    return Interval(_bound(name, lower), _bound(name, upper), step=step, missing=missing)
+
+
+_CALENDAR: dict[str, type[Month | Week | Year | Weekday | Hour]] = {
+    "month": Month,
+    "week": Week,
+    "year": Year,
+    "weekday": Weekday,
+    "hour": Hour,
+}
+
+
+def _calendar_axis(name: str, part: str, text: str) -> Axis:
+    """Read COLUMN, COLUMN:FIRST..LAST, COLUMN:ZONE or COLUMN:FIRST..LAST:ZONE."""
+    column, *further = text.split(":")
+    span = further.pop(0) if further and ".." in further[0] else None
+    if not column or len(further) > 1 or (span and part in ("weekday", "hour")):
+        raise UsageError(
+            f"--axis {name}={part}:{text}",
+            "it is not a column, then a span or a time zone",
+            f"Write {name}=weekday:COLUMN:Europe/Berlin or {name}=month:COLUMN:2024-01..2024-12",
+        )
+    fields: dict[str, str | None] = {"timezone": further[0] if further else None}
+    if span is not None:
+        first, _, last = span.partition("..")
+        fields |= {"first": first, "last": last}
+    return _CALENDAR[part](column, **fields)
+
+
+def parse_where(texts: tuple[str, ...], domain: Domain) -> dict[str, object]:
+    """Read --where options: NAME=a,b for labels, NAME=LOW..HIGH for numbers, dates and times.
+
+    Raises
+    ------
+    UsageError
+        If an axis is not declared or is named twice, or a condition does not fit it.
+
+    >>> domain = Domain(parse_axes(("age=0..120", "kind=a,b")))
+    >>> parse_where(("age=18..", "kind=a"), domain)
+    {'age': (18, None), 'kind': ['a']}
+    """
+    where: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise UsageError(
+                f"--where {text}", "it names no condition", "Write --where kind=a,b or age=18..65"
+            )
+        if name in where:
+            raise UsageError(f"--where {name}", "it is given twice", "Give each axis once")
+        where[name] = _condition(name, value, domain.get(name))
+    return where
+
+
+def _condition(name: str, text: str, axis: Axis | None) -> object:
+    if not isinstance(axis, Interval):
+        labels = axis.all_labels if isinstance(axis, Listed) else ()
+        known = {str(label): label for label in labels}
+        return [known.get(each.strip(), each.strip()) for each in text.split(",")]
+    lower, dots, upper = text.partition("..")
+    if not dots:
+        raise UsageError(
+            f"--where {name}={text}",
+            "the axis has numbers or dates, and the condition on it is a range",
+            f"Write --where {name}=LOW..HIGH, from LOW to below HIGH",
+        )
+    ends = (end.strip() for end in (lower, upper))
+    return tuple(_bound(name, end) if end else None for end in ends)
 
 
 def _bound(name: str, text: str) -> int | float | str:

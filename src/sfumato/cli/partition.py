@@ -129,13 +129,14 @@ def partition(
         --axis latitude=-90..90 --epsilon 1 --budget 2
     """
     domain = settings.domain()
-    if geojson is not None and len(domain) != 2:
+    axes = settings.subject(domain)
+    if geojson is not None and len(axes) != 2:
         raise UsageError(
-            f"--geojson of {len(domain)} axes",
+            f"--geojson of {len(axes)} axes",
             "GeoJSON takes two",
             "Partition two axes, longitude and latitude",
         )
-    answer = publish(settings, domain, partition_settings.question(tuple(domain)))
+    answer = publish(settings, domain, partition_settings.question(axes))
     if geojson is not None and isinstance(answer, Partition):
         answer.to_geojson(geojson)
         talk(f"GeoJSON: {geojson}")

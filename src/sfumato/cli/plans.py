@@ -49,10 +49,11 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     from sfumato.publishing.previewing import preview as previewed
 
     spec = read_plan(plan)
-    unit = spec.source.unit
+    domain = domain_of(spec)
+    unit = spec.source.unit(domain)
     previews = previewed(
         spec.plan(),
-        domain=domain_of(spec),
+        domain=domain,
         unit=unit,
         rows=rows,
         epsilon=spec.release.epsilon,

@@ -14,10 +14,11 @@ from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
 from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
-from sfumato.cli.parsing import parse_axes, parse_budget
+from sfumato.cli.parsing import parse_axes, parse_budget, parse_where
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy.unit import Neighbours, Unit, unit_within
+from sfumato.privacy.where import Condition, conditions_of
 
 if TYPE_CHECKING:
     from sfumato.data import Source
@@ -50,6 +51,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
 
     file: Path | None
     axes: tuple[str, ...]
+    where: tuple[str, ...]
     person: str | None
     rows_per_person: int
     neighbours: Neighbours
@@ -69,9 +71,22 @@ class PublishSettings(msgspec.Struct, frozen=True):
         """The public axes that --axis declares."""
         return Domain(parse_axes(self.axes))
 
+    def subject(self, domain: Domain) -> tuple[str, ...]:
+        """The axes that the question is about: those without a condition, if there are any."""
+        conditional = self.conditions(domain) or {}
+        return tuple(name for name in domain if name not in conditional) or tuple(domain)
+
+    def conditions(self, domain: Domain) -> dict[str, object] | None:
+        """The conditions on rows that --where states."""
+        return parse_where(self.where, domain) if self.where else None
+
     def unit(self) -> Unit:
         """What one person can change."""
-        return Unit(self.rows_per_person, self.neighbours, self.person)
+        conditions: tuple[Condition, ...] = ()
+        if self.where:
+            domain = self.domain()
+            conditions = conditions_of(self.conditions(domain), domain)
+        return unit_within(self.rows_per_person, self.neighbours, self.person, where=conditions)
 
     def source(self, domain: Domain) -> Source:
         """FILE, bounded for each person."""
@@ -84,6 +99,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
             rows_per_person=self.rows_per_person,
             neighbours=self.neighbours,
             version=self.data_version,
+            where=self.conditions(domain),
         )
 
 

@@ -58,5 +58,6 @@ def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -
         --by kind --epsilon 0.5 --budget 2
     """
     domain = settings.domain()
-    names = tuple(domain.of_kind(Interval))
+    intervals = domain.of_kind(Interval)
+    names = tuple(name for name in settings.subject(domain) if name in intervals)
     publish(settings, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))

@@ -74,7 +74,7 @@ def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
             if forms[field].reads is click.STRING
             for axis in _as_tuple(value)
         }
-        subject = tuple(axis for axis in domain if axis not in named)
+        subject = tuple(axis for axis in settings.subject(domain) if axis not in named)
         publish(settings, domain, made(kind, fields | _axis_field(kind, subject)))
 
     own = [

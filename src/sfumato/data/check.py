@@ -23,6 +23,7 @@ from sfumato.data.axis_losses import AxisLosses, losses_of
 from sfumato.data.column_types import of_known_types
 from sfumato.data.findings import Check, QuestionCheck
 from sfumato.data.guard import guarded, guarded_batches
+from sfumato.data.locating import RowLocator
 from sfumato.data.person_losses import (
     CellPersonCounter,
     PersonCounter,
@@ -31,7 +32,6 @@ from sfumato.data.person_losses import (
 )
 from sfumato.data.persons import person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
-from sfumato.data.scan import RowLocator
 from sfumato.domain import grid_axis
 from sfumato.errors import DataError, without_frames
 from sfumato.lattice import DROPPED, Lattice, LatticeAxis
@@ -107,6 +107,7 @@ class _TablePass:
         self._axes: dict[LatticeAxis, AxisLosses] = {axis: losses_of(axis) for axis in axes}
         self._losses = Losses()
         self._rows = 0
+        self._not_asked = 0
         self._without_person = 0
         self._counted = [0] * len(asked)
         self._persons: PersonCounter | None = None
@@ -133,6 +134,10 @@ class _TablePass:
 
     def _add_batch(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
+        if self._source.row_filter is not None:
+            kept = self._source.row_filter.kept(batch)
+            self._not_asked += len(batch) - len(kept)
+            batch = kept
         has_cell = {
             axis: losses.add(batch[axis.column_name]) for axis, losses in self._axes.items()
         }
@@ -172,10 +177,11 @@ class _TablePass:
             for axis, axis_losses in self._axes.items()
         ]
         return Check(
-            self._source.title,
+            self._source.table,
             self._rows,
             wrong_length=losses.wrong_length,
             unended=losses.unended,
+            not_asked=self._not_asked,
             without_person=self._without_person,
             limit=self._source.unit.rows_per_person,
             axes=tuple(axes),
@@ -184,7 +190,8 @@ class _TablePass:
         )
 
     def _question_checks(self) -> list[QuestionCheck]:
-        dropped = [self._rows - counted for counted in self._counted]
+        rows = self._rows - self._not_asked
+        dropped = [rows - counted for counted in self._counted]
         if self._persons is None:
             return [
                 QuestionCheck(title, counted=self._counted[question], dropped=dropped[question])

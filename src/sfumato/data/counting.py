@@ -67,7 +67,9 @@ def count(
     key = key or fresh_key()
     if isinstance(reader, CountingReader):
         return _by_engine(reader, asked, source.unit, key, progress)
-    return scan(reader, source._columns(asked), asked, source.unit, key, progress)
+    return scan(
+        reader, source._columns(asked), asked, source.unit, key, progress, source.row_filter
+    )
 
 
 def _by_engine(

@@ -112,6 +112,8 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         Rows of CSV that were dropped because they have another number of fields than the header.
     unended : int
         Rows of CSV that were dropped because they are too long or a quotation mark is not closed.
+    not_asked : int
+        Rows that do not satisfy the source's conditions. All other numbers are about the rest.
     without_person : int
         Rows without a person.
     limit : int
@@ -127,6 +129,7 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     refused: str | None = None
     wrong_length: int = 0
     unended: int = 0
+    not_asked: int = 0
     without_person: int = 0
     limit: int = 1
     axes: tuple[AxisCheck, ...] = ()
@@ -183,6 +186,7 @@ def _summary(check: Check) -> Iterator[str]:
     for rows, what in (
         (check.wrong_length, "more lines are dropped: another number of fields than the header"),
         (check.unended, "more lines are dropped: too long, or a quotation mark is not closed"),
+        (check.not_asked, "rows do not satisfy the conditions (where), and are dropped"),
         (check.without_person, "rows without a person are dropped"),
     ):
         if rows:

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from sfumato.errors import UsageError
 from sfumato.lattice import LatticeAxis
@@ -195,6 +195,10 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
     )
 
 
+Ability: TypeAlias = Literal["calendar", "column", "missing", "where"]
+"""What an engine may know beside the cells of columns as they are; see ``CountingReader``."""
+
+
 class CountingReader(Reader):
     """A table whose engine bounds and counts the rows where they lie: only cells come back.
 
@@ -202,7 +206,20 @@ class CountingReader(Reader):
     Where they are, the distribution is the same: of the rows that have a cell on a lattice, each
     person keeps ``unit.rows_per_person``, and every choice is equally likely. The choice follows
     from priorities that depend on that person's rows and the key alone.
+
+    Attributes
+    ----------
+    abilities : frozenset of str
+        What its engine knows beside columns as they are. A question that needs anything else is
+        refused before the charge.
+
+        * "column": an axis is read from ``axis.column_name``, which may not be its name.
+        * "calendar": an axis with ``axis.calendar`` is derived from a column of dates or times.
+        * "missing": an axis ``BinsAndMissing`` has a last cell for missing values.
+        * "where": rows that do not satisfy ``unit.where`` are dropped before anything else.
     """
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
 
     def supports(self, needs: Needs, unit: Unit) -> bool:
         """Whether the engine can count this; asked before anything is charged.

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.data.calendar_cells import cells_of
 from sfumato.data.column_types import of_known_types
-from sfumato.data.columns import numbers
 from sfumato.data.guard import guarded, guarded_batches
-from sfumato.data.keys import KeyNumbers, with_sorted_keys
+from sfumato.data.keys import with_sorted_keys
+from sfumato.data.locating import RowLocator
 from sfumato.data.reader import Columns, Progress, RowReader
-from sfumato.data.row_form import Cells
 from sfumato.data.tallies import (
     AllRows,
     BoundedRows,
@@ -31,9 +27,8 @@ from sfumato.data.tallies import (
     RowsWithinCells,
     Tally,
 )
-from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
+from sfumato.data.where import RowFilter
 from sfumato.privacy.unit import Unit
-from sfumato.times import TimeUnit
 
 CHUNK_ROWS = 2**16
 """How many rows are located at a time: temporary arrays then stay in the second-level cache."""
@@ -46,6 +41,7 @@ def scan(
     unit: Unit,
     key: bytes,
     progress: Progress | None = None,
+    row_filter: RowFilter | None = None,
 ) -> list[Cube]:
     """Count all needs in one pass over the columns named: one cube for each, in order.
 
@@ -61,6 +57,8 @@ def scan(
         The secret that chooses what of each person is counted.
     progress : callable or None
         Called after each chunk with the rows done, and all rows or None.
+    row_filter : RowFilter or None
+        Rows that do not satisfy it are no rows of the table.
     """
     locator = RowLocator([axis for need in needs for axis in need.columns])
     tallies = _tallies(needs, unit, key)
@@ -68,10 +66,12 @@ def scan(
     all_rows = guarded(reader.name, reader.rows) if progress else None
     try:
         for chunk in _chunks(reader, columns, unit.person, locator):
+            rows_done += len(chunk)
+            if row_filter is not None:
+                chunk = guarded(reader.name, partial(row_filter.kept, chunk))  # noqa: PLW2901
             cells = guarded(reader.name, partial(locator.cells, chunk))
             for tally in tallies:
                 tally.count(guarded(reader.name, partial(tally.take, chunk, cells)))
-            rows_done += len(chunk)
             if progress:
                 progress(rows_done, all_rows)
         for tally in tallies:
@@ -157,50 +157,3 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     columns = [column.chunk(0) for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
-
-
-# --- rows to cells ------------------------------------------------------------------------------
-
-
-_Reading: TypeAlias = tuple[str, TimeUnit | None]
-"""A column, and what its numbers count."""
-
-
-class RowLocator:
-    """Finds the cells of rows: each distinct axis is located once, each column converted once.
-
-    Attributes
-    ----------
-    key_numbers : dict of KeyAxis to KeyNumbers
-        The keys that have occurred, of each axis of keys.
-    """
-
-    def __init__(self, axes: Sequence[LatticeAxis]) -> None:
-        self._axes = list(dict.fromkeys(axes))
-        self._labels = {axis: cells_of(axis) for axis in self._axes if isinstance(axis, LabelAxis)}
-        self.key_numbers = {axis: KeyNumbers() for axis in self._axes if isinstance(axis, KeyAxis)}
-
-    @property
-    def known_keys(self) -> int:
-        """How many keys have occurred on the axis that has the most."""
-        return max(map(len, self.key_numbers.values()), default=0)
-
-    def cells(self, batch: pa.RecordBatch) -> Cells:
-        """Give the cells of a batch on each axis: int64 ndarrays of shape (rows,)."""
-        converted: dict[_Reading, Array] = {}
-        return {axis: self._cells(batch, axis, converted) for axis in self._axes}
-
-    def _cells(
-        self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]
-    ) -> Array:
-        """The cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
-        column = batch[axis.column_name]
-        if isinstance(axis, LabelAxis):
-            return self._labels[axis].cells(column)
-        if isinstance(axis, KeyAxis):
-            return self.key_numbers[axis].cells(column)
-        # One column may be read as days by one axis, and as microseconds by another.
-        reading = (axis.column_name, axis.time)
-        if reading not in converted:
-            converted[reading] = numbers(column, axis.time)
-        return axis.locate(converted[reading])

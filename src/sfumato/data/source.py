@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sfumato.data.column_uses import check_names, counts_days, dates, shared, type_names
+from sfumato.data.engine_abilities import WHAT, abilities
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest
-from sfumato.lattice import GridAxis, Lattice, LatticeAxis
+from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
+from sfumato.privacy.where import as_written, conditions_of
 from sfumato.times import iso_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.answers.counts import Needs
+    from sfumato.data.where import RowFilter
 
 
 def source(
@@ -40,6 +44,7 @@ def source(
     rows_per_cell: int | None = None,
     cells_per_person: int | None = None,
     norm_per_person: int | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> Source:
     """Declare a table: where its rows are, which axes are public, and who is protected.
 
@@ -89,7 +94,14 @@ def source(
         numbers of rows. Under zCDP the noise follows this norm, so that a person whose rows spread
         over many cells can have many more rows counted than under a limit on rows.
 
-    These three hold on the cells of the table that is asked for, and on no coarser ones. So
+    where : dict or None
+        Public conditions on declared axes: ``{"kind": ["a", "b"], "age": (18, 65)}``. A row must
+        satisfy all of them; others are dropped before a person's rows are bounded. Axes of labels
+        take a list of labels. Interval axes take a half-open range within their bounds, in which
+        None is the axis' own bound; as in bins, a range up to the upper bound holds that value and
+        what lies above. A row without a value satisfies no range.
+
+    The limits by cell hold on the cells of the table that is asked for, and on no coarser ones. So
     questions that count on several lattices, such as partitions and quantiles, are refused under
     them.
 
@@ -104,11 +116,13 @@ def source(
         If the domain, the unit or the kind of table is wrong.
 
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows, and no
-    more than the limits by cell allow.
+    more than the limits by cell allow. Under ``where``, this is about the rows that satisfy it.
     Holds because: each person keeps a random choice of rows that depends on no one else's rows; the
-    proofs are in ``data/bounding.py`` and ``data/limiting.py``.
-    Not covered: a person with several ids; without ``person``, the custodian's own statement; a
-    lazy frame or a relation that gives other rows, or another order, in a second scan.
+    proofs are in ``data/bounding.py`` and ``data/limiting.py``. A public condition looks at one row
+    at a time (``privacy/where.py``).
+    Not covered: how many rows satisfy ``where``, which is not public; a person with several ids;
+    without ``person``, the custodian's own statement; a lazy frame or a relation that gives other
+    rows, or another order, in a second scan.
 
     >>> import numpy as np
     >>> import sfumato as sf
@@ -129,7 +143,8 @@ def source(
     name = _public_text("name", name)
     version = _public_text("version", _version_text(version))
     limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
-    unit = unit_within(rows_per_person, neighbours, person, limits)
+    conditions = () if where is None else conditions_of(where, domain)
+    unit = unit_within(rows_per_person, neighbours, person, limits, conditions)
     reader = open_reader(data, domain.columns, unit.person)
     return Source(reader, domain, unit, name, version, data)
 
@@ -181,6 +196,8 @@ class Source:
         The public name that was given, if any.
     version : str or None
         The version that was given, as text, if any.
+    row_filter : RowFilter or None
+        What keeps the rows that satisfy the public conditions, if there are any.
     """
 
     def __init__(
@@ -199,6 +216,14 @@ class Source:
         self._reader = reader
         self._data = data
         self._token = secrets.token_hex(16)
+        self.row_filter = self._filter()
+
+    def _filter(self) -> RowFilter | None:
+        """What keeps the rows that satisfy the public conditions; None without any."""
+        from sfumato.data.where import RowFilter
+
+        where = self.unit.where
+        return None if where is msgspec.UNSET else RowFilter(where, self.domain)
 
     @property
     def in_memory(self) -> bool:
@@ -207,7 +232,16 @@ class Source:
 
     @property
     def title(self) -> str:
-        """What a receipt calls this data set: its name, or its file name; and its version."""
+        """What a receipt calls this data set: its name, or its file name; and its version.
+
+        With conditions, they follow.
+        """
+        conditions = self.unit.conditions
+        return f"{self.table}, rows{conditions}" if conditions else self.table
+
+    @property
+    def table(self) -> str:
+        """The same without the conditions."""
         title = self.name or os.path.basename(self._reader.name)
         return title if self.version is None else f"{title}, version {self.version}"
 
@@ -267,6 +301,13 @@ class Source:
         if not isinstance(reader, CountingReader):
             return
         for need in needs:
+            unknown = sorted(abilities(need, self.unit) - reader.abilities)
+            if unknown:
+                raise DataError(
+                    f"counting {need.counted} of {reader.name}",
+                    f"its engine does not know {' and '.join(map(WHAT.__getitem__, unknown))}",
+                    "Give a file or a frame, or ask without",
+                )
             if not guarded(reader.name, partial(reader.supports, need, self.unit)):
                 raise DataError(
                     f"counting {need.counted} of {reader.name}",
@@ -280,7 +321,7 @@ class Source:
         """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.column_types import misfit, type_name
 
-        _check_names(table, columns)
+        check_names(table, columns)
         schema = guarded(table.name, partial(table.schema, columns))
         for name, column in columns.items():
             type_ = schema.field(name).type
@@ -299,7 +340,7 @@ class Source:
         if ids_form(types) is None:
             raise DataError(
                 f"{self._reader.name}, column {self.unit.person!r}",
-                f"ids of persons are of different types in different files: {_type_names(types)}",
+                f"ids of persons are of different types in different files: {type_names(types)}",
                 "Write the files with ids of one type, so that a person is the same in all of them",
             )
 
@@ -309,14 +350,14 @@ class Source:
         if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
             raise DataError(
                 f"{self._reader.name}, column {name!r}",
-                f"its keys are of different types in different files: {_type_names(types)}",
+                f"its keys are of different types in different files: {type_names(types)}",
                 "Write the files with keys of one type, so that a key is the same in all of them",
             )
 
     def _columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
         """The columns that are needed, and the person's."""
         columns: dict[str, Column] = {}
-        for axis in _axes_of(needs):
+        for axis in self._axes_of(needs):
             if axis.name not in self.domain:
                 raise UsageError(
                     f"axis {axis.name!r}",
@@ -324,7 +365,7 @@ class Source:
                     "Declare it there",
                 )
             name = axis.column_name
-            columns[name] = axis if (held := columns.get(name)) is None else _shared(held, axis)
+            columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
         if self.unit.person is not None:
             columns.setdefault(self.unit.person, None)
             self._add_period(columns)
@@ -339,19 +380,26 @@ class Source:
     def _uses(self, needs: Sequence[Needs]) -> dict[str, list[Column]]:
         """What each column is read as: its type must fit all of it."""
         uses: dict[str, list[Column]] = {}
-        for axis in _axes_of(needs):
+        for axis in self._axes_of(needs):
             uses.setdefault(axis.column_name, []).append(axis)
         if self.unit.person is not None:
             uses.setdefault(self.unit.person, []).append(None)
         return uses
+
+    def _axes_of(self, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
+        """The axes that the needs and the conditions look at."""
+        for need in needs:
+            yield from need.columns
+        if self.row_filter is not None:
+            yield from self.row_filter.axes
 
     def _add_period(self, columns: dict[str, Column]) -> None:
         """Have the column of the period read as dates."""
         period = self.unit.period
         if period is msgspec.UNSET:
             return
-        column = columns.setdefault(period, _dates(period))
-        if column is None or not _counts_days(column):
+        column = columns.setdefault(period, dates(period))
+        if column is None or not counts_days(column):
             raise UsageError(
                 f"person = [{self.unit.person!r}, {period!r}]",
                 "the second column is a period, and the domain declares it as no dates",
@@ -376,7 +424,7 @@ class Source:
             )
 
     def __repr__(self) -> str:
-        return f"<Source {self.title}: {', '.join(self.domain)}; {self.unit}>"
+        return f"<Source {self.table}: {', '.join(self.domain)}; {self.unit}>"
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         if self._reader.in_memory:
@@ -387,7 +435,8 @@ class Source:
             )
         unit = self.unit
         limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
-        return partial(source, **limits), (
+        where = None if unit.where is msgspec.UNSET else as_written(unit.where)
+        return partial(source, **limits, where=where), (
             self._data,
             self.domain,
             unit.person_columns or None,
@@ -415,84 +464,3 @@ def snapshot(source: Source) -> Iterator[None]:
     with ExitStack() as held:
         guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
         yield
-
-
-def _axes_of(needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
-    return (axis for need in needs for axis in need.columns)
-
-
-def _shared(first: LatticeAxis, second: LatticeAxis) -> LatticeAxis:
-    """How a column is read that two axes are about.
-
-    Raises
-    ------
-    UsageError
-        If one of them reads the column as values of another kind.
-    """
-    if first.name == second.name or _readings(first) == _readings(second):
-        return second
-    if _reads_times(first) and _reads_times(second):
-        # Moments say more than times: whether each of them has a zone.
-        return first if first.calendar is not msgspec.UNSET else second
-    raise UsageError(
-        f"axes {first.name!r} and {second.name!r}",
-        f"both are about the column {second.column_name!r}, and read it as values of another kind",
-        "Ask them one after another, or write the column twice, under two names",
-    )
-
-
-def _readings(axis: LatticeAxis) -> object:
-    """What decides how the fields of a column are read."""
-    return axis.has_keys, axis.has_labels, axis.listed, axis.value_kinds, axis.calendar
-
-
-def _reads_times(axis: LatticeAxis) -> bool:
-    return axis.value_kinds == {"time"}
-
-
-def _counts_days(column: LatticeAxis) -> bool:
-    """Whether a column may hold a period: it is read as dates, or a calendar is made of it."""
-    if column.calendar is not msgspec.UNSET:
-        return True
-    return column.has_edges and column.scale.kind == "date"
-
-
-def _dates(name: str) -> GridAxis:
-    """An axis of all dates that Python knows, by which readers read a column as dates."""
-    return GridAxis(name, -719_162.0, 2_932_897.0, 1, "day")
-
-
-def _type_names(types: Sequence[pa.DataType]) -> str:
-    from sfumato.data.column_types import type_name
-
-    return " and ".join(sorted({type_name(type_) for type_ in types}))
-
-
-def _check_names(table: Reader, columns: dict[str, Column]) -> None:
-    names = guarded(table.name, table.names)
-    for name in columns:
-        if name not in names:
-            raise DataError(
-                f"{table.name}, column {name!r}",
-                *_no_column(name, names, header=not table.has_schema),
-            )
-        if names.count(name) > 1:
-            raise DataError(
-                f"{table.name}, column {name!r}",
-                "several columns have that name",
-                "Rename the columns",
-            )
-
-
-def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
-    """Say what stands in the way, and what to do, if a table lacks a column.
-
-    The first line of a file may hold data: it is quoted only where it nearly is the name asked for.
-    """
-    suggestion = nearest(name, names)
-    if header and not suggestion.startswith("did you mean"):
-        return (
-            "there is no column of that name in the first line",
-            "Name the axis as the column is named, or give the file a header",
-        )
-    return f"there is no column of that name; {suggestion}", "Name the axis as the column is named"

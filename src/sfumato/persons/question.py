@@ -212,7 +212,7 @@ class Persons(
                 "no column of the source names the person behind a row",
                 'Write sf.source(data, domain, person="rider_id")',
             )
-        one_bin = Unit(1, unit.neighbours, unit.person, period=unit.period)
+        one_bin = msgspec.structs.replace(unit, rows_per_person=1, limits=msgspec.UNSET)
         return count_law(cost, one_bin)
 
 

@@ -247,7 +247,7 @@ def recommend(
     """
     _check(release, question)
     cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
-    unit = Unit(1, release.unit.neighbours, release.unit.person, period=release.unit.period)
+    unit = msgspec.structs.replace(release.unit, rows_per_person=1, limits=msgspec.UNSET)
     public = _domain(release, domain)
     cells, used = _published(question, public, unit, cost)
     counts_persons = _counts_persons(release, question, public, cells)

@@ -22,6 +22,7 @@ from sfumato.persons.distribution import Distribution, estimated
 from sfumato.persons.measured import MEASURED, Measured, Of, Spread, title_of
 from sfumato.persons.noise_sums import plain_sum_half_width
 from sfumato.persons.share import share_bounds
+from sfumato.privacy.guarantee import asked_rows
 from sfumato.privacy.unit import Unit
 
 if TYPE_CHECKING:
@@ -379,10 +380,10 @@ def counted_persons(unit: Unit, of: Of = "rows") -> str:
     by = MEASURED[of].by
     if of == "rows":
         return (
-            f"All rows that name a {unit.who} are counted, before any limit on rows per person. "
-            f"Rows without one are not. Each {unit.who} is counted once, by {by}."
+            f"{asked_rows(unit)}All rows that name a {unit.who} are counted, before any limit on "
+            f"rows per person. Rows without one are not. Each {unit.who} is counted once, by {by}."
         )
     return (
-        f"All rows that name a {unit.who} and lie in a cell are counted, before any limit. Other "
-        f"rows are not. Each {unit.who} is counted once, by {by}."
+        f"{asked_rows(unit)}All rows that name a {unit.who} and lie in a cell are counted, before "
+        f"any limit. Other rows are not. Each {unit.who} is counted once, by {by}."
     )

@@ -178,7 +178,14 @@ def counted_rows(unit: Unit) -> str:
     )
     clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
     counted = f"{unit.several} counted" if unit.counts_persons else "rows counted"
-    return f"{limit}{left_out} {clamped} Every accuracy is about the {counted}."
+    return f"{asked_rows(unit)}{limit}{left_out} {clamped} Every accuracy is about the {counted}."
+
+
+def asked_rows(unit: Unit) -> str:
+    """Which rows of the table there are at all under public conditions; "" without any."""
+    if unit.where is msgspec.UNSET:
+        return ""
+    return f"Only rows{unit.conditions} are looked at; how many there are is not public. "
 
 
 def left_out(unit: Unit) -> str:
@@ -213,8 +220,10 @@ def assumptions_of(unit: Unit) -> tuple[str, ...]:
             f"Nobody has more than {unit.rows_per_person} rows: "
             "the holder states it, and nothing enforces it."
         )
+    where = "The conditions on rows were chosen without looking at the data."
     return (
         whose,
         "The domain was chosen without looking at the data.",
+        *(() if unit.where is msgspec.UNSET else (where,)),
         "AES and the operating system's random seed are sound.",
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged
+from sfumato.privacy.where import Condition, in_words
 
 Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = MOST
@@ -63,6 +64,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     period : str, optional
         The column of dates that is part of the person: what is protected is one person in one
         period.
+    where : tuple of OneOf or Within, optional
+        The public conditions: rows that do not satisfy them are no rows of the table.
 
     Raises
     ------
@@ -80,6 +83,7 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Absent from files unless given: a unit without them is stored as version 0.1 stored it.
     limits: Limits | msgspec.UnsetType = msgspec.UNSET
     period: str | msgspec.UnsetType = msgspec.UNSET
+    where: tuple[Condition, ...] | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         rows: object = self.rows_per_person
@@ -225,7 +229,7 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> str(Unit(12, person="rider").of_all_rows)
         'any one rider with any number of rows, added or removed'
         """
-        return Unit(MOST_ROWS, self.neighbours, self.person, period=self.period)
+        return msgspec.structs.replace(self, rows_per_person=MOST_ROWS, limits=msgspec.UNSET)
 
     @property
     def counted(self) -> str:
@@ -235,6 +239,15 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Unit(12, person="rider").counted
         'the rows counted (at most 12 a rider)'
         """
+        return f"{self._all_counted}{self.conditions}"
+
+    @property
+    def conditions(self) -> str:
+        """The public conditions as they follow "rows" in a sentence; "" without any."""
+        return "" if self.where is msgspec.UNSET else in_words(self.where)
+
+    @property
+    def _all_counted(self) -> str:
         if self.person is None:
             return "the rows counted"
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
@@ -264,7 +277,7 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.counts_persons:
             who = f"any one {self.who} counted at most once in a cell, and in at most {self._cells}"
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
-        return f"{who}, {change}"
+        return f"{who}{self.conditions}, {change}"
 
 
 def unit_within(
@@ -272,6 +285,7 @@ def unit_within(
     neighbours: Neighbours,
     person: str | Sequence[str] | None,
     limits: Limits | None = None,
+    where: tuple[Condition, ...] = (),
 ) -> Unit:
     """The unit of a table whose person's rows are kept within all of the given limits.
 
@@ -283,6 +297,8 @@ def unit_within(
     person : str, sequence of str or None
         The column that names the person; or that and the column of dates that is the period.
     limits : Limits or None
+    where : tuple of OneOf or Within
+        The public conditions on rows.
 
     Raises
     ------
@@ -304,6 +320,7 @@ def unit_within(
         neighbours,
         columns[0],
         msgspec.UNSET if limits is None else limits,
+        where=where or msgspec.UNSET,
     )
     return unit if len(columns) == 1 else msgspec.structs.replace(unit, period=columns[1])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sfumato.errors import UsageError
 from sfumato.privacy.unit import Unit
 
@@ -23,6 +25,12 @@ def check_stream_unit(unit: Unit) -> None:
             "opening a Counter under limits by cell or a period",
             "a stream keeps a limit on the rows of a person in all its steps alone",
             "Give the source one person column and rows_per_person",
+        )
+    if unit.where is not msgspec.UNSET:
+        raise UsageError(
+            "opening a Counter on a source with where",
+            "steps are pushed, and are not read from the source: no condition drops their rows",
+            "Push the rows that satisfy it alone, and give the source no condition",
         )
 
 

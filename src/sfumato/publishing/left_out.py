@@ -59,7 +59,12 @@ class LeftOut:
         known = [*self._stored(), *answers]
         fitting = [each for each in known if isinstance(each, PersonsRelease)]
         # Noise from a public seed belongs into answers that say so themselves.
-        usable = [each for each in fitting if each.guarantee.private or not noise.private]
+        where = self._source.unit.where
+        usable = [
+            each
+            for each in fitting
+            if (each.guarantee.private or not noise.private) and each.unit.where == where
+        ]
         return [self._stating(answer, usable) for answer in answers]
 
     def _stating(self, answer: R, known: Sequence[PersonsRelease]) -> R:

@@ -20,6 +20,7 @@ from sfumato.numbers import Exactly
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
+from sfumato.privacy.where import conditions_of
 from sfumato.publishing.plan import Plan
 from sfumato.times import iso_text
 
@@ -37,7 +38,7 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[source]``: where the rows are, and whom each row belongs to.
 
     A relative path starts at the folder of the plan. The other fields are parameters of
-    ``sf.source``.
+    ``sf.source``; conditions stand in ``[source.where]``, labels and ranges alike as lists.
     """
 
     path: str
@@ -49,12 +50,13 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows_per_cell: int | None = None
     cells_per_person: int | None = None
     norm_per_person: int | None = None
+    where: dict[str, str | int | list[str | int | float | bool]] | None = None
 
-    @property
-    def unit(self) -> Unit:
+    def unit(self, domain: Domain) -> Unit:
         """What one person can change."""
+        where = () if self.where is None else conditions_of(self.where, domain)
         limits = limits_of(self.rows_per_cell, self.cells_per_person, self.norm_per_person)
-        return unit_within(self.rows_per_person, self.neighbours, self.person, limits)
+        return unit_within(self.rows_per_person, self.neighbours, self.person, limits, where)
 
     def opened(self, domain: Domain) -> Source:
         """The table, bounded for each person."""
@@ -69,6 +71,7 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             rows_per_cell=self.rows_per_cell,
             cells_per_person=self.cells_per_person,
             norm_per_person=self.norm_per_person,
+            where=self.where,
         )
 
 
