@@ -34,6 +34,7 @@ WHOLE = {
     "hostile_text",
     "interrupts",
     "known",
+    "notebook",
     "outputs",
     "processes",
     "public_names",

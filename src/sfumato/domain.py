@@ -16,6 +16,7 @@ import msgspec
 
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
 from sfumato.categories import Categories, Listed, check_column
+from sfumato.display import card, structs
 from sfumato.errors import BoundsRequired, UsageError, nearest, printable
 from sfumato.lattice import (
     LARGEST_BOUND,
@@ -323,6 +324,9 @@ class Domain(Mapping[str, "Axis"]):
     def __repr__(self) -> str:
         axes = [f"{printable(name)}={axis!r}" for name, axis in self._axes.items()]
         return f"Domain({', '.join(axes)})"
+
+    def _repr_html_(self) -> str:
+        return card("Domain", structs(self))
 
     def select(self, axes: str | Sequence[str] | None) -> tuple[str, ...]:
         """Resolve an ``axes`` argument: a name, a list of names, or None for all Interval axes."""

@@ -21,6 +21,7 @@ import sfumato as sf
 from support import pages
 
 HERE = Path(__file__).parent
+SCRIPTS = ("script.py", "notebook.py", "mistakes.py")
 ROOT = HERE.parent.parent
 STUB = Path(sf.__file__).with_suffix(".pyi")
 REPORTED = re.compile(r"(\w+\.py):(\d+):.*\berror: .*")
@@ -46,7 +47,7 @@ def reported(request, tmp_path_factory):
     It reads the scripts here, and the modules on the page about extending.
     """
     folder = tmp_path_factory.mktemp("typing")
-    for script in ("script.py", "mistakes.py"):
+    for script in SCRIPTS:
         shutil.copy(HERE / script, folder)
     for name, text in pages.files(ROOT / "docs" / "extending.md"):
         (folder / name).write_text(text, encoding="utf-8")
@@ -63,14 +64,13 @@ def reported(request, tmp_path_factory):
     return lines
 
 
-def test_a_users_script_is_accepted(reported):
-    assert not reported["script.py"], reported["script.py"]
+@pytest.mark.parametrize("script", ["script.py", "notebook.py"])
+def test_a_users_script_is_accepted(reported, script):
+    assert not reported[script], reported[script]
 
 
 def test_the_modules_on_the_page_about_extending_are_accepted(reported):
-    others = {
-        name: lines for name, lines in reported.items() if name not in ("script.py", "mistakes.py")
-    }
+    others = {name: lines for name, lines in reported.items() if name not in SCRIPTS}
     assert {"targets.py", "districts.py"} <= set(others)
     assert not any(others.values()), others
 

@@ -310,6 +310,10 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """The published integers, in the order in which they were drawn."""
         return tuple(number for sums in self.tables for number in sums.released.tolist())
 
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return self.lattice.names
+
     def to_frame(self) -> pa.Table:
         """One row per group: its axes, rows, the statistic, low, high (95%), known.
 
@@ -385,6 +389,7 @@ class MeanRelease(
     """
 
     noun: ClassVar[str] = "mean"
+    amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
 
     def _values_of(self, sums: ValueSums) -> Array:
         return sums.means
@@ -435,6 +440,7 @@ class VarianceRelease(
     """
 
     noun: ClassVar[str] = "variance"
+    amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
 
     def _values_of(self, sums: ValueSums) -> Array:
         return sums.variances

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.estimate import error_probability
+from sfumato.display import card, facts, line
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw
@@ -66,14 +67,27 @@ class Preview(msgspec.Struct, frozen=True):
         """What else there is to know, a sentence a line."""
         return [left_out(self.unit)]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the cost, and what it would buy."""
+        rows = [("Cost", str(self.cost)), ("Protects", str(self.unit))]
+        if self.cells is not None:
+            rows.append(("Numbers", f"{self.cells:,}"))
+        said = [*self.lines(), self._risk, *self.remarks()]
+        sentences = [f"{each[:1].upper()}{each[1:].rstrip('.')}." for each in said if each]
+        return card(f"Preview: {self.question}", facts(rows), *map(line, sentences))
+
+    @property
+    def _risk(self) -> str:
+        """How sure an attacker could become."""
+        return belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)
+
     def __str__(self) -> str:
         """The question, its cost, what follows from it, and how sure an attacker could become."""
-        risk = belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)
         return "\n  ".join(
             [
                 f"{self.question} at {self.cost}, for {self.unit}:",
                 *self.lines(),
-                risk,
+                self._risk,
                 *self.remarks(),
             ]
         )

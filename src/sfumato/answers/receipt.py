@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import msgspec
 
 
@@ -47,3 +49,32 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     version: str
     signature: str = ""
     signer: str = ""
+
+    @property
+    def moment(self) -> str:
+        """The time for people: the day and the minute, in UTC."""
+        time = self.time
+        is_time = len(time) >= 16 and time[10] in "T "
+        return f"{time[:10]}, {time[11:16]} UTC" if is_time else time
+
+    @property
+    def date(self) -> dt.datetime | None:
+        """The time as a datetime in UTC, without a zone; None where a file holds another text."""
+        try:
+            found = dt.datetime.fromisoformat(self.time)
+        except ValueError:
+            return None
+        return found.replace(tzinfo=None)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What it says, as names and texts for people."""
+        return [
+            ("Account", self.account),
+            ("Charged", f"{self.charged}; this is answer {self.part}"),
+            ("Time", self.moment),
+            ("Data", self.source),
+            ("Key", self.key),
+            ("Ledger entry", f"{self.entry}, hash {self.entry_hash}"),
+            ("Digest", self.digest),
+            ("Made by", f"Sfumato {self.version}"),
+        ]

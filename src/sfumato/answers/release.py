@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import msgspec
 import numpy as np
 
+from sfumato.answers import forms, workbook
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
 from sfumato.arrays import Array
+from sfumato.display import Kind, card, grid, line
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
@@ -26,10 +28,15 @@ from sfumato.privacy.measures import CentralMeasure, MetricDP
 from sfumato.writing import write_bytes
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from matplotlib.axes import Axes
 
 R = TypeVar("R", bound="Release")
+
+ROWS_IN_NOTEBOOKS = 8
+STORED = "This is the stored answer; nothing was spent for it again."
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -76,6 +83,14 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     measured_against: ClassVar[str] = "of the truth"
     """What the accuracy is measured against, as in "within +-5 of the truth"."""
+
+    amounts: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("count", "low", "high", "rows", "total", "sum", "above", "rank_error"),
+            *("affected", "affected_low", "affected_high"),
+        }
+    )
+    """The columns of ``to_frame`` that hold counts and sums; thousands are parted in them."""
 
     @property
     def replayed(self) -> bool:
@@ -190,6 +205,100 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         raise NotImplementedError
 
     @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of ``to_frame`` that hold labels, which are printed as they are."""
+        return ()
+
+    def kind_of_column(self, name: str) -> Kind:
+        """What a column of ``to_frame`` holds: amounts, values of an axis, or labels."""
+        if name in self.label_columns:
+            return "label"
+        return "amount" if name in self.amounts else "value"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``to_frame`` as a pandas frame; labels and bins are categories.
+
+        Raises
+        ------
+        UsageError
+            If pandas is not installed, or the release has no table.
+        """
+        return forms.to_pandas(self._table("to_pandas()"))
+
+    def to_polars(self) -> pl.DataFrame:
+        """``to_frame`` as a polars frame; labels and bins are categories.
+
+        Raises
+        ------
+        UsageError
+            If polars is not installed, or the release has no table.
+        """
+        return forms.to_polars(self._table("to_polars()"))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> Path:
+        """Write ``to_frame`` as CSV in UTF-8, and return the path.
+
+        A label that a spreadsheet program would run as a formula gets an apostrophe before it.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        UsageError
+            If the release has no table.
+        """
+        return write_bytes(path, forms.to_csv(self._table("to_csv()")))
+
+    def to_excel(self, path: str | os.PathLike[str]) -> Path:
+        """Write an Excel workbook, and return its path.
+
+        The sheet "Answer" has the numbers with their intervals. The sheet "Guarantee" says in words
+        what is promised, how accurate the numbers are and which account paid.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        UsageError
+            If xlsxwriter is not installed (``pip install 'sfumato[excel]'``), the release has no
+            table, or its table has more rows than a sheet.
+        """
+        table = self._table("to_excel()")
+        receipt = self.receipt
+        # No clock is read: when the numbers were written would tell how long the data took.
+        made = None if receipt is None else receipt.date
+        return write_bytes(path, workbook.to_excel(table, self.kind_of_column, self._about(), made))
+
+    def _table(self, asked: str) -> pa.Table:
+        """``to_frame``, for another form of it."""
+        if not self.has_table:
+            raise UsageError(f"{asked} of {self.title}", "it has no table", "Read its values")
+        return self.to_frame()
+
+    def _about(self) -> list[tuple[str, str]]:
+        """What a reader of the numbers must know, as names and sentences."""
+        found = [("Answer", self.title), *(("Result", fact) for fact in self.facts)]
+        if said := accuracy_sentence(self):
+            found.append(("Accuracy", said))
+        for sentence in str(self.guarantee).splitlines():
+            heading, _, text = sentence.partition(": ")
+            found.append((heading, text))
+        receipt = self.receipt
+        if receipt is None:
+            return [*found, ("Receipt", "None: this answer was not charged to an account.")]
+        return [*found, *receipt.lines()]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first numbers, and the promise in a line."""
+        parts = [line(STORED)] if self.replayed else []
+        if self.has_table:
+            table = forms.without_edges(self.to_frame())
+            parts.append(grid(forms.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
+        if said := accuracy_sentence(self):
+            parts.append(line(said))
+        return card(self.title, *parts, line(self.guarantee.sentence()))
+
+    @property
     def has_picture(self) -> bool:
         """Whether it can be drawn: whether its class implements ``plot``."""
         return type(self).plot is not Release.plot
@@ -219,6 +328,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def __repr__(self) -> str:
         stamp = "" if self.guarantee.private else "; NOT PRIVATE"
+        stamp += "; stored answer, nothing spent" if self.replayed else ""
         return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{stamp}>"
 
 

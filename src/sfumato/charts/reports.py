@@ -131,7 +131,7 @@ def draw_clusters(
             clouds.insert(0, (points, "true points, which nobody sees"))
         for panel, (cloud, title) in zip(panels, clouds, strict=True):
             _cloud(panel, cloud, centers, others, title)
-    return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
+    return panels[0] if len(panels) == 1 else style.PanelArray.of(panels)
 
 
 def _panels(ax: style.Panels | None, number: int) -> list[Axes]:
@@ -142,7 +142,12 @@ def _panels(ax: style.Panels | None, number: int) -> list[Axes]:
     if number == 1:
         return [first]
     first.remove()
-    made = fig.subplots(number if narrow else 1, 1 if narrow else number, squeeze=False)
+    made = fig.subplots(
+        number if narrow else 1,
+        1 if narrow else number,
+        squeeze=False,
+        subplot_kw={"axes_class": style.Picture},
+    )
     return list(made.flat)
 
 

@@ -83,7 +83,7 @@ def _panels(number: int, ax: style.Panels | None) -> list[Axes]:
     if number == 1:
         return [first]
     first.remove()
-    made = fig.subplots(down, across, squeeze=False)
+    made = fig.subplots(down, across, squeeze=False, subplot_kw={"axes_class": style.Picture})
     for spare in made.flat[number:]:
         spare.remove()
     return list(made.flat[:number])

@@ -93,7 +93,13 @@ def _panels() -> tuple[Axes, Axes]:
     narrow = style.is_narrow(None)
     fig, first = style.figure(400 if narrow else 470)
     first.remove()
-    above, below = fig.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1.25)})
+    above, below = fig.subplots(
+        2,
+        1,
+        sharex=True,
+        gridspec_kw={"height_ratios": (3, 1.25)},
+        subplot_kw={"axes_class": style.Picture},
+    )
     return above, below
 
 

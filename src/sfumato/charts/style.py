@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from sfumato.arrays import Array
+from sfumato.display import LONGEST_LABEL, number, plain
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colorbar import Colorbar
     from matplotlib.typing import ColorType, RcKeyType
+
+__all__ = ["LONGEST_LABEL", "number", "plain"]  # what charts take from here, beside its own names
 
 PAPER = "#ffffff"
 INK = "#1d2430"
@@ -56,7 +58,6 @@ TEXT_COLOURS = (INK, MUTED, *SERIES)
 PIXELS = 100  # per inch: sizes of figures are given in pixels
 WIDE = 720
 NARROW = 360
-LONGEST_LABEL = 28
 
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
 """Axes to draw on: one, or as many as there are panels."""
@@ -115,6 +116,35 @@ def sized(width: int) -> Iterator[None]:
         _width.reset(token)
 
 
+class Picture(Axes):
+    """Axes that a notebook shows as a picture when they are the last value of a cell.
+
+    Figures that pyplot does not know are not shown by themselves.
+    """
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return shown(figure_of(self))
+
+
+class PanelArray(np.ndarray[tuple[int, ...], np.dtype[np.object_]]):
+    """An array of Axes of one figure, which a notebook shows as a picture."""
+
+    @classmethod
+    def of(cls, axes: Sequence[Axes]) -> PanelArray:
+        """The Axes of one figure, in order."""
+        return np.array(axes, dtype=object).view(cls)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        first = self.reshape(-1)[:1].tolist()
+        return shown(figure_of(first[0])) if first and isinstance(first[0], Axes) else None
+
+
+def shown(fig: Figure) -> tuple[bytes, dict[str, int]]:
+    """A figure as a notebook shows it: PNG in twice the resolution, and its size in pixels."""
+    width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
+    return png(fig), {"width": width, "height": height}
+
+
 def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
     """Make a figure with one Axes, without pyplot; sizes are in pixels."""
     with house():
@@ -122,7 +152,7 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
             figsize=((width or _width.get()) / PIXELS, height / PIXELS),
             layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04),
         )
-        return fig, fig.add_subplot()
+        return fig, fig.add_subplot(axes_class=Picture)
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -155,14 +185,6 @@ def is_narrow(ax: Axes | None) -> bool:
     return width_of(ax) < 500
 
 
-def plain(text: object, longest: int = LONGEST_LABEL) -> str:
-    """Make a label safe to draw: no control characters, and cut where it is too long."""
-    shown = "".join(
-        " " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text)
-    )
-    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
-
-
 def hatch_rows(ax: Axes, rows: Array) -> None:
     """Mark the rows of what is not known."""
     for row in rows.tolist():
@@ -185,16 +207,6 @@ def name_rows(ax: Axes, names: Sequence[str], what: str) -> None:
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-
-
-def number(value: float) -> str:
-    """Print a number for people: thousands parted, a real minus sign.
-
-    >>> number(-1234.0), number(0.25)
-    ('−1,234', '0.25')
-    """
-    text = f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
-    return text.replace("-", "−")
 
 
 def short(value: float) -> str:

@@ -14,6 +14,7 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.choosing.costs import AccuracyRequest, Kind, Within, least_total, with_shares
 from sfumato.choosing.explanation import explain
 from sfumato.choosing.span import Part, Span
+from sfumato.display import card, facts, line
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.numbers import Exactly
@@ -68,6 +69,18 @@ class Window(Span, frozen=True, tag="window"):
 
     def __str__(self) -> str:
         return self.explain()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the ends of the window, and the sentences that explain it."""
+        name = self.kind.letter
+        floor, ceiling = self.ends
+        rows = [
+            (f"Least {name}", f"{floor}: below it, the answer is less accurate than requested"),
+            (f"Largest {name}", f"{ceiling}: above it, the risk is larger than accepted"),
+            ("Feasible", "yes" if self.feasible else "no"),
+        ]
+        sentences = map(line, self.explain().split("\n"))
+        return card(f"Window: {self.plan.title}", facts(rows), *sentences)
 
 
 def window(

@@ -17,6 +17,7 @@ from sfumato.data.column_uses import check_names, counts_days, dates, shared, ty
 from sfumato.data.engine_abilities import WHAT, abilities
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
+from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest
 from sfumato.lattice import Lattice, LatticeAxis
@@ -262,6 +263,11 @@ class Source:
         label = guarded(self._reader.name, partial(self._reader.label, name)) or own
         # No path and no name holds a zero character, so no name reads like another with a version.
         return label if self.version is None else f"{label}\0version {self.version}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is public, and no fact about the rows."""
+        rows = [("Data", self.title), ("Protects", str(self.unit))]
+        return card("Source", facts(rows), structs(self.domain))
 
     def require(self, needs: Sequence[Needs | Lattice]) -> None:
         """Refuse a table on which the needs cannot be counted. Call it before any charge.

@@ -371,6 +371,10 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         """
         return self.lattice.axes[self._axis_indices(axis)[0]].cell_names()
 
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return self.lattice.names
+
     def to_frame(self) -> pa.Table:
         """One row per cell: the axes, count, low, high (95%).
 

@@ -8,46 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
+from sfumato.answers.forms import first_rows, without_edges
 from sfumato.answers.origin import standing
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence, reach_text
 from sfumato.arrays import Array
 from sfumato.charts import style
-from sfumato.pages.spending import moment
+from sfumato.display import Table, cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Frame: TypeAlias = "dict[str, pa.ChunkedArray]"
-"""The numbers of a release by column; empty where it has no table."""
-
 MOST_ROWS = 200
 INTERVALS = ("low", "high")
 TAIL = ("count", *INTERVALS)
-
-
-@dataclass(frozen=True)
-class Table:
-    """The first rows of the numbers.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    text : tuple of bool
-        Whether each column is text, which is aligned to the left.
-    rows : tuple of tuples of str
-    total : int
-        How many rows there are, also those not shown.
-    """
-
-    columns: tuple[str, ...]
-    text: tuple[bool, ...]
-    rows: tuple[tuple[str, ...], ...]
-    total: int
 
 
 @dataclass(frozen=True)
@@ -96,7 +74,7 @@ class Section:
 def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""
     accuracy = _accuracy(release)
-    frame = _frame(release)
+    frame = without_edges(release.to_frame()) if release.has_table else None
     facts = _facts(release, frame)
     counted = release.guarantee.counted
     description = " ".join([*facts, accuracy.sentence if accuracy else "", counted]).strip()
@@ -109,8 +87,8 @@ def section(release: Release, anchor: str) -> Section:
         facts=facts,
         counted=counted,
         accuracy=accuracy,
-        table=_table(frame),
-        reading=_reading(frame),
+        table=None if frame is None else first_rows(frame, MOST_ROWS, release.kind_of_column),
+        reading="" if frame is None else _reading(set(frame.column_names)),
         guarantee=_guarantee(release),
         not_covered=release.guarantee.proof.not_covered,
         receipt=_receipt(release),
@@ -158,16 +136,7 @@ def _number(value: float) -> str:
     return style.number(math.ceil(value) if abs(value) >= 100 else value)
 
 
-def _frame(release: Release) -> Frame:
-    """The numbers by column, without the edges of bins: the name of a bin says them."""
-    if not release.has_table:
-        return {}
-    table = release.to_frame()
-    ends = {f"{name}{end}" for name in table.column_names for end in ("_lower", "_upper")}
-    return {name: table[name] for name in table.column_names if name not in ends}
-
-
-def _facts(release: Release, frame: Frame) -> tuple[str, ...]:
+def _facts(release: Release, frame: pa.Table | None) -> tuple[str, ...]:
     """What a release says in sentences; else, of counts, the largest and how many are not 0.
 
     The intervals are those that hold for all counts at once, because the largest count was picked
@@ -176,79 +145,55 @@ def _facts(release: Release, frame: Frame) -> tuple[str, ...]:
     if release.facts:
         return release.facts
     counts = np.asarray(release.values).reshape(-1)
-    if not isinstance(release, CountsRelease) or not set(TAIL) <= set(frame) or not counts.size:
+    if not isinstance(release, CountsRelease) or frame is None or not counts.size:
+        return ()
+    if not set(TAIL) <= set(frame.column_names):
         return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
     top = int(np.argmax(counts))
-    axes = {name: column[top].as_py() for name, column in frame.items() if name not in TAIL}
+    axes = {name: frame[name][top].as_py() for name in frame.column_names if name not in TAIL}
     seen = int((low > 0).sum())
     largest = (
         f"Of {release.guarantee.unit.counted}, "
         f"the largest noisy count is {style.number(counts[top])} "
         f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence, "
-        f"at {_cell_name(axes)}."
+        f"at {_cell_name(release, axes)}."
     )
     shown = f"{seen:,} of {counts.size:,} counts can be told from 0, judged all at once."
     return (largest, shown) if counts.size > 1 else (largest,)
 
 
-def _cell_name(values: dict[str, object]) -> str:
+def _cell_name(release: Release, values: dict[str, object]) -> str:
     """Name a cell: labels as they are, and columns NAME_lower and NAME_upper as one range."""
     parts = []
-    for column, value in values.items():
+    shown = {name: cell(value, release.kind_of_column(name)) for name, value in values.items()}
+    for column, text in shown.items():
         name, _, end = column.rpartition("_")
         if end == "upper" and f"{name}_lower" in values:
             # It was named together with its lower end.
             continue
         if end == "lower" and f"{name}_upper" in values:
-            parts.append(f"{name} {_cell(value)} to {_cell(values[f'{name}_upper'])}")
+            parts.append(f"{name} {text} to {shown[f'{name}_upper']}")
         else:
-            parts.append(f"{column} {_cell(value)}")
+            parts.append(f"{column} {text}")
     return ", ".join(parts)
 
 
-def _table(frame: Frame) -> Table | None:
-    if not frame:
-        return None
-    columns = [column[:MOST_ROWS].to_pylist() for column in frame.values()]
-    return Table(
-        columns=tuple(name.replace("_", " ") for name in frame),
-        text=tuple(any(isinstance(value, str) for value in column) for column in columns),
-        rows=tuple(tuple(_cell(value) for value in row) for row in zip(*columns, strict=True)),
-        total=len(next(iter(frame.values()))),
-    )
-
-
-def _reading(frame: Frame) -> str:
+def _reading(columns: set[str]) -> str:
     """How to read the columns of the table."""
     sentences = []
-    if set(INTERVALS) <= set(frame):
+    if set(INTERVALS) <= columns:
         sentences.append(
             "Low and high bound each number separately, with 95% confidence, for the rows counted."
         )
-    if "rank_error" in frame:
+    if "rank_error" in columns:
         sentences.append(
             "The rank of a value among the rows counted may be off by as many rows as rank error "
             "says, with 95% confidence."
         )
-    if "known" in frame:
+    if "known" in columns:
         sentences.append("Where known says no, the number beside it means nothing.")
     return " ".join(sentences)
-
-
-def _cell(value: object) -> str:
-    """Print one value of a table."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return style.plain(value, 80)
-    if isinstance(value, int):
-        return style.number(value)
-    if isinstance(value, float):
-        return f"{value:,.6g}".replace("-", "−")
-    return str(value)
 
 
 def _guarantee(release: Release) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -264,16 +209,7 @@ def _receipt(release: Release) -> tuple[tuple[str, str], ...]:
     receipt = release.receipt
     if receipt is None:
         return ()
-    rows = [
-        ("Account", receipt.account),
-        ("Charged", f"{receipt.charged}; this is answer {receipt.part}"),
-        ("Time", moment(receipt.time)),
-        ("Data", receipt.source),
-        ("Key", receipt.key),
-        ("Ledger entry", f"{receipt.entry}, hash {receipt.entry_hash}"),
-        ("Digest", receipt.digest),
-        ("Made by", f"Sfumato {receipt.version}"),
-    ]
+    rows = receipt.lines()
     if release.replayed:
         rows.append(("Answer", "the stored one, given before; nothing was spent for it again"))
     if origin := standing(release):

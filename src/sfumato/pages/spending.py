@@ -110,7 +110,7 @@ def _charge(entry: int, paid: list[Paid]) -> Charge:
         release.title if one.part == "1 of 1" else f"{release.title} ({one.part})"
         for release, one in paid
     )
-    return Charge(entry, moment(receipt.time), receipt.charged, receipt.source, tuple(answers))
+    return Charge(entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))
 
 
 def _together(releases: list[Release]) -> CentralMeasure | None:
@@ -134,12 +134,3 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
     if not all(guarantee.private for guarantee in guarantees):
         return None
     return compose(central)
-
-
-def moment(time: str) -> str:
-    """The time of a receipt for people: the day and the minute, in UTC.
-
-    >>> moment("2026-03-01T12:34:56.789Z")
-    '2026-03-01, 12:34 UTC'
-    """
-    return f"{time[:10]}, {time[11:16]} UTC" if len(time) >= 16 and time[10] in "T " else time

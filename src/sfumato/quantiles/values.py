@@ -259,6 +259,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 high[:, i] = axis.points(above.reshape(-1)).reshape(chosen.shape)
         return self._shaped(low), self._shaped(high)
 
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return () if self.by is None else (self.by,)
+
     def to_frame(self) -> pa.Table:
         """One row per value.
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.display import card, facts, line
 from sfumato.errors import Infeasible, nearest
 from sfumato.numbers import Exactly, rounded
 from sfumato.privacy.belief import LARGE
@@ -150,6 +151,20 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         lines += [f"  Note: {note}" for note in self.caveats]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the decision, what it rests on, and what must be said beside."""
+        rows = [
+            ("Epsilon", self.quoted),
+            ("By the loose bound", self.quoted_loose),
+            ("Limit on the belief", f"{self.risk:.6g}"),
+            ("Records", f"{self.size:,} of {self.records:,} are published"),
+        ]
+        if self.worst is not None:
+            rows.append(("Worst world", str(self.worst)))
+        rows += [("Note", note) for note in self.caveats]
+        subject = f"{self.query} of {self.column}" if self.column else self.query
+        return card(f"Choice of epsilon: {subject}", facts(rows), line(self.decision))
+
     @property
     def decision(self) -> str:
         """What to do with the number, in a sentence; an epsilon above 10 is not to be used."""
@@ -217,12 +232,16 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
 
         ``ax`` is a sequence of one Axes per column, or None.
         """
-        from sfumato.charts import risk
+        from sfumato.charts import risk, style
 
-        return np.array(risk.draw_panels(self.parts, ax), dtype=object)
+        return style.PanelArray.of(risk.draw_panels(self.parts, ax))
 
     def __str__(self) -> str:
         return "\n".join(str(part) for part in self.parts)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return "".join(part._repr_html_() for part in self.parts)
 
 
 def choose(

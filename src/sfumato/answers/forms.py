@@ -1,0 +1,118 @@
+"""The table of a release in other forms: rows of text, frames of other libraries, CSV."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sfumato.display import Kind, Table, cell
+from sfumato.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+ENDS = ("_lower", "_upper")
+"""What the columns of the edges of bins end with."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a text begins with that a spreadsheet program would run as a formula."""
+_NUMBER = r"[-−]?\d+(\.\d+)?(e[+-]?\d+)?"
+_HARMLESS = re.compile(rf"{_NUMBER}( to {_NUMBER}| and above)?")
+
+
+def without_edges(table: pa.Table) -> pa.Table:
+    """A table without the edges of bins, which their names say."""
+    ends = {f"{name}{end}" for name in table.column_names for end in ENDS}
+    return table.drop_columns([name for name in table.column_names if name in ends])
+
+
+def first_rows(table: pa.Table, most: int, kind_of: Callable[[str], Kind]) -> Table:
+    """The first rows of a table as text.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    most : int
+        How many rows at most.
+    kind_of : callable
+        What stands in the column of a name.
+    """
+    columns = [column[:most].to_pylist() for column in table.columns]
+    names = table.column_names
+    shown = [
+        [cell(value, kind_of(name)) for value in column]
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return Table(
+        columns=tuple(name.replace("_", " ") for name in names),
+        text=tuple(any(isinstance(value, str) for value in column) for column in columns),
+        rows=tuple(zip(*shown, strict=True)),
+        total=table.num_rows,
+    )
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """The table as a pandas frame; labels become categories."""
+    try:
+        import pandas  # noqa: F401 (whether it is there)
+    except ImportError:
+        raise _missing("to_pandas()", "pandas") from None
+    return table.to_pandas()
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """The table as a polars frame; labels become categories."""
+    try:
+        import polars
+    except ImportError:
+        raise _missing("to_polars()", "polars") from None
+    found = polars.from_arrow(table)
+    assert isinstance(found, polars.DataFrame)
+    return found
+
+
+def to_csv(table: pa.Table) -> bytes:
+    """The table as CSV in UTF-8, with a header.
+
+    A text that a spreadsheet program would run as a formula gets an apostrophe before it.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    columns = {
+        as_text(name): _written(column)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    target = io.BytesIO()
+    csv.write_csv(pa.table(columns), target, csv.WriteOptions(quoting_style="needed"))
+    return target.getvalue()
+
+
+def as_text(text: str) -> str:
+    """A text that a spreadsheet program reads as a text and not as a formula.
+
+    >>> as_text("=1+1"), as_text("-10 to 0"), as_text("shop")
+    ("'=1+1", '-10 to 0', 'shop')
+    """
+    return f"'{text}" if text.startswith(FORMULA) and not _HARMLESS.fullmatch(text) else text
+
+
+def _written(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A column as CSV holds it: labels as text or numbers, and no formula."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return column
+    texts = [None if text is None else as_text(text) for text in column.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def _missing(asked: str, package: str) -> UsageError:
+    return UsageError(asked, f"{package} is not installed", f"Run: pip install {package}")

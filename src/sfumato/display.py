@@ -1,0 +1,171 @@
+"""How numbers, labels and small tables are shown to people: as text, and as HTML for notebooks.
+
+The HTML takes fonts and colours from the page that shows it, so that it is at home in light and in
+dark notebooks. Every text in it is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["amount", "value", "label"]
+"""What stands in a column: counts and sums, values of an axis, or labels."""
+
+LONGEST_CELL = 80
+MOST_LISTED = 12
+LONGEST_LABEL = 28
+_STEERING = ("Cc", "Cs", "Zl", "Zp")
+
+
+def number(value: float) -> str:
+    """Print a number for people: thousands parted, a real minus sign.
+
+    >>> number(-1234.0), number(0.25)
+    ('−1,234', '0.25')
+    """
+    text = f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
+    return text.replace("-", "−")
+
+
+def plain(text: object, longest: int = LONGEST_LABEL) -> str:
+    """Make a label safe to show: no control characters, and cut where it is too long."""
+    shown = "".join(" " if unicodedata.category(c) in _STEERING else c for c in str(text))
+    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+
+
+def cell(value: object, kind: Kind = "amount") -> str:
+    """Print one value of a table.
+
+    Parameters
+    ----------
+    value : bool, None, str, int, float, or something that prints itself
+    kind : {"amount", "value", "label"}
+        Thousands are parted in amounts, such as counts; in values of an axis from 10,000 on, so
+        that the year 2003 is one; and never in labels, such as postal codes.
+
+    >>> cell(2003), cell(2003, "value"), cell(20030, "value"), cell(20030, "label")
+    ('2,003', '2003', '20,030', '20030')
+    >>> cell(None), cell(True), cell(-0.25)
+    ('–', 'yes', '−0.25')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, str):
+        return plain(value, LONGEST_CELL)
+    if not isinstance(value, int | float):
+        return plain(value, LONGEST_CELL)
+    parted = kind == "amount" or (kind == "value" and abs(value) >= 10_000)
+    form = ("," if parted else "") + ("" if isinstance(value, int) else ".6g")
+    return format(value, form).replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The first rows of a table, as text.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    text : tuple of bool
+        Whether each column is text, which is aligned to the left.
+    rows : tuple of tuples of str
+    total : int
+        How many rows there are, also those not shown.
+    """
+
+    columns: tuple[str, ...]
+    text: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: int
+
+
+# --- HTML -----------------------------------------------------------------------------------------
+
+STYLE = (
+    "div.sfumato{line-height:1.4}"
+    "div.sfumato p{margin:.3em 0;max-width:50em}"
+    "div.sfumato table{border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums}"
+    "div.sfumato :is(th,td){padding:.15em .7em;text-align:right;vertical-align:top}"
+    "div.sfumato .text{text-align:left}"
+)
+"""Alignment and space only: fonts and colours are those of the page."""
+
+
+def card(title: str, *parts: str) -> str:
+    """A title with parts below it, each of them HTML that the functions here made."""
+    head = f"<p><strong>{escape(plain(title, 200))}</strong></p>"
+    return f'<div class="sfumato"><style>{STYLE}</style>{head}{"".join(parts)}</div>'
+
+
+def line(text: str) -> str:
+    """A sentence, or several."""
+    return f"<p>{_typeset(text)}</p>"
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names and what they are, one pair a row."""
+    rows = "".join(
+        f'<tr><th scope="row" class="text">{_typeset(name)}</th>'
+        f'<td class="text">{_typeset(what)}</td></tr>'
+        for name, what in pairs
+    )
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def grid(table: Table) -> str:
+    """A table with its head, and how many rows are left out."""
+    classes = [' class="text"' if text else "" for text in table.text]
+    head = "".join(
+        f'<th scope="col"{side}>{_typeset(name)}</th>'
+        for name, side in zip(table.columns, classes, strict=True)
+    )
+    body = "".join(f"<tr>{_cells(row, classes)}</tr>" for row in table.rows)
+    made = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    further = table.total - len(table.rows)
+    more = "row" if further == 1 else "rows"
+    return made + (line(f"… and {further:,} more {more}: to_frame() has all.") if further else "")
+
+
+def structs(axes: Mapping[str, msgspec.Struct]) -> str:
+    """The axes of a domain, one a row: their names, kinds and what is declared of them."""
+    rows = tuple((name, type(axis).__name__, _declared(axis)) for name, axis in axes.items())
+    return grid(Table(("axis", "kind", "declared"), (True, True, True), rows, len(rows)))
+
+
+def _declared(axis: msgspec.Struct) -> str:
+    """The fields of an axis in words, without those that were left out."""
+    given = {name: each for name, each in msgspec.structs.asdict(axis).items() if each is not None}
+    words = []
+    if {"lower", "upper"} <= set(given):
+        words.append(f"{given.pop('lower')} to {given.pop('upper')}")
+    for name, value in given.items():
+        text = _listed(value) if isinstance(value, tuple) else str(value)
+        words.append(f"{name.replace('_', ' ')}: {text}")
+    return "; ".join(words)
+
+
+def _listed(values: Sequence[object]) -> str:
+    shown = ", ".join(plain(value) for value in values[:MOST_LISTED])
+    further = len(values) - MOST_LISTED
+    return f"{shown} and {further:,} more" if further > 0 else shown
+
+
+def _cells(row: Sequence[str], classes: Sequence[str]) -> str:
+    return "".join(
+        f"<td{side}>{_typeset(text)}</td>" for text, side in zip(row, classes, strict=True)
+    )
+
+
+def _typeset(text: str) -> str:
+    """Text as HTML, whatever it holds."""
+    lines = (plain(each, len(each)) for each in text.replace("+-", "±").split("\n"))
+    return "<br>".join(map(escape, lines))
