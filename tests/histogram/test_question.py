@@ -22,6 +22,7 @@ from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.random import PublicSeed
@@ -249,6 +250,38 @@ def test_the_noise_for_persons_is_that_of_the_cells_they_are_counted_in(
     release = sf.Publisher(rides(3, neighbours), budget=1).release(PERSONS, epsilon=1)
     assert release.law == pure.law
     assert release.guarantee.unit == unit.counting_persons(3) == pure.unit
+
+
+def test_nobody_is_counted_in_more_cells_than_there_are() -> None:
+    unit = rides(12).unit
+    few = sf.preview(PERSONS, domain=FOUR, unit=unit, epsilon="1")
+    assert few.law == DiscreteLaplace(Fraction(4))
+    assert few.unit == unit.counting_persons(4)
+    assert sf.preview(PERSONS, domain=FOUR, unit=unit, rho=".5").law == DiscreteGaussian(
+        Fraction(4)
+    )
+    # How many keys there are is not known.
+    keys = sf.preview(
+        Histogram("x", count="persons"),
+        domain=Domain(x=sf.Keys()),
+        unit=unit,
+        epsilon=1,
+        delta="1e-6",
+    )
+    assert keys.unit == unit.counting_persons(12)
+    published = sf.Publisher(rides(12), budget=1).release(PERSONS, epsilon=1)
+    assert published.law == few.law
+    assert "in at most 4 cells" in published.guarantee.sentence()
+
+
+def test_limits_by_cell_allow_less_in_few_cells() -> None:
+    unit = Unit(100, "add-remove", "rider", Limits(norm_per_person=10))
+    pure = sf.preview(Histogram("x"), domain=FOUR, unit=unit, epsilon="1")
+    assert pure.law == DiscreteLaplace(Fraction(20))
+    # The norm is what the noise of rho follows, so the unit is the source's.
+    concentrated = sf.preview(Histogram("x"), domain=FOUR, unit=unit, rho=".5")
+    assert concentrated.law == DiscreteGaussian(Fraction(100))
+    assert concentrated.unit == unit
 
 
 def test_a_release_of_persons_speaks_of_persons() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import msgspec
+import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
@@ -97,3 +98,34 @@ def test_limits_need_a_person_and_a_bound_on_rows() -> None:
     assert merged(None, Limits(norm_per_person=3)) == 9
     assert merged(5, Limits(rows_per_cell=2, cells_per_person=2)) == 4
     assert merged(None, None) == 1
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(rows_per_cell=2),
+        Limits(norm_per_person=3),
+        Limits(cells_per_person=2),
+        Limits(rows_per_cell=1, cells_per_person=5),
+        Limits(rows_per_cell=3, norm_per_person=4),
+    ],
+)
+def test_no_person_exceeds_the_norms_in_few_cells(limits: Limits, cells: int) -> None:
+    rows = 7
+    within = Unit(rows, person="p", limits=limits).on_cells(cells)
+    reached_l1 = reached_l2 = 0
+    for person in product(range(rows + 1), repeat=cells):
+        counts = np.array(person)
+        allowed = (
+            counts.sum() <= rows
+            and counts.max() <= (limits.rows_per_cell or rows)
+            and (counts > 0).sum() <= (limits.cells_per_person or cells)
+            and (counts**2).sum() <= (limits.norm_per_person or 10**6) ** 2
+        )
+        if allowed:
+            reached_l1 = max(reached_l1, int(counts.sum()))
+            reached_l2 = max(reached_l2, int((counts**2).sum()))
+    assert reached_l1 <= within.counts_l1 <= reached_l1 + 1
+    assert reached_l2 <= within.counts_l2_squared
+    assert within.counts_l1 <= Unit(rows, person="p", limits=limits).counts_l1

@@ -30,7 +30,7 @@ from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, rec
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.limits import require_numbers
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
 from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Proof
@@ -84,8 +84,8 @@ class Histogram(
     count : {"rows", "persons"}
         What is counted. With "persons" a cell's count is the number of persons with a row there,
         however many rows they have. Each person is counted in at most ``cells_per_person`` cells
-        of the source, else ``rows_per_person``; these are chosen at random. The source needs a
-        ``person`` column.
+        of the source, else ``rows_per_person``, and never in more than there are; these are chosen
+        at random. The source needs a ``person`` column.
 
     Raises
     ------
@@ -210,21 +210,21 @@ class Histogram(
             f"Histogram of persons by {axes}" if self.count == "persons" else f"Histogram of {axes}"
         )
 
-    def _unit_of_counts(self, unit: Unit) -> Unit:
+    def _unit_of_counts(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Unit:
         """What one person changes of the counts."""
-        if self.count == "rows":
-            return unit
-        if unit.person is None:
-            obstacle = "no column names the persons"
-            raise UsageError(self.title, obstacle, 'Give the source person="rider"')
-        return unit.counting_persons(unit.cells_of_person)
+        if self.count == "persons":
+            if unit.person is None:
+                obstacle = "no column names the persons"
+                raise UsageError(self.title, obstacle, 'Give the source person="rider"')
+            unit = unit.counting_persons(unit.cells_of_person)
+        return unit if lattice.keyed else unit_of_table(cost, unit, lattice.size)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> Preview:
         """Say how accurate the counts would be, and which keys would be shown."""
         lattice = self.needs(domain).lattice
-        unit = self._unit_of_counts(unit)
+        unit = self._unit_of_counts(lattice, unit, cost)
         if self.records is not None:
             bins = record_bins(lattice, self.records, self.rows, unit, cost)
             return bins.preview(self.title, rows)
@@ -250,7 +250,7 @@ class Histogram(
     ) -> HistogramRelease:
         """Add exact noise to every cell, after keys or edges were selected, if there are any."""
         cube = counts.on(counts.lattice)
-        unit = self._unit_of_counts(unit)
+        unit = self._unit_of_counts(cube.lattice, unit, cost)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
         if keys.key_axis(cube.lattice) is not None:

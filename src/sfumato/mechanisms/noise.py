@@ -191,6 +191,15 @@ def count_law(cost: CentralMeasure, unit: Unit) -> Law:
             return DiscreteGaussian(unit.counts_l2_squared / (2 * rho))
 
 
+def unit_of_table(cost: CentralMeasure, unit: Unit, cells: int) -> Unit:
+    """The unit on which the noise on counts of so many known cells rests.
+
+    It is ``unit`` itself, unless the number of cells allows less noise: see ``Unit.on_cells``.
+    """
+    within = unit.on_cells(cells)
+    return unit if count_law(cost, within) == count_law(cost, unit) else within
+
+
 def add_noise(counts: Array, law: Law, noise: bits.Bits) -> Array:
     """Add independent noise to every count: int64 ndarray like ``counts``."""
     noisy: Array = counts + law.sample(counts.size, noise).reshape(counts.shape)

@@ -36,6 +36,8 @@ class Candidates:
         What was measured of each person decides the kind.
     cells : int
         The cells of the question.
+    knows_cells : bool
+        Whether the noise of the question rests on its number of cells too.
     counts_persons : bool
         Whether the question counts each person once in a cell.
     rows_per_cell, cells_per_person : int or None
@@ -44,21 +46,20 @@ class Candidates:
 
     release: PersonsRelease
     cells: int
+    knows_cells: bool = False
     counts_persons: bool = False
     rows_per_cell: int | None = None
     cells_per_person: int | None = None
 
     def unit(self, limit: int) -> Unit:
-        """What one person can change under a limit."""
+        """What one person can change under a limit, as the source states it."""
         one = self.release.unit
         unit = Unit(1, one.neighbours, one.person, period=one.period)
         match self.release.of:
             case "rows":
                 return msgspec.structs.replace(unit, rows_per_person=limit)
             case "norm":
-                # So many rows have at least this norm, however they spread over the cells.
-                rows = min(limit**2, math.isqrt(limit**2 * self.cells))
-                return _within(unit, rows, Limits(norm_per_person=limit))
+                return _within(unit, limit**2, Limits(norm_per_person=limit))
             case "largest-cell":
                 cells = min(self.cells_per_person or self.cells, self.cells)
                 return _within(unit, limit * cells, Limits(limit, cells))
@@ -74,8 +75,10 @@ class Candidates:
         many = msgspec.structs.replace(self.unit(1), rows_per_person=MANY, limits=msgspec.UNSET)
         law = count_law(cost, many)
         size_per_row = _mean_size(law) / _sensitivity(many, law)
-        sensitivities = [_sensitivity(self.unit(limit), law) for limit in limits.tolist()]
-        return size_per_row * np.array(sensitivities)
+        units = [self.unit(limit) for limit in limits.tolist()]
+        if self.knows_cells:
+            units = [unit.on_cells(self.cells) for unit in units]
+        return size_per_row * np.array([_sensitivity(unit, law) for unit in units])
 
     def lost(self, rows: PersonsRelease | int | None) -> Array:
         """The rows (or persons) per cell that each limit of the distribution leaves out.

@@ -19,7 +19,7 @@ from sfumato.numbers import Exactly
 from sfumato.persons.candidates import Candidates
 from sfumato.persons.measured import LimitName, Measured
 from sfumato.persons.release import PersonsRelease
-from sfumato.privacy.limits import limits_of
+from sfumato.privacy.limits import Limits, limits_of
 from sfumato.privacy.measures import CentralMeasure, asked_cost, without_delta
 from sfumato.privacy.unit import Unit
 
@@ -252,7 +252,8 @@ def recommend(
     cells, used = _published(question, public, unit, cost)
     counts_persons = _counts_persons(release, question, public, cells)
     beside = _limits_beside(release, counts_persons, rows_per_cell, cells_per_person)
-    candidates = Candidates(release, cells, counts_persons, *beside)
+    knows_cells = release.of != "rows" and _knows_cells(question, public, unit, used, cells)
+    candidates = Candidates(release, cells, knows_cells, counts_persons, *beside)
     limits = release.distribution.limits
     lost = candidates.lost(rows)
     noise = candidates.noise(limits, used)
@@ -341,6 +342,16 @@ def _counts_persons(
                 "Release sf.Persons with the axes and bins of the question",
             )
     return needs.counted == "persons"
+
+
+def _knows_cells(
+    question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure, n_cells: int
+) -> bool:
+    """Whether the noise of a question rests on its number of cells too: seen by an example."""
+    # One row in each of all cells is one row less than this limit allows.
+    limits = Limits(rows_per_cell=1)
+    more = msgspec.structs.replace(unit, rows_per_person=n_cells + 1, limits=limits)
+    return question.preview(domain, more, cost).unit != more
 
 
 def _holds(lattice: Lattice, cells: Lattice) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
@@ -221,6 +222,29 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The unit of tables that count each person once a cell, in at most ``cells`` cells."""
         limits = Limits(rows_per_cell=1, cells_per_person=cells)
         return msgspec.structs.replace(self, rows_per_person=cells, limits=limits)
+
+    def on_cells(self, cells: int) -> Unit:
+        """The same unit in a table of so many known cells: what its limits by cell allow there.
+
+        Holds because: nobody is in more cells than there are; with at most Linf rows in each they
+        have at most Linf times as many rows, and counts of a norm of at most c in k cells add up to
+        at most c sqrt k (Cauchy, Schwarz).
+
+        >>> unit = Unit(100, person="rider", limits=Limits(norm_per_person=10))
+        >>> unit.on_cells(4).counts_l1
+        20
+        """
+        limits = self.limits
+        if limits is msgspec.UNSET:
+            return self
+        most_cells = cells
+        if limits.cells_per_person is not None:
+            most_cells = min(cells, limits.cells_per_person)
+            limits = msgspec.structs.replace(limits, cells_per_person=most_cells)
+        rows = min(self.rows_per_person, limits.largest_cell(self.rows_per_person) * most_cells)
+        if limits.norm_per_person is not None:
+            rows = min(rows, math.isqrt(limits.norm_per_person**2 * most_cells))
+        return msgspec.structs.replace(self, rows_per_person=rows, limits=limits)
 
     @property
     def of_all_rows(self) -> Unit:

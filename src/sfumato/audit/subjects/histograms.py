@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, published
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
 from sfumato.cube import Cube
@@ -30,6 +31,7 @@ KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
 NAMES = range(4)
 SELECTED = ApproxDP("1", "0.01")
 PERSONS = Histogram("x", count="persons")
+IN_TWO_BINS = Histogram("x", bins=2, count="persons")
 
 
 def _keys(
@@ -81,7 +83,7 @@ OTHERS: Rows = ((8.0, 0.5), (9.0, 2.5))
 
 
 @cache
-def _counted_people(rows: Rows, unit: Unit, question: Histogram) -> Cube:
+def _counted_people(rows: Rows, unit: Unit, question: AnyQuestion) -> Cube:
     """People and their rows, counted by the code that publishing uses."""
     people = np.array(rows, float).reshape(len(rows), 2)
     table = pa.table({"rider": people[:, 0].astype(np.int64), "x": people[:, 1]})
@@ -94,12 +96,17 @@ def _of_person(rider: float, ridden: Ridden) -> Rows:
     return tuple((rider, cell + 0.5) for cell, n in enumerate(ridden) for _ in range(n))
 
 
-def _people(
-    name: str, question: Histogram, unit: Unit, people: Sequence[Ridden], cost: CentralMeasure
+def of_people(
+    name: str,
+    question: AnyQuestion,
+    unit: Unit,
+    people: Sequence[Ridden],
+    cost: CentralMeasure,
 ) -> Subject:
     """One person who may have more rows than the limits allow, beside two others.
 
-    Under replace the person becomes another one, with rows of their own.
+    Under replace the person becomes another one, with rows of their own. The unit that is printed
+    is that of the preview: what the question says that it protects.
     """
     another = people if unit.neighbours == "replace" else [()]
     pairs: list[Pair] = []
@@ -110,7 +117,7 @@ def _people(
     def run(rows: Rows, noise: Bits) -> Published:
         return published(question.answer(_counted_people(rows, unit, question), unit, cost, noise))
 
-    printed = unit if question.count == "rows" else unit.counting_persons(unit.cells_of_person)
+    printed = question.preview(RIDES, unit, cost).unit
     return Subject(name, printed, cost, run, universe=OTHERS, pairs=tuple(pairs))
 
 
@@ -134,10 +141,15 @@ def subjects() -> Iterator[Subject]:
     ridden = ((), (2,), (1, 3), (1, 1, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1, 1))
     for limit, relation, cost in product((1, 2), RELATIONS, COSTS):
         unit = Unit(limit, relation, "rider")
-        yield _people("Histogram of persons", PERSONS, unit, ridden, cost)
+        yield of_people("Histogram of persons", PERSONS, unit, ridden, cost)
+    for cost in COSTS:
+        unit = Unit(6, person="rider")
+        # In two cells nobody is counted more than twice, whatever the limit.
+        everywhere = ((), (2,), (1, 0, 0, 0, 1), (1, 1, 1, 1, 1, 1))
+        yield of_people("Histogram of persons, 2 bins", IN_TWO_BINS, unit, everywhere, cost)
     for (limit, limits, people), relation, cost in product(LIMITED, RELATIONS, COSTS):
         unit = Unit(limit, relation, "rider", limits)
-        yield _people("Histogram under limits by cell", Histogram("x"), unit, people, cost)
+        yield of_people("Histogram under limits by cell", Histogram("x"), unit, people, cost)
     rows = (2, 1, 1)
     relations: tuple[Neighbours, ...] = (*RELATIONS, "add-remove")
     for rule, limit, relation in zip(RULES, rows, relations, strict=True):
