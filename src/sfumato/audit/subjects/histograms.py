@@ -23,7 +23,7 @@ from sfumato.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
 from sfumato.random.bits import Bits
 
 QUESTIONS = (Histogram,)
@@ -106,7 +106,8 @@ def of_people(
     """One person who may have more rows than the limits allow, beside two others.
 
     Under replace the person becomes another one, with rows of their own. The unit that is printed
-    is that of the preview: what the question says that it protects.
+    is that of the preview: what the question says that it protects; of any number of rows, the one
+    that was given.
     """
     another = people if unit.neighbours == "replace" else [()]
     pairs: list[Pair] = []
@@ -117,7 +118,8 @@ def of_people(
     def run(rows: Rows, noise: Bits) -> Published:
         return published(question.answer(_counted_people(rows, unit, question), unit, cost, noise))
 
-    printed = question.preview(RIDES, unit, cost).unit
+    protected = question.preview(RIDES, unit, cost).unit
+    printed = unit if protected.rows_per_person == MOST_ROWS else protected
     return Subject(name, printed, cost, run, universe=OTHERS, pairs=tuple(pairs))
 
 
