@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sfumato.answers.counts import Needs, Summed
+from sfumato.answers.person_values import PersonLattice
 from sfumato.cube import Cube
 from sfumato.errors import UsageError
 from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
@@ -64,3 +65,37 @@ def test_only_rows_under_a_limit_on_rows_are_counted_on_other_lattices(
 
 def test_a_bare_cube_knows_no_domain() -> None:
     assert Cube(Lattice((X,)), X.edges()[:-1].astype("int64")).domain is None
+
+
+ONTO = PersonLattice(0, 1, 0, 1, 2**16)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"onto": ONTO},
+        {"of_person": "sum"},
+        {"of_person": "mean", "squares": True, "onto": PersonLattice(0, 1, 0, 1, 2**16 + 1)},
+        {"of_person": "mean", "onto": PersonLattice(0, 1, 0, 1, 2**31 + 1)},
+    ],
+    ids=str,
+)
+def test_persons_values_lie_on_a_lattice_of_their_own(asked: Any) -> None:
+    with pytest.raises(UsageError, match="sums of 'wage'"):
+        Summed(VALUE, **asked)
+
+
+def test_rows_of_persons_may_be_finer_than_what_is_squared() -> None:
+    fine = GridAxis("wage", 0.0, 100.0, 2**31)
+    assert Summed(fine, squares=True, of_person="mean", onto=ONTO).most == 2**16
+    with pytest.raises(UsageError, match="at most 65,536 steps"):
+        Summed(fine, squares=True)
+
+
+@pytest.mark.parametrize(
+    ("counted", "summed"),
+    [("persons", Summed(VALUE)), ("rows", Summed(VALUE, of_person="mean"))],
+)
+def test_persons_add_one_value_of_their_rows_and_rows_their_own(counted: Any, summed: Any) -> None:
+    with pytest.raises(UsageError, match="adding values up"):
+        Needs(Lattice((X,)), 4, (summed,), counted=counted)

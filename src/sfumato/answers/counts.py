@@ -6,6 +6,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from sfumato.answers.person_values import PersonLattice, PersonStatistic
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
@@ -34,37 +36,69 @@ MOST_SQUARED = 2**16
 
 
 class Summed(msgspec.Struct, frozen=True):
-    """A value that each counted row adds to its cell, as a whole number.
+    """A value that each counted row or person adds to a cell, as a whole number.
 
     Attributes
     ----------
     axis : GridAxis
-        The value is located on it. The number of its cell, 0 to ``axis.size - 1``, is what is
-        added.
+        A row's value is located on it. Its number is that of its cell, 0 to ``axis.size - 1``.
     squares : bool
-        Whether the square of this number is added as well.
+        Whether the square of the number is added as well.
     of_person : {"mean", "sum"} or None
-        None: each row adds its value. Otherwise each person adds one value to a cell: the mean or
-        the sum over the person's rows there, which is then located on the axis.
+        None: each row adds its number. Otherwise each person adds one number to a cell: that of the
+        mean or the sum of the values of the person's rows there.
+    onto : PersonLattice or None
+        How a person's number follows from those of their rows; a sum needs it. None: means are
+        rounded to the numbers of ``axis``.
 
     Raises
     ------
     UsageError
-        If sums over 10^9 rows might pass 2^62: at more than 2^31 steps, or 2^16 with squares.
+        If sums over 10^9 rows might pass 2^62: at more than 2^31 steps, or 2^16 with squares. Or if
+        ``onto`` is missing, or is given where rows are added up.
     """
 
     axis: GridAxis
     squares: bool = False
-    of_person: Literal["mean", "sum"] | None = None
+    of_person: PersonStatistic | None = None
+    onto: PersonLattice | None = None
 
     def __post_init__(self) -> None:
         most = MOST_SQUARED if self.squares else MOST_SUMMED
-        if self.axis.size - 1 > most:
+        # Numbers of rows are added up before persons' numbers are made of them.
+        too_fine = self.most > most or self.axis.size - 1 > MOST_SUMMED
+        if too_fine:
             raise UsageError(
                 f"sums of {self.axis.name!r}",
                 f"a value has at most {most:,} steps, so that sums are exact",
                 "Give the axis a wider step",
             )
+        rows_onto = self.of_person is None and self.onto is not None
+        if rows_onto or (self.of_person == "sum" and self.onto is None):
+            raise UsageError(
+                f"sums of {self.axis.name!r}",
+                "sums of persons need a lattice of their own, and rows have that of their axis",
+                "Give onto with of_person",
+            )
+
+    @property
+    def most(self) -> int:
+        """The largest number that is added."""
+        return self.axis.size - 1 if self.onto is None else self.onto.most
+
+    def numbers_of_persons(self, sums: Array, rows: Array) -> Array:
+        """What persons add: int64 ndarray of shape (persons,).
+
+        Parameters
+        ----------
+        sums : int64 ndarray of shape (persons,)
+            What the numbers of each person's rows add up to.
+        rows : int64 ndarray of shape (persons,)
+            How many rows each person has, at least 1.
+        """
+        assert self.of_person is not None
+        lattice = self.onto or PersonLattice(0, 1, 0, 1, self.axis.size - 1)
+        return lattice.located(self.of_person, sums, rows)
 
     @property
     def n_columns(self) -> int:
@@ -104,6 +138,12 @@ class Needs(msgspec.Struct, frozen=True):
     cells: Lattice | None = None
 
     def __post_init__(self) -> None:
+        if any((summed.of_person is None) == (self.counted == "persons") for summed in self.sums):
+            raise UsageError(
+                f"adding values up where {self.counted} are counted",
+                "rows add their own values, and persons one value of their rows",
+                "Give of_person where persons are counted, and only there",
+            )
         if not self.of_each_person:
             return
         if len(self.lattice.axes) != 1 or not self.lattice.axes[0].has_edges or self.sums:

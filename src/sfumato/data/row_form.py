@@ -10,7 +10,6 @@ import numpy as np
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.data.packing import Packing
-from sfumato.errors import InternalError
 from sfumato.lattice import DROPPED, LatticeAxis
 
 Cells: TypeAlias = Mapping[LatticeAxis, Array]
@@ -28,8 +27,6 @@ class RowForm:
 
     def __init__(self, needs: Needs) -> None:
         self.packing = Packing(needs.lattice)
-        if any(summed.of_person is not None for summed in needs.sums):
-            raise InternalError("Values of persons are not added up yet.")
         self._values = [summed.axis for summed in needs.sums]
 
     @property

@@ -23,6 +23,7 @@ from sfumato.data.tallies import (
     AllRows,
     BoundedRows,
     CellsOfEachPerson,
+    PersonsWithValues,
     RowsOfEachPerson,
     RowsWithinCells,
     Tally,
@@ -97,7 +98,8 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
             tallies.append(CellsOfEachPerson(index, need, unit, key))
         elif need.counted == "persons":
             within = unit.counting_persons(unit.cells_of_person)
-            tallies.append(RowsWithinCells(index, need, within, key))
+            of_persons = PersonsWithValues if need.sums else RowsWithinCells
+            tallies.append(of_persons(index, need, within, key))
         elif unit.by_cell:
             tallies.append(RowsWithinCells(index, need, unit, key))
         else:

@@ -20,6 +20,7 @@ from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.cell_numbers import CellNumbers
 from sfumato.data.packing import Packing
+from sfumato.data.person_sums import PersonSums
 from sfumato.data.persons import person_ids
 from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_numbers import RowNumbers
@@ -143,6 +144,40 @@ class RowsWithinCells(_Counted):
     def close(self) -> None:
         """Free memory and disk."""
         self._bounder.close()
+
+
+class PersonsWithValues(_Counted):
+    """Counts persons in the cells of one need, and adds up one number of each person there.
+
+    The unit says in how many cells a person is counted. No row in these cells is left out.
+    """
+
+    def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
+        super().__init__({index: need})
+        self._summed = need.sums
+        self._columns = unit.person_columns
+        self._persons = PersonSums(key, unit)
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Remember a chunk."""
+        (form,) = self._forms.values()
+        integers = form.narrowed(form.of(cells))
+        packed, values = integers[: form.n_cells], integers[form.n_cells :]
+        self._persons.add(person_ids(chunk, self._columns), packed, values)
+        return []
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Give the cells of each person, and the person's number in each of them."""
+        for pairs in self._persons.of_persons():
+            numbers = [
+                summed.numbers_of_persons(sums, pairs.rows)
+                for summed, sums in zip(self._summed, pairs.sums, strict=True)
+            ]
+            yield [[*pairs.cells, *numbers]]
+
+    def close(self) -> None:
+        """Free memory and disk."""
+        self._persons.close()
 
 
 class RowsOfEachPerson(_Counted):
