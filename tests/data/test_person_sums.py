@@ -20,7 +20,7 @@ from sfumato.answers.person_values import PersonLattice, PersonStatistic
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
-from sfumato.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
+from sfumato.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 
 KEY = bytes(range(32))
 ALL = 10**6  # cells: more than any person has
@@ -164,6 +164,32 @@ def test_persons_in_more_cells_are_counted_where_a_histogram_counts_them(
     monkeypatch.setenv("SFUMATO_MEMORY", memory)
     found = as_dict(counted(PEOPLE, needs(), person, limit))
     assert found == in_plain_python(PEOPLE, person, CELLS, limit)
+
+
+@MEMORY
+@pytest.mark.parametrize("limit", [1, ALL])
+def test_persons_may_be_counted_by_their_number(
+    memory: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each person is counted in the segment of their mean: a clip can then be chosen."""
+    monkeypatch.setenv("SFUMATO_MEMORY", memory)
+    segments = EdgesAxis("wage", (0.0, 100.0, 130.0, 250.0, 398.0))
+    by_segment = Lattice((*CELLS.axes, segments))
+    summed = Summed(ROWS, squares=True, of_person="mean", onto=MEANS, segments=segments)
+    cube = counted(PEOPLE, needs(by_segment, (summed,)), "text", limit)
+    assert cube.lattice == by_segment
+    assert cube.sums is not None
+    # The cells of rows alone bound a person: a segment is no cell of its own.
+    plain = counted(PEOPLE, needs(summed=SUMMED[:1]), "text", limit)
+    assert plain.sums is not None
+    assert cube.counts.reshape(-1, 4).sum(axis=1).tolist() == plain.counts.tolist()
+    sums = cube.sums.reshape(-1, 4, 2)
+    assert sums.sum(axis=1).tolist() == plain.sums.tolist()
+    counts = cube.counts.reshape(-1, 4)
+    assert (sums[:, 1, 0] >= 100 * counts[:, 1]).all()
+    assert (sums[:, 1, 0] <= 129 * counts[:, 1]).all()
+    assert (sums[:, 2, 0] >= 130 * counts[:, 2]).all()
+    assert counts.sum(axis=0).min() > 0
 
 
 # --- what must change nothing ---------------------------------------------------------------------

@@ -9,6 +9,7 @@ import msgspec
 
 from sfumato.answers.counts import MOST_SQUARED, MOST_SUMMED
 from sfumato.answers.nearest import NearestAxis
+from sfumato.answers.person_values import PersonStatistic
 from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import GridAxis
@@ -21,6 +22,24 @@ MOST_STEPS = MOST_SUMMED
 
 MOST_STEPS_SQUARED = MOST_SQUARED
 """The same where squares are added up."""
+
+
+class PersonsValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the value of a person is made of.
+
+    Attributes
+    ----------
+    statistic : {"mean", "sum"}
+        Of the values of the person's rows in a group.
+    step : float or None
+        That of a row's value; a value between two steps counts as the lower one.
+    rounding : float
+        The largest distance between a row's value and what it counts as, without a step.
+    """
+
+    statistic: PersonStatistic
+    step: float | None
+    rounding: float
 
 
 class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +55,8 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         The number of steps between the two.
     rounded : bool
         Whether values between two lattice values occur. They count as the nearest one.
+    persons : PersonsValues
+        What each value is made of, if it is that of a person; unset for values of rows.
     """
 
     name: str
@@ -43,6 +64,7 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     upper: float
     points: int
     rounded: bool
+    persons: PersonsValues | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def width(self) -> float:
@@ -52,14 +74,17 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def cut(self) -> str:
         """A clause for reports: on an axis with a step, values between two steps are cut."""
-        if self.rounded:
-            return ""
-        return f", each value cut to its step of {self.width / self.points:g}"
+        step = None if self.rounded else self.width / self.points
+        if self.persons is not msgspec.UNSET:
+            step = self.persons.step
+        return "" if step is None else f", each value cut to its step of {step:g}"
 
     @property
     def rounding(self) -> float:
         """The largest distance between a value and the lattice value that it counts as."""
-        return self.width / self.points / 2 if self.rounded else 0.0
+        nearest = self.width / self.points / 2 if self.rounded else 0.0
+        # The mean of a person is as far off as the values that it is the mean of.
+        return nearest if self.persons is msgspec.UNSET else nearest + self.persons.rounding
 
 
 def plain_clip(clip: object) -> Clip:

@@ -11,7 +11,7 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
-from sfumato.lattice import GridAxis, Lattice, LatticeAxis
+from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.privacy.unit import Unit
 
 Counted = Literal[
@@ -50,6 +50,9 @@ class Summed(msgspec.Struct, frozen=True):
     onto : PersonLattice or None
         How a person's number follows from those of their rows; a sum needs it. None: means are
         rounded to the numbers of ``axis``.
+    segments : EdgesAxis or None
+        An axis of the lattice along which persons are located by the number that they add. It is no
+        column of the table.
 
     Raises
     ------
@@ -62,6 +65,7 @@ class Summed(msgspec.Struct, frozen=True):
     squares: bool = False
     of_person: PersonStatistic | None = None
     onto: PersonLattice | None = None
+    segments: EdgesAxis | None = None
 
     def __post_init__(self) -> None:
         most = MOST_SQUARED if self.squares else MOST_SUMMED
@@ -73,8 +77,10 @@ class Summed(msgspec.Struct, frozen=True):
                 f"a value has at most {most:,} steps, so that sums are exact",
                 "Give the axis a wider step",
             )
-        rows_onto = self.of_person is None and self.onto is not None
-        if rows_onto or (self.of_person == "sum" and self.onto is None):
+        rows_alone = self.onto is None and self.segments is None
+        if (self.of_person is None and not rows_alone) or (
+            self.of_person == "sum" and self.onto is None
+        ):
             raise UsageError(
                 f"sums of {self.axis.name!r}",
                 "sums of persons need a lattice of their own, and rows have that of their axis",
@@ -165,11 +171,19 @@ class Needs(msgspec.Struct, frozen=True):
         return self.counted.endswith("of each person")
 
     @property
+    def row_lattice(self) -> Lattice:
+        """The cells in which a person is counted: the lattice without segments of numbers."""
+        if self.counted != "persons":
+            return self.lattice
+        segments = [summed.segments for summed in self.sums]
+        return Lattice(tuple(axis for axis in self.lattice.axes if axis not in segments))
+
+    @property
     def columns(self) -> tuple[LatticeAxis, ...]:
         """The axes that are columns of the table, each once."""
         axes: tuple[LatticeAxis, ...] = ()
         if not self.of_each_person:
-            axes = (*self.lattice.axes, *(summed.axis for summed in self.sums))
+            axes = (*self.row_lattice.axes, *(summed.axis for summed in self.sums))
         if self.cells is not None:
             axes = (*axes, *self.cells.axes)
         return tuple(dict.fromkeys(axes))

@@ -154,13 +154,14 @@ class PersonsWithValues(_Counted):
 
     def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
         super().__init__({index: need})
-        self._summed = need.sums
+        self._need = need
+        self._row_form = RowForm(msgspec.structs.replace(need, lattice=need.row_lattice))
         self._columns = unit.person_columns
         self._persons = PersonSums(key, unit)
 
     def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
         """Remember a chunk."""
-        (form,) = self._forms.values()
+        form = self._row_form
         integers = form.narrowed(form.of(cells))
         packed, values = integers[: form.n_cells], integers[form.n_cells :]
         self._persons.add(person_ids(chunk, self._columns), packed, values)
@@ -171,9 +172,24 @@ class PersonsWithValues(_Counted):
         for pairs in self._persons.of_persons():
             numbers = [
                 summed.numbers_of_persons(sums, pairs.rows)
-                for summed, sums in zip(self._summed, pairs.sums, strict=True)
+                for summed, sums in zip(self._need.sums, pairs.sums, strict=True)
             ]
-            yield [[*pairs.cells, *numbers]]
+            yield [[*self._located(pairs.cells, numbers), *numbers]]
+
+    def _located(self, packed: list[Array], numbers: list[Array]) -> list[Array]:
+        """The packed cells of persons, of whom the packed cells of their rows are given."""
+        lattice = self._need.lattice
+        if lattice == self._need.row_lattice:
+            return packed
+        coordinates = iter(self._row_form.packing.unpack(packed).T)
+        located = {
+            summed.segments: summed.segments.locate(number.astype(np.float64))
+            for summed, number in zip(self._need.sums, numbers, strict=True)
+            if summed.segments is not None
+        }
+        cells = [located[axis] if axis in located else next(coordinates) for axis in lattice.axes]
+        (form,) = self._forms.values()
+        return form.packing.pack(cells)
 
     def close(self) -> None:
         """Free memory and disk."""
