@@ -33,6 +33,8 @@ CONFIDENCE = "0.95"  # at which a statistic counts as known or not
 class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     """Noisy sums over the rows of each group, and the statistics of a value that follow from them.
 
+    With ``per="person"`` they are sums over persons, each of whom has one value in a group.
+
     A release has every statistic that its sums allow, whichever was asked for: ``counts``,
     ``sums``, ``means`` and ``variances``. A subclass says which of them is ``values``.
 
@@ -108,19 +110,44 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def title(self) -> str:
         by = " and ".join(map(printable, self.lattice.names))
         asked = f"{self.noun.capitalize()} of {' and '.join(map(printable, self.names))}"
+        if self.of_persons:
+            asked += f" over {self._counted_things}"
         if not self._has_chosen_clips:
             return f"{asked} by {by}" if by else asked
         return f"{asked}, each clipped, by {by}" if by else f"{asked}{self._clipped}"
 
     @property
     def about(self) -> str:
-        """Which rows the answer is about, and how their values were read."""
+        """Which rows or persons the answer is about, and how their values were read."""
         cut = "".join(dict.fromkeys(sums.scale.cut for sums in self.tables))
-        return f"{super().about}{cut}{self._clipped}"
+        return f"{super().about}{self._of_each_person}{cut}{self._clipped}"
+
+    @property
+    def of_persons(self) -> bool:
+        """Whether each person has one value in a group, in place of each row."""
+        return self.scale.persons is not msgspec.UNSET
+
+    @property
+    def _counted_things(self) -> str:
+        """What is counted, as sentences call it: "rows", or several persons such as "riders"."""
+        unit = self.guarantee.unit
+        return "rows" if not self.of_persons else unit.several.removesuffix(",")
+
+    @property
+    def _of_each_person(self) -> str:
+        """A clause for reports: what the value of a person is."""
+        persons = self.scale.persons
+        if persons is msgspec.UNSET:
+            return ""
+        clause = f", each by the {persons.statistic} of their values"
+        if persons.statistic == "mean":
+            return clause
+        # The bounds of a row's value are in the domain; those of a sum are nowhere else.
+        return f"{clause}, clipped to {self.scale.lower:,.6g} to {self.scale.upper:,.6g}"
 
     @property
     def unknowns(self) -> str:
-        """Sentences on how many rows lie above a clip and how many groups are not known."""
+        """Sentences on how many values lie above a clip and how many groups are not known."""
         unknown = int(np.isnan(self.values).sum())
         many = "is" if unknown == 1 else "are"
         said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
@@ -149,13 +176,15 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def _above_clip(self) -> str:
-        """A sentence on how many rows lie above the clip, for each value, if there is one group."""
+        """A sentence on how many values lie above the clip, for each, if there is one group."""
         if not self._has_chosen_clips or self.lattice.axes:
             return ""
         sentences = []
         for sums, above in zip(self.tables, self.above.reshape(-1).tolist(), strict=True):
             rows = max(round(float(sums.counts[0])), 0)
-            what = "rows" if len(self.tables) == 1 else f"rows of {printable(sums.scale.name)}"
+            what = self._counted_things
+            if len(self.tables) > 1:
+                what = f"{what} of {printable(sums.scale.name)}"
             next_knot = f"{sums.next_knots[0]:,.6g}"
             if above >= rows:
                 sentences.append(f"How many {what} lie above {next_knot} is not known.")
@@ -172,7 +201,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def counts(self) -> Array:
-        """Noisy numbers of rows: float64 ndarray like ``values``."""
+        """Noisy numbers of rows, or of persons: float64 ndarray like ``values``."""
         return self._stacked(lambda sums: sums.counts)
 
     @property
@@ -208,7 +237,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def above(self) -> Array:
-        """At most how many rows lie above the knot next to each clip.
+        """At most how many rows, or persons, lie above the knot next to each clip.
 
         An int64 ndarray like ``values``. Each number holds with 95% confidence. The next knot is
         twice as far from the lower bound as the clip. Where no clip was chosen there are none.
@@ -302,7 +331,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def group_names(self) -> list[str]:
         """A name for each group, the last axis running fastest."""
         if not self.lattice.axes:
-            return ["all rows"]
+            return ["all persons" if self.of_persons else "all rows"]
         names_by_axis = [axis.cell_names() for axis in self.lattice.axes]
         return [", ".join(names) for names in product(*names_by_axis)]
 
@@ -317,6 +346,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def to_frame(self) -> pa.Table:
         """One row per group: its axes, rows, the statistic, low, high (95%), known.
 
+        Where each person has one value, the numbers of persons stand in ``persons``, not ``rows``.
         ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known. A
         clip that was chosen adds the columns ``clip`` and ``above``. With several values there is
         one row per value and group, and a first column ``value``.
@@ -332,8 +362,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             return pa.concat_tables(of_value)
         known, low, high = self.drawn()
         shown = known.reshape(-1)
+        counts = np.rint(self.counts.reshape(-1)).astype(np.int64)
         numbers = {
-            "rows": np.rint(self.counts.reshape(-1)).astype(np.int64),
+            "persons" if self.of_persons else "rows": counts,
             self.noun: pa.array(self.values.reshape(-1), mask=~shown),
             "low": low.reshape(-1),
             "high": high.reshape(-1),

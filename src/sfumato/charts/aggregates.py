@@ -27,6 +27,8 @@ class Answer(Protocol):
     @property
     def values(self) -> Array: ...
     @property
+    def of_persons(self) -> bool: ...
+    @property
     def group_names(self) -> list[str]: ...
     def drawn(self) -> tuple[Array, Array, Array]: ...
 
@@ -87,5 +89,7 @@ def _note(release: Answer, groups: int) -> str:
     """What the picture leaves out, and which rows it is about."""
     cut = f"The first {MOST_GROUPS} of {groups:,} groups." if groups > MOST_GROUPS else ""
     chosen = "Of the intervals shown, on average at most 5% miss."
-    said = (cut, chosen if groups > 1 else "", limit_note(release.guarantee, "Rows"))
+    # "Values are of the riders counted", but "Rows are of the rows counted".
+    limited = limit_note(release.guarantee, "Values" if release.of_persons else "Rows")
+    said = (cut, chosen if groups > 1 else "", limited)
     return " ".join(part for part in said if part)
