@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sfumato.aggregates.per_person import PersonScale, common_unit, person_scale
+from sfumato.aggregates.per_person import PersonScale, common_unit, person_scale, rows_axis
 from sfumato.answers.person_values import PersonStatistic
 from sfumato.domain import Interval
 from sfumato.errors import UsageError
@@ -24,12 +24,13 @@ INCOME = Interval(0, 10_000_000)
 def scale(
     interval: Interval = AGES, statistic: PersonStatistic = "mean", clip: Any = None
 ) -> PersonScale:
-    return person_scale("The question", "x", interval, statistic, clip)
+    rows = rows_axis("The question", "x", interval)
+    return person_scale("The question", rows, statistic, clip)
 
 
 def located(found: PersonScale, points: int, values: list[float]) -> int:
     """The number of a person with rows of these values."""
-    summed = found.summed(points, squares=False)
+    summed = found.summed(points, squares=False, knots=None)
     steps = found.rows.locate(np.array(values, float))
     return int(summed.numbers_of_persons(steps.sum(keepdims=True), np.array([len(values)]))[0])
 
@@ -78,7 +79,7 @@ def test_sums_on_their_own_steps_are_exact() -> None:
     assert located(found, values.points, [-1.5]) == 0
 
 
-def test_without_a_step_a_row_counts_as_the_middle_of_a_fine_cell() -> None:
+def test_without_a_step_a_row_counts_as_the_nearest_of_many_points() -> None:
     found = scale(INCOME)
     values = found.values(2**16)
     assert values.rounding == pytest.approx(10_000_000 / 2**17 + 10_000_000 / 2**32)
@@ -89,29 +90,31 @@ def test_without_a_step_a_row_counts_as_the_middle_of_a_fine_cell() -> None:
         assert abs(at - np.mean(rows)) <= values.rounding
 
 
-EXACT = st.fractions(0, 1000, max_denominator=40)
+DECIMAL = st.integers(-4000, 4000).map(lambda hundredths: hundredths / 100)
+STEP = st.sampled_from([0.01, 0.05, 0.25, 0.3, 1.0, 7.0])
 
 
 @given(
-    start=EXACT,
-    step=EXACT,
+    start=DECIMAL,
+    step=STEP,
     cells=st.integers(2, 50),
-    clip=st.none() | st.tuples(EXACT, EXACT),
+    clip=st.none() | st.tuples(DECIMAL, DECIMAL),
     rows=st.lists(st.integers(0, 60), min_size=1, max_size=9),
     most=st.integers(1, 2**20),
 )
 def test_it_is_the_nearest_step_of_the_mean(
-    start: Fraction, step: Fraction, cells: int, clip: Any, rows: list[int], most: int
+    start: float, step: float, cells: int, clip: Any, rows: list[int], most: int
 ) -> None:
-    assume(step > 0)
-    lower, upper = (start, start + step * (cells - 1)) if clip is None else clip
+    first, width = Fraction(str(start)), Fraction(str(step))
+    lower, upper = (first, first + width * (cells - 1))
+    if clip is not None:
+        lower, upper = (Fraction(str(bound)) for bound in clip)
     assume(lower < upper)
-    axis = scale(Interval(0, cells, step=1)).rows
-    found = PersonScale(axis, start, step, True, "mean", lower, upper)
+    found = scale(Interval(start, float(first + width * cells), step=step), "mean", clip)
     points = found.points(most)
     assert 1 <= points <= most
-    number = located(found, points, [float(row) for row in rows])
-    mean = start + step * Fraction(sum(min(row, cells - 1) for row in rows), len(rows))
+    number = located(found, points, [float(first + width * row) for row in rows])
+    mean = first + width * Fraction(sum(min(row, cells - 1) for row in rows), len(rows))
     nearest = math.floor((mean - lower) / (upper - lower) * points + Fraction(1, 2))
     assert number == min(max(nearest, 0), points)
 
@@ -127,6 +130,8 @@ def test_a_common_unit_divides_all() -> None:
         (INCOME, (0, 500), "has no step"),
         (COSTS, (0, 0.505), r"multiple of 0\.01"),
         (Interval(0.5, 10.5, step=1), (0.25, 9), r"multiple of 0\.5"),
+        (COSTS, 500, "no lower bound"),
+        (COSTS, (7, 7), "below the upper one"),
     ],
 )
 def test_sums_that_cannot_be_exact_are_refused(

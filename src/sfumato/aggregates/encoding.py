@@ -12,11 +12,20 @@ import math
 from dataclasses import dataclass
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
-from sfumato.aggregates.values import Values, most_steps, value_axis, values_on
+from sfumato.aggregates.per_person import PersonScale
+from sfumato.aggregates.segments import segment_axis
+from sfumato.aggregates.values import (
+    MOST_STEPS,
+    MOST_STEPS_SQUARED,
+    Values,
+    most_steps,
+    value_axis,
+    values_on,
+)
 from sfumato.answers.counts import Summed
 from sfumato.domain import Interval
 from sfumato.errors import InternalError, UsageError
-from sfumato.lattice import GridAxis
+from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.random.discrete import MAX_SCALE
 
@@ -45,6 +54,48 @@ class ValueForm:
     def summed(self) -> Summed:
         """What each row adds to its cell."""
         return Summed(self.axis, squares=self.basis.name == "quadratic")
+
+    @property
+    def segments(self) -> EdgesAxis | None:
+        """The cells of values between the knots of hats; None for other functions."""
+        if self.basis.name != "hats":
+            return None
+        return segment_axis(self.axis, self.basis.knots)
+
+
+@dataclass(frozen=True)
+class PersonForm:
+    """The same for the value of a person.
+
+    Attributes
+    ----------
+    scale : PersonScale
+    basis : Basis
+        The functions of a number of steps that are summed.
+    """
+
+    scale: PersonScale
+    basis: Basis
+
+    @property
+    def values(self) -> Values:
+        """The lattice that values are rounded to."""
+        return self.scale.values(self.basis.points)
+
+    @property
+    def summed(self) -> Summed:
+        """What each person adds to a cell."""
+        knots = self.basis.knots if self.basis.name == "hats" else None
+        return self.scale.summed(self.basis.points, self.basis.name == "quadratic", knots)
+
+    @property
+    def segments(self) -> EdgesAxis | None:
+        """The cells of persons between the knots of hats; None for other functions."""
+        return self.summed.segments
+
+    def encoding(self, count_noise: Law) -> Encoding:
+        """The same with the noise on each sum."""
+        return Encoding(self.values, self.basis, _multiplied(count_noise, self.basis.unity))
 
 
 @dataclass(frozen=True)
@@ -91,9 +142,40 @@ def value_form(
         power_of_two = 2 ** (basis.points.bit_length() - 1)
         basis = basis_within(functions, power_of_two, largest_unity)
     if basis is None:
-        obstacle = "its noise would be too large to be drawn"
-        raise UsageError(title, obstacle, "Choose a larger epsilon, or fewer rows per person")
+        raise _too_much_noise(title, "rows")
     return ValueForm(value_axis(name, interval, basis.points), basis)
+
+
+def person_form(
+    title: str, scale: PersonScale, functions: BasisName, count_noise: Law | None = None
+) -> PersonForm:
+    """Choose the finest form of the value of a person whose noise can be drawn.
+
+    Parameters
+    ----------
+    count_noise : DiscreteLaplace, DiscreteGaussian or None
+        As for ``value_form``.
+
+    Raises
+    ------
+    UsageError
+        If not even a lattice of one step has noise that can be drawn.
+    """
+    largest_unity = MAX_SCALE if count_noise is None else _largest_unity(count_noise)
+    most = MOST_STEPS_SQUARED if functions == "quadratic" else MOST_STEPS
+    finest = basis_within(functions, most, largest_unity)
+    if finest is None:
+        raise _too_much_noise(title, "cells")
+    # Costs that differ a little then lead to the same lattice.
+    power_of_two = 2 ** (finest.points.bit_length() - 1)
+    basis = basis_within(functions, scale.points(power_of_two), largest_unity)
+    assert basis is not None
+    return PersonForm(scale, basis)
+
+
+def _too_much_noise(title: str, limited: str) -> UsageError:
+    obstacle = "its noise would be too large to be drawn"
+    return UsageError(title, obstacle, f"Choose a larger epsilon, or fewer {limited} per person")
 
 
 def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encoding:

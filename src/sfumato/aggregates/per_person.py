@@ -1,8 +1,9 @@
 """One value for each person in a group: the mean or the sum of the values of the person's rows.
 
 A person's value is rounded to a lattice of its own, by integers alone (see
-``answers.person_values``). Between two steps of a row's value there may be many of it: the mean of
-31 and 32 is not a whole number of years.
+``answers.person_values``). It may lie between two steps of a row's value: the mean of 31 and 32
+is not a whole number of years. So means are rounded to as fine a lattice as the noise allows. Sums
+of rows that lie on steps lie on steps as well, and are exact.
 """
 
 from __future__ import annotations
@@ -11,46 +12,57 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.aggregates.values import PersonsValues, Values
-from sfumato.answers.counts import MOST_SUMMED, Summed
-from sfumato.answers.person_values import PersonLattice, PersonStatistic
-from sfumato.domain import Interval, grid_axis
-from sfumato.errors import UsageError, shown
-from sfumato.lattice import GridAxis
+import numpy as np
 
-PersonClip = tuple[float, float] | None
+from sfumato.aggregates.values import PersonsValues, Values, most_steps, value_axis
+from sfumato.answers.counts import Summed
+from sfumato.answers.nearest import NearestAxis
+from sfumato.answers.person_values import PersonLattice, PersonStatistic
+from sfumato.arrays import Array
+from sfumato.domain import Interval
+from sfumato.errors import UsageError, shown
+from sfumato.lattice import EdgesAxis, GridAxis
 
 
 @dataclass(frozen=True)
 class PersonScale:
-    """Where the value of a person lies, in exact numbers.
+    """Where the values of rows and of persons lie, in exact numbers.
 
     Attributes
     ----------
     rows : GridAxis
-        On which the values of rows are located.
-    row_start, row_step : Fraction
-        What a row in cell k counts as: ``row_start + k * row_step``.
-    has_step : bool
-        Whether rows have exactly these values, and no others.
+        On which the values of rows are located: see ``rows_axis``.
     statistic : {"mean", "sum"}
     lower, upper : Fraction
         The bounds of a person's value. Values beyond them count as these.
     """
 
     rows: GridAxis
-    row_start: Fraction
-    row_step: Fraction
-    has_step: bool
     statistic: PersonStatistic
     lower: Fraction
     upper: Fraction
 
     @property
-    def natural_steps(self) -> int | None:
-        """How many steps there are at least, if all bounds and row values are to lie on steps.
+    def has_step(self) -> bool:
+        """Whether a row's values are steps, and not the nearest of many points."""
+        return not isinstance(self.rows, NearestAxis)
 
-        Sums of rows then lie on steps as well. None for rows of any value.
+    @property
+    def row_start(self) -> Fraction:
+        """The least value of a row."""
+        return exactly(self.rows.lower)
+
+    @property
+    def row_step(self) -> Fraction:
+        """The distance between the values of rows."""
+        steps = self.rows.cells if self.has_step else self.rows.cells - 1
+        return (exactly(self.rows.upper) - self.row_start) / steps
+
+    @property
+    def natural_steps(self) -> int | None:
+        """The least number of steps on which the bounds and all values of rows lie.
+
+        Sums of rows then lie on steps as well. None where a row may have any value.
         """
         if not self.has_step:
             return None
@@ -65,14 +77,26 @@ class PersonScale:
         # Sums lie on these steps. Means lie between them, so each is divided further.
         return natural if self.statistic == "sum" else most // natural * natural
 
-    def summed(self, points: int, squares: bool) -> Summed:
-        """What a scan adds up."""
+    def summed(self, points: int, squares: bool, knots: Array | None) -> Summed:
+        """What a scan adds up.
+
+        Parameters
+        ----------
+        points : int
+            The number of steps of a person's value.
+        squares : bool
+        knots : int64 ndarray of shape (k,), or None
+            Between which persons are counted apart.
+        """
         step = (self.upper - self.lower) / points
         lengths = (self.row_start, self.row_step, self.lower, step)
         unit = common_unit(*lengths)
         row_start, row_step, start, step_in_units = (int(length / unit) for length in lengths)
         onto = PersonLattice(row_start, row_step, start, step_in_units, points)
-        return Summed(self.rows, squares, self.statistic, onto)
+        segments = None
+        if knots is not None:
+            segments = EdgesAxis(self.rows.name, tuple(knots.astype(np.float64).tolist()))
+        return Summed(self.rows, squares, self.statistic, onto, segments)
 
     def values(self, points: int) -> Values:
         """How the values are added up, for releases to say."""
@@ -86,8 +110,19 @@ class PersonScale:
         return Values(self.rows.name, lower, upper, points, not is_exact, persons)
 
 
+def rows_axis(title: str, name: str, interval: Interval) -> GridAxis:
+    """Lay the axis on which the values of rows are located, as finely as they can be added up.
+
+    Raises
+    ------
+    UsageError
+        If the axis has only one value.
+    """
+    return value_axis(name, interval, most_steps(title, name, interval, squared=False))
+
+
 def person_scale(
-    title: str, name: str, interval: Interval, statistic: PersonStatistic, clip: PersonClip
+    title: str, rows: GridAxis, statistic: PersonStatistic, clip: float | tuple[float, float] | None
 ) -> PersonScale:
     """Lay out the value of a person.
 
@@ -95,50 +130,60 @@ def person_scale(
     ----------
     title : str
         The question, for errors.
-    name : str
-        The value.
-    interval : Interval
-        The axis of rows.
+    rows : GridAxis
+        From ``rows_axis``.
     statistic : {"mean", "sum"}
-    clip : pair of numbers or None
-        The bounds of a person's value. None: for means, those of the axis.
+    clip : number, pair of numbers or None
+        The bounds of a person's value: an upper bound, or a lower and an upper one. None: for
+        means, those of a row.
 
     Raises
     ------
     UsageError
-        If sums have no clip, the axis has no step to add up exactly, or the clip does not lie on
-        its steps.
+        If sums have no bounds, the axis has no step to add up exactly, or the bounds of a sum do
+        not lie on its steps.
     """
-    first, end = (Fraction(str(bound)) for bound in interval.numbers)
-    natural = interval.natural_cells
-    has_step = natural is not None and natural <= MOST_SUMMED
-    cells = natural if natural is not None and has_step else MOST_SUMMED
-    step = (end - first) / cells
-    rows = grid_axis(name, interval, cells)
-    # The upper bound of an axis with a step does not occur. Without one, a row counts as the middle
-    # of its cell.
-    last = end - step if has_step else end
-    start = first if has_step else first + step / 2
-    lower, upper = (first, last) if clip is None else (Fraction(str(bound)) for bound in clip)
-    found = PersonScale(rows, start, step, has_step, statistic, lower, upper)
+    found = PersonScale(rows, statistic, exactly(rows.lower), exactly(rows.upper))
+    lower = found.lower
+    # The upper bound of an axis with a step does not occur.
+    upper = found.upper - found.row_step if found.has_step else found.upper
+    if clip is not None:
+        low, high = (rows.lower, clip) if isinstance(clip, int | float) else clip
+        lower, upper = exactly(low), exactly(high)
+    found = PersonScale(rows, statistic, lower, upper)
     if statistic == "sum":
         _require_exact_sums(title, found, clip)
     return found
 
 
-def _require_exact_sums(title: str, scale: PersonScale, clip: PersonClip) -> None:
+def _require_exact_sums(
+    title: str, scale: PersonScale, clip: float | tuple[float, float] | None
+) -> None:
     """Refuse sums of a person that have no bounds, or do not lie on steps."""
     name = scale.rows.name
+    asked = f"{title}, clip = {shown(clip)}"
+    example = "such as clip=(0, 500)"
     if clip is None:
         obstacle = f"the bounds of {name!r} are those of a row, and a person's sum needs its own"
-        raise UsageError(title, obstacle, "Give them as a clip, such as clip=(0, 500)")
+        raise UsageError(title, obstacle, f"Give them as a clip, {example}")
+    if not isinstance(clip, tuple) and scale.rows.lower < 0:
+        obstacle = f"values of {name!r} may be negative, so a sum has no lower bound"
+        raise UsageError(asked, obstacle, f"Give a lower and an upper bound, {example}")
+    if not scale.lower < scale.upper:
+        obstacle = "the lower bound of a person's sum must be below the upper one"
+        raise UsageError(asked, obstacle, f"Give both, {example}")
     if not scale.has_step:
         obstacle = f"{name!r} has no step, so the sum of a person cannot be exact"
         raise UsageError(title, obstacle, "Declare its step, such as Interval(0, 500, step=0.01)")
     unit = common_unit(scale.row_start, scale.row_step)
     if any((bound / unit).denominator != 1 for bound in (scale.lower, scale.upper)):
         obstacle = f"a person's sum is a multiple of {float(unit):g}, and the clip is not"
-        raise UsageError(f"{title}, clip = {shown(clip)}", obstacle, "Choose multiples of it")
+        raise UsageError(asked, obstacle, "Choose multiples of it")
+
+
+def exactly(bound: float) -> Fraction:
+    """A bound as the decimal number that was declared."""
+    return Fraction(str(bound))
 
 
 def common_unit(*lengths: Fraction) -> Fraction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec import UNSET
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.encoding import Encoding
@@ -39,7 +40,8 @@ class AggregatePreview(Preview, frozen=True):
         noise on each sum.
     statistic : {"mean", "sum", "variance"}
     rows : int or None
-        The number of rows, as stated by the custodian.
+        The number of rows, as stated by the custodian; of persons, each once in every group that
+        they are in, if persons have the values.
     selects : TruncatedGeometric, ThresholdLaplace or None
         The law that selects the groups, if they are keys.
     """
@@ -102,7 +104,11 @@ class AggregatePreview(Preview, frozen=True):
             alpha = sidak(alpha, groups * len(self.encodings))
         if depends_on_rows and self.rows is None:
             obstacle = "it depends on the number of rows"
-            raise UsageError(asked, obstacle, "State rows= to preview it")
+            remedy = "State rows= to preview it"
+            if self.of_persons:
+                obstacle = "it depends on the number of persons"
+                remedy = "State it as rows= to preview it"
+            raise UsageError(asked, obstacle, remedy)
         rows_per_group = (self.rows or 0) / groups
         if self.statistic == "sum":
             return _sum_half_width(encoding, rows_per_group, alpha)
@@ -112,6 +118,11 @@ class AggregatePreview(Preview, frozen=True):
     def chooses_clip(self) -> bool:
         """Whether a clip is chosen from the noisy sums; ``accuracy`` is then that of the bounds."""
         return self.basis.name == "hats"
+
+    @property
+    def of_persons(self) -> bool:
+        """Whether each person has one value in a group; ``rows`` is then a number of persons."""
+        return self.scale.persons is not UNSET
 
     def _depends_on_rows(self, encoding: Encoding) -> bool:
         """Whether the accuracy depends on the number of rows of a group."""
@@ -148,6 +159,7 @@ class AggregatePreview(Preview, frozen=True):
 
     def _lines_of(self, encoding: Encoding) -> list[str]:
         several = len(self.encodings) > 1
+        things = "persons" if self.of_persons else "rows"
         of_value = f" of {printable(encoding.values.name)}" if several else ""
         groups = (
             "each group that is shown" if self.cells is None else f"each of {self.cells:,} groups"
@@ -160,10 +172,13 @@ class AggregatePreview(Preview, frozen=True):
             )
         if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
             remedy = "" if self.cells is None else ": state rows= to preview it"
-            return [*lines, f"how accurate each is depends on how many rows a group has{remedy}"]
+            if remedy and self.of_persons:
+                remedy = ": state that as rows= to preview it"
+            depends = f"how accurate each is depends on how many {things} a group has{remedy}"
+            return [*lines, depends]
         evenly = ""
         if self.rows is not None:
-            evenly = f", if {self.rows:,} rows are divided evenly among the groups,"
+            evenly = f", if {self.rows:,} {things} are divided evenly among the groups,"
         if self.chooses_clip:
             evenly += " if no clip below the bounds is chosen,"
         each = self._accuracy_of(encoding, "0.95")

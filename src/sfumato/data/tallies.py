@@ -181,7 +181,9 @@ class PersonsWithValues(_Counted):
         lattice = self._need.lattice
         if lattice == self._need.row_lattice:
             return packed
-        coordinates = iter(self._row_form.packing.unpack(packed).T)
+        # Without axes there is one cell, which has no coordinates.
+        has_axes = self._need.row_lattice.axes
+        coordinates = iter(self._row_form.packing.unpack(packed).T if has_axes else ())
         located = {
             summed.segments: summed.segments.locate(number.astype(np.float64))
             for summed, number in zip(self._need.sums, numbers, strict=True)

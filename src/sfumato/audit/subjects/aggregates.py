@@ -3,12 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
 
 from sfumato.aggregates import Mean, Sum, Variance
-from sfumato.audit.subjects.subject import COSTS, PURE, UNITS, Subject, of
+from sfumato.answers.counts import Needs
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
+from sfumato.audit.subjects.subject import COSTS, PURE, RELATIONS, UNITS, Subject, of
+from sfumato.cube import Cube
+from sfumato.data import count, source
+from sfumato.domain import Domain, Interval
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
 
 QUESTIONS = (Mean, Sum, Variance)
+OfPersons: TypeAlias = Mean | Sum | Variance
+
+# --- values of persons ---
+
+VISITS = Domain(ward=Interval(0, 3, step=1), x=Interval(0, 4, step=1))
+KEY = bytes(32)
+VISITORS: tuple[Rows, ...] = (
+    (),
+    ((0, 3),),
+    ((0, 0), (1, 0)),
+    ((0, 3), (0, 3), (1, 3), (1, 3)),
+    # Several rows in a ward: a mean and a sum between the bounds, and a sum beyond them.
+    ((1, 0), (1, 3), (1, 1), (2, 3), (2, 3)),
+    # More wards than anybody is counted in.
+    ((0, 3), (1, 0), (2, 3), (2, 0)),
+)
+"""People: the ward and the value of each of their rows."""
+OTHERS: Rows = ((8, 0, 1), (9, 2, 3), (9, 2, 2))
+"""Rows of two other persons: the person, the ward and the value."""
+
+
+@cache
+def _counted_people(rows: Rows, needs: Needs, unit: Unit) -> Cube:
+    """People and their rows, counted by the code that publishing uses."""
+    rider, ward, x = np.array(rows, float).reshape(len(rows), 3).T
+    table = pa.table({"rider": rider.astype(np.int64), "ward": ward, "x": x})
+    visits = source(table, VISITS, "rider", unit.rows_per_person, unit.neighbours)
+    return count(visits, [needs], key=KEY)[0]
+
+
+def of_people(question: OfPersons, unit: Unit, cost: CentralMeasure) -> Mechanism:
+    """A question's own code from the rows of people to its release."""
+    needs = question.needs_at(VISITS, unit, cost)
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        return published(question.answer(_counted_people(rows, needs, unit), unit, cost, noise))
+
+    return run
+
+
+def people(relation: str) -> tuple[Pair, ...]:
+    """Pairs of tables that differ in one person; under replace that person becomes another one."""
+    another = VISITORS if relation == "replace" else ((),)
+    pairs: list[Pair] = []
+    for one, other in product(VISITORS, another):
+        first = OTHERS + tuple((0.0, *row) for row in one)
+        second = OTHERS + tuple((1.0, *row) for row in other)
+        pairs += [(first, second), (second, first)]
+    return tuple(pairs)
+
+
+def _of_persons(name: str, question: OfPersons, unit: Unit, cost: CentralMeasure) -> Subject:
+    """One person with several rows in several groups, beside two others."""
+    counted = unit.counting_persons(unit.cells_of_person)
+    mechanism = of_people(question, unit, cost)
+    return Subject(name, counted, cost, mechanism, universe=OTHERS, pairs=people(unit.neighbours))
+
+
+def _subjects_of_persons() -> Iterator[Subject]:
+    mean = Mean("x", by="ward", per="person")
+    for limit, relation, cost in product((1, 2), RELATIONS, COSTS):
+        yield _of_persons("Mean over persons", mean, Unit(limit, relation, "rider"), cost)
+    others: tuple[tuple[str, OfPersons], ...] = (
+        ("Sum over persons", Sum("x", by="ward", per="person", clip=(0, 5))),
+        ("Variance over persons", Variance("x", by="ward", per="person")),
+        ("Mean over persons, chosen clip", Mean("x", by="ward", per="person", clip="auto")),
+    )
+    for name, question in others:
+        yield _of_persons(name, question, Unit(2, "add-remove", "rider"), PURE)
+        yield _of_persons(name, question, Unit(2, "replace", "rider"), COSTS[-1])
 
 
 def subjects() -> Iterator[Subject]:
@@ -21,3 +104,4 @@ def subjects() -> Iterator[Subject]:
         yield of("Variance", Variance("x"), *promise)
     yield of("Mean, chosen clip", Mean("x", clip="auto"), UNITS[0], PURE)
     yield of("Mean, chosen clip", Mean("x", clip="auto"), UNITS[3], COSTS[-1])
+    yield from _subjects_of_persons()
