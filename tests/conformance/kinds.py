@@ -5,23 +5,19 @@ from __future__ import annotations
 import csv
 import gzip
 import random
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import duckdb
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from data import random_tables
-from sfumato.lattice import Lattice
 
 Rows = list[dict[str, Any]]
 TYPES = {**random_tables.TYPES, "who": pa.string()}
@@ -205,22 +201,3 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
 
 
 # --- plain Python ---------------------------------------------------------------------------------
-
-
-def bounded(rows: Rows, lattice: Lattice, key: bytes, most: int) -> dict[tuple[int, ...], int]:
-    """Count at most ``most`` rows of each person: those of least priority.
-
-    The priority of row i is word i of AES-256-CTR under the key.
-    """
-    stream = (
-        Cipher(algorithms.AES256(key), modes.CTR(bytes(16)))
-        .encryptor()
-        .update(bytes(8 * len(rows)))
-    )
-    priorities = np.frombuffer(stream, np.uint64).tolist()
-    own: dict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
-    for row, priority in zip(rows, priorities, strict=True):
-        for cell in random_tables.expected([row], lattice):
-            if row["who"] is not None:
-                own[row["who"]].append((priority, cell))
-    return dict(Counter(cell for drawn in own.values() for _, cell in sorted(drawn)[:most]))

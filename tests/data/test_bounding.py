@@ -12,15 +12,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import sfumato as sf
 from data import random_tables
 from sfumato import testing
+from sfumato.answers.counts import Needs
 from sfumato.data import count, source
-from sfumato.data.bounding import KEY_BYTES, Priorities, fresh_key, kept
+from sfumato.data.bounding import KEY_BYTES, fresh_key
+from sfumato.data.keyed_hash import KeyedHash
+from sfumato.data.row_order import CopyNumbers
+from sfumato.data.row_priorities import chosen_by
 from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.errors import DataError
 from sfumato.lattice import Lattice
@@ -58,76 +60,142 @@ FINE = Lattice((grid_axis("x", DOMAIN["x"], 1000),))
 OTHER = Lattice((grid_axis("y", DOMAIN["y"], 4),))
 
 
-Rows = list[tuple[int, int, bool]]  # person, priority, whether it counts
+KEY = bytes(range(KEY_BYTES))
 
 
-def _kept(rows: Rows, r: int) -> set[tuple[int, int]]:
-    persons, priorities, counts = zip(*rows, strict=True)
-    chosen = kept(np.array(persons), np.array(priorities, np.uint64), np.array(counts, bool), r)
-    assert len(set(chosen.tolist())) == len(chosen)
-    return {rows[i][:2] for i in chosen}
+def keys(count: int) -> list[bytes]:
+    """Fixed and public keys: no outcome depends on luck."""
+    return [number.to_bytes(KEY_BYTES, "big") for number in range(1, count + 1)]
 
 
-ROWS = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(0, 2**64 - 1) | st.integers(0, 99), st.booleans()),
-    min_size=1,
-    max_size=60,
-    unique_by=lambda row: row[1],
-)
+# --- one choice of rows ---------------------------------------------------------------------------
 
 
-@given(ROWS, st.integers(1, 5))
-def test_a_person_keeps_the_rows_of_least_priority(rows: Rows, r: int) -> None:
-    wanted = set()
-    for person in range(7):
-        own = sorted(row[1] for row in rows if row[0] == person and row[2])
-        wanted |= {(person, priority) for priority in own[:r]}
-    assert _kept(rows, r) == wanted
+def test_the_order_of_rows_changes_no_cube() -> None:
+    frame = _random_frame()
+    order = np.random.default_rng(5).permutation(len(frame))
+    for r in (1, 3):
+        one, other = (_found(table, r) for table in (frame, frame.take(order)))
+        assert one == other
+        assert _found(frame, r, key=bytes(KEY_BYTES)) != one
 
 
-@given(ROWS, st.integers(1, 5), st.integers(0, 6))
-def test_the_choice_is_a_map_of_each_person_alone(rows: Rows, r: int, leaver: int) -> None:
-    staying = [row for row in rows if row[0] != leaver]
-    if staying:
-        assert _kept(staying, r) == {row for row in _kept(rows, r) if row[0] != leaver}
-        assert _kept(staying[::-1], r) == _kept(staying, r)
+def test_other_persons_change_nothing() -> None:
+    """Whoever leaves takes their own rows from the cubes, and no others."""
+    frame = _random_frame(400)
+    persons = np.array([-1 if each is None else each for each in frame["p"].to_pylist()])
+    everyone = _found(frame, 2)
+    for leaver in (1, 2, 3, 5):
+        staying = _found(frame.filter(pa.array(persons != leaver)), 2)
+        own = _found(frame.filter(pa.array(persons == leaver)), 2)
+        together = [Counter(one) + Counter(other) for one, other in zip(staying, own, strict=True)]
+        assert [dict(both) for both in together] == everyone
 
 
-def test_priorities_that_differ_in_their_last_bits_only_are_told_apart() -> None:
-    assert _kept([(7, 1, True), (7, 0, True), (0, 0, True)], 1) == {(7, 0), (0, 0)}
+def test_the_ids_of_other_rows_change_nothing() -> None:
+    """A batch in which one id is no number is hashed as if it stood alone."""
+    table = pa.table({"x": np.arange(60) % 20, "y": [0.5] * 60, "p": ["7", "8", "x"] * 20})
+    alone = [
+        _found(table.filter(pa.array([p == person for p in table["p"].to_pylist()])), 3)
+        for person in ("7", "8", "x")
+    ]
+    summed = [sum(map(Counter, several), Counter()) for several in zip(*alone, strict=True)]
+    assert [dict(cells) for cells in summed] == _found(table, 3)
 
 
-def _uniform(chosen: np.ndarray, persons: int, per_person: int, r: int) -> bool:
-    """Whether subsets of size r look uniform; row i belongs to person i % persons."""
-    owner = chosen % persons
-    place = chosen // persons
-    subsets = [[] for _ in range(persons)]
-    for who, where in zip(owner.tolist(), place.tolist(), strict=True):
-        subsets[who].append(where)
-    found = Counter(tuple(sorted(subset)) for subset in subsets)
+def _found(table: pa.Table, r: int, key: bytes = KEY) -> list[dict[tuple[int, ...], int]]:
+    cubes = count(source(table, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER], key=key)
+    return [random_tables.found(cube) for cube in cubes]
+
+
+def test_a_lattice_and_its_refinement_keep_the_same_rows_whatever_else_is_missing() -> None:
+    """A plan counts x and y; then x alone is counted again, on finer cells."""
+    src = source(_random_frame(), DOMAIN, person="p", rows_per_person=2)
+    coarse = Lattice((grid_axis("x", DOMAIN["x"], 500),))
+    needs = [Needs(coarse, 500), Needs(OTHER, 4)]
+    first, _ = count(src, needs, key=KEY)
+    again = count(src, [FINE], key=KEY, choice=chosen_by(needs))[0]
+    assert random_tables.found(again.on(coarse)) == random_tables.found(first)
+    # Under other columns a person keeps other rows: the choice has to be handed on.
+    other = count(src, [FINE], key=KEY)[0]
+    assert random_tables.found(other.on(coarse)) != random_tables.found(first)
+
+
+# --- equal chances --------------------------------------------------------------------------------
+
+RUNS = 1500
+BAND = (np.log(2 / FALSE_ALARM) / (2 * RUNS)) ** 0.5
+"""By Hoeffding's inequality, a share of 1,500 runs is further off with probability 1e-9."""
+
+
+def _share_of_the_rare(limit: int) -> float:
+    """How often a person with ten rows of one kind and one of another keeps the one."""
+    table = pa.table({"x": [3] * 10 + [700], "p": [42] * 11})
+    src = source(table, Domain(x=DOMAIN["x"]), person="p", rows_per_person=limit)
+    return sum(int(count(src, [FINE], key=key)[0].counts[700]) for key in keys(RUNS)) / RUNS
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_every_row_is_as_likely_to_be_kept_however_many_are_alike(limit: int) -> None:
+    assert abs(_share_of_the_rare(limit) - limit / 11) < BAND
+
+
+def test_without_copy_numbers_rare_rows_are_kept_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken twin: copies are kept together, or dropped together."""
+    monkeypatch.setattr(CopyNumbers, "number", lambda *_: None)
+    assert abs(_share_of_the_rare(1) - 1 / 11) > BAND
+
+
+def _persons_who_keep_a(n_persons: int = 1000) -> int:
+    """Of persons with one row of each of two kinds, at most one row of whom is counted."""
+    table = pa.table({"x": [1, 2] * n_persons, "p": np.repeat(np.arange(n_persons), 2)})
+    src = source(table, Domain(x=DOMAIN["x"]), person="p")
+    return int(count(src, [FINE], key=KEY)[0].counts[1])
+
+
+def test_persons_with_the_same_rows_keep_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert abs(_persons_who_keep_a() - 500) < (1000 * np.log(2 / FALSE_ALARM) / 2) ** 0.5
+    # A broken twin: the person is not hashed, so everybody keeps the same kind of row.
+    monkeypatch.setattr(
+        "sfumato.data.row_priorities.choice_words", lambda persons, _: [np.zeros(len(persons))]
+    )
+    assert _persons_who_keep_a() in (0, 1000)
+
+
+def _uniform(chosen: list[tuple[int, ...]], per_person: int, r: int) -> bool:
+    """Whether subsets of size r, one for each person, look uniform."""
+    found = Counter(chosen)
     every = list(combinations(range(per_person), r))
-    each = persons / len(every)
+    each = len(chosen) / len(every)
     return sum((found[subset] - each) ** 2 / each for subset in every) < chi2.isf(
         FALSE_ALARM, len(every) - 1
     )
 
 
-def test_every_subset_is_as_likely() -> None:
-    persons = 30_000
-    per_person = 6
-    r = 2
-    who = np.tile(np.arange(persons), per_person)
-    counts = np.ones(len(who), bool)
-    assert _uniform(
-        kept(who, Priorities(fresh_key()).take(len(who)), counts, r), persons, per_person, r
-    )
-    # Broken twins: the first r in file order, and a choice that leans on the first row a little.
-    assert not _uniform(
-        kept(who, np.arange(len(who), dtype=np.uint64), counts, r), persons, per_person, r
-    )
-    leaning = Priorities(fresh_key()).take(len(who)).copy()
-    leaning[:persons] -= leaning[:persons] // np.uint64(10)
-    assert not _uniform(kept(who, leaning, counts, r), persons, per_person, r)
+def _subsets(per_person: int, r: int) -> list[tuple[int, ...]]:
+    """Which of 0, 1, 2, ... each person keeps, who has a row of each."""
+    persons = 10_000
+    x = np.tile(np.arange(per_person), persons)
+    p = np.repeat(np.arange(persons), per_person)
+    domain = Domain(x=DOMAIN["x"], p=Interval(0, persons, step=1))
+    both = Lattice((grid_axis("p", domain["p"], persons), grid_axis("x", domain["x"], 1000)))
+    src = source(pa.table({"x": x, "p": p}), domain, person="p", rows_per_person=r)
+    counts = count(src, [both], key=KEY)[0].counts.reshape(persons, 1000)[:, :per_person]
+    assert counts.max() == 1
+    return [tuple(row) for row in np.argwhere(counts)[:, 1].reshape(persons, r).tolist()]
+
+
+def test_every_subset_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _uniform(_subsets(6, 2), 6, 2)
+    # A broken twin: a choice that leans on small values a little.
+    plain = KeyedHash.of
+
+    def leaning(self: KeyedHash, words: list[np.ndarray]) -> np.ndarray:
+        hashed = plain(self, words)
+        return np.where(words[-1] == 0, hashed - hashed // np.uint64(10), hashed)
+
+    monkeypatch.setattr(KeyedHash, "of", leaning)
+    assert not _uniform(_subsets(6, 2), 6, 2)
 
 
 @pytest.mark.parametrize("allowed", ["100K", "1G"])

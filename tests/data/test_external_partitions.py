@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,15 +22,17 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from data import random_tables
+from data.row_choice import bounded
 from sfumato.data import count, source
-from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
+from sfumato.data.bounding import KEY_BYTES, Bounder
 from sfumato.data.external_partitions import (
     DEFAULT_MEMORY,
     N_PARTITIONS,
     ExternalPartitions,
     memory_limit,
 )
-from sfumato.data.persons import PersonIds
+from sfumato.data.row_priorities import PersonRows
+from sfumato.data.row_records import RowRecords
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import DataError, UsageError
@@ -94,31 +96,19 @@ def _cubes(data: object, r: int = 2) -> list[dict[tuple[int, ...], int]]:
     ]
 
 
-def _in_plain_python(frame: pa.Table, r: int) -> list[dict[tuple[int, ...], int]]:
-    """Keep each person's r rows of least priority, in the simplest way."""
-    rows = list(zip(frame.to_pylist(), Priorities(KEY).take(len(frame)).tolist(), strict=True))
-    found = []
-    for lattice in LATTICES:
-        own = defaultdict(list)
-        for row, priority in rows:
-            if row["p"] is not None and all(row[name] is not None for name in lattice.names):
-                own[row["p"]].append((priority, row))
-        chosen = [
-            row
-            for several in own.values()
-            for _, row in sorted(several, key=lambda pair: pair[0])[:r]
-        ]
-        found.append(random_tables.expected(chosen, lattice))
-    return found
+@pytest.fixture(scope="module", params=[1, 3, 10_000])
+def in_plain_python(request: pytest.FixtureRequest) -> tuple[int, list[dict[Any, int]]]:
+    """A limit, and the rows of least priority of each person, chosen in the simplest way."""
+    return request.param, bounded(FRAME.to_pylist(), LATTICES, KEY, request.param, "p")
 
 
-@pytest.mark.parametrize("r", [1, 3, 10_000])
 @pytest.mark.parametrize("allowed", ["1", SMALL, "300K", "1G"])
 def test_the_rows_kept_are_those_of_plain_python(
-    allowed: str, r: int, monkeypatch: pytest.MonkeyPatch
+    allowed: str, in_plain_python: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", allowed)
-    assert _cubes(FRAME, r) == _in_plain_python(FRAME, r)
+    r, wanted = in_plain_python
+    assert _cubes(FRAME, r) == wanted
 
 
 @pytest.mark.parametrize("ids", [pa.string(), pa.decimal128(12, 0), pa.float64(), pa.date32()])
@@ -137,21 +127,34 @@ def test_neither_batches_nor_the_type_of_ids_change_what_is_kept(
     )
 
 
-def test_one_person_with_all_rows_is_reduced_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("alike", [True, False])
+def test_one_person_with_all_rows_takes_no_more_memory(
+    alike: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Neither tokens nor, if all rows are alike, priorities can split them."""
     rows = 200_000
-    kept = []
+    x = np.arange(rows) % 1000
     frame = pa.table(
-        {"x": np.arange(rows) % 1000, "y": np.zeros(rows), "p": np.zeros(rows, np.int64)}
+        {
+            "x": np.zeros(rows, np.int64) if alike else x,
+            "y": np.zeros(rows) if alike else x / 1000,
+            "p": np.zeros(rows, np.int64),
+        }
     )
-    plain = ExternalPartitions.close
+    expected = _cubes(frame, 3)
+    held = []
+    plain = RowRecords._in_order
     monkeypatch.setattr(
-        ExternalPartitions, "close", lambda self: (kept.append(self.bytes_written), plain(self))
+        RowRecords,
+        "_in_order",
+        lambda self, records, splits: (held.append(len(records[0])), plain(self, records, splits))[
+            1
+        ],
     )
-    monkeypatch.setenv("SFUMATO_MEMORY", "1M")
-    assert [sum(cube.values()) for cube in _cubes(frame, 3)] == [3, 3, 3]
-    assert 0 < sum(kept) < 100_000  # of 10 MB
+    monkeypatch.setenv("SFUMATO_MEMORY", "300K")
+    assert _cubes(frame, 3) == expected
+    assert [sum(cube.values()) for cube in expected] == [3, 3, 3]
+    assert max(held) < rows / 20
 
 
 @pytest.fixture
@@ -228,8 +231,8 @@ from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
 plain = ExternalPartitions._flush
-def shout(self):
-    plain(self)
+def shout(self, target):
+    plain(self, target)
     print("flushed", flush=True)
     if sys.stdin.readline() == "":  # until the parent has answered, or is gone
         sys.exit(3)
@@ -310,15 +313,17 @@ def test_each_partition_gives_back_what_was_put_in(
     parts = ExternalPartitions(limit)
     wanted = Counter(pair for batch in batches for pair in batch)
     for batch in batches:
-        records = np.array([(value,) for _, value in batch], [("v", np.int64)])
-        parts.add(np.array([part for part, _ in batch], np.uint8), records)
+        values = np.array([value for _, value in batch], np.int64)
+        parts.add(np.array([part for part, _ in batch], np.uint8), [values, values.astype(float)])
     parts.settle()
     found: Counter[tuple[int, int]] = Counter()
     for part in range(N_PARTITIONS):
         size = parts.n_bytes(part)
         several = list(parts.read(part, block))
-        assert sum(records.nbytes for records in several) == size
-        found.update((part, value) for records in several for value in records["v"].tolist())
+        assert sum(field.nbytes for records in several for field in records) == size
+        for values, as_doubles in several:
+            assert values.tolist() == as_doubles.tolist()
+            found.update((part, value) for value in values.tolist())
     parts.close()
     assert found == wanted
 
@@ -362,6 +367,7 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
 
 def test_a_bounder_without_rows_gives_nothing() -> None:
     bounder = Bounder(KEY, 1)
-    bounder.add(PersonIds(pa.array([None], pa.int64())), [[np.zeros(1, np.int32)]])
+    none = np.zeros(0, np.uint64)
+    bounder.add(PersonRows([none], [none], none, {}), [[np.zeros(0, np.int32)]])
     assert list(bounder.bounded()) == []
     bounder.close()

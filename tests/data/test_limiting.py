@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.data.keyed_hash import KeyedHash
-from sfumato.data.limiting import PersonRows, RowLimits
+from sfumato.data.limiting import LimitedRows, RowLimits
 from sfumato.privacy.limits import Limits
 
 KEY = bytes(range(32))
@@ -24,17 +24,20 @@ SMALL = st.none() | st.integers(1, 4)
 LIMITS = st.tuples(SMALL, SMALL, SMALL).filter(any).map(lambda limits: Limits(*limits))
 
 
-def person_rows(rows: Rows) -> PersonRows:
+def hashes(persons: list[int] | np.ndarray, cells: list[int] | np.ndarray) -> np.ndarray:
+    """What chooses the cells that a person is counted in."""
+    return KeyedHash(KEY, "cells").of([np.array(persons, np.uint64), np.array(cells, np.int64)])
+
+
+def person_rows(rows: Rows) -> LimitedRows:
     persons = np.array([person for person, _ in rows], np.uint64)
-    return PersonRows([persons], [np.array([cell for _, cell in rows], np.int32)])
+    cells = np.array([cell for _, cell in rows], np.int32)
+    return LimitedRows([persons], [cells], hashes(persons, cells))
 
 
 def cells_counted(own: list[int], person: int, limits: Limits) -> set[int]:
     """The cells of least hash: as many as a person is counted in."""
-    hashed = KeyedHash(KEY)
-    cells = sorted(
-        set(own), key=lambda cell: int(hashed.of([np.array([person]), np.array([cell])])[0])
-    )
+    cells = sorted(set(own), key=lambda cell: int(hashes([person], [cell])[0]))
     return set(cells[: limits.cells_per_person])
 
 
@@ -66,7 +69,7 @@ def in_plain_python(rows: Rows, most: int, limits: Limits) -> list[int]:
 def test_rows_are_taken_one_by_one_as_long_as_they_fit(
     rows: Rows, most: int, limits: Limits
 ) -> None:
-    kept = RowLimits(most, limits, KEY).kept(person_rows(rows))
+    kept = RowLimits(most, limits).kept(person_rows(rows))
     assert kept.tolist() == in_plain_python(rows, most, limits)
 
 
@@ -74,7 +77,7 @@ def test_rows_are_taken_one_by_one_as_long_as_they_fit(
 def test_pieces_may_be_reduced_first(
     rows: Rows, most: int, limits: Limits, piece: list[bool]
 ) -> None:
-    within = RowLimits(most, limits, KEY)
+    within = RowLimits(most, limits)
     survivors = []
     for side in (True, False):
         indices = np.array([i for i in range(len(rows)) if piece[i] is side], np.int64)
@@ -107,7 +110,7 @@ def test_no_person_has_more_than_the_norms_say(limits: Limits, most: int) -> Non
     for vector in vectors(3, 3):
         cells = order.permutation(np.repeat(np.arange(3), vector))
         rows = person_rows([(0, int(cell)) for cell in cells])
-        kept = cells[RowLimits(most, limits, KEY).kept(rows)]
+        kept = cells[RowLimits(most, limits).kept(rows)]
         counts = np.bincount(kept, minlength=3)
         norms = (counts.sum(), (counts**2).sum(), counts.max())
         largest = [max(pair) for pair in zip(largest, norms, strict=True)]
@@ -127,7 +130,7 @@ def test_every_cell_of_a_person_is_as_likely_however_many_rows_it_has() -> None:
     cells = np.tile(np.repeat(np.arange(3), (10, 1, 1)), n_persons)
     persons = np.repeat(np.arange(n_persons, dtype=np.uint64), 12)
     limits = Limits(rows_per_cell=1, cells_per_person=1)
-    kept = RowLimits(1, limits, KEY).kept(PersonRows([persons], [cells]))
+    kept = RowLimits(1, limits).kept(LimitedRows([persons], [cells], hashes(persons, cells)))
     found = np.bincount(cells[kept], minlength=3)
     assert found.sum() == n_persons
     # Under a fixed key: six standard deviations.
@@ -136,7 +139,7 @@ def test_every_cell_of_a_person_is_as_likely_however_many_rows_it_has() -> None:
 
 def test_the_choice_of_cells_does_not_depend_on_other_persons() -> None:
     rows = [(person, cell) for person in range(4) for cell in range(5)]
-    within = RowLimits(2, Limits(rows_per_cell=1, cells_per_person=2), KEY)
+    within = RowLimits(2, Limits(rows_per_cell=1, cells_per_person=2))
     together = [rows[i] for i in within.kept(person_rows(rows))]
     for person in range(4):
         own = [row for row in rows if row[0] == person]
@@ -148,10 +151,10 @@ def test_the_choice_of_cells_does_not_depend_on_other_persons() -> None:
 @pytest.mark.parametrize("limits", [Limits(norm_per_person=2**40), Limits(rows_per_cell=10**15)])
 def test_wide_limits_keep_all(limits: Limits) -> None:
     rows = person_rows([(0, 1)] * 50)
-    assert len(RowLimits(10**15, limits, KEY).kept(rows)) == 50
+    assert len(RowLimits(10**15, limits).kept(rows)) == 50
 
 
 def test_nobody_keeps_nothing() -> None:
-    none = PersonRows([np.zeros(0, np.uint64)], [np.zeros(0, np.int32)])
+    none = LimitedRows([np.zeros(0, np.uint64)], [np.zeros(0, np.int32)])
     limits = Limits(rows_per_cell=1, cells_per_person=1, norm_per_person=1)
-    assert RowLimits(1, limits, KEY).kept(none).tolist() == []
+    assert RowLimits(1, limits).kept(none).tolist() == []

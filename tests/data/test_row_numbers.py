@@ -12,7 +12,6 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
-from sfumato.data.persons import PersonIds
 from sfumato.data.row_numbers import RowNumbers
 from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import UsageError
@@ -109,18 +108,17 @@ def test_one_person_moves_one_count_by_one() -> None:
 
 
 def test_joining_parts_of_parts_adds_up() -> None:
-    numbers = RowNumbers(KEY)
-    numbers.add(PersonIds(pa.array([3, 1, 3, 3])))
-    numbers.add(PersonIds(pa.array([1, None, 3])))
-    whole = numbers._partitions
+    numbers = RowNumbers()
+    for ids in ([3, 1, 3, 3], [1, 3]):
+        numbers.add([np.array(ids, np.uint64)])
     found = sorted(np.concatenate(list(numbers.of_persons())).tolist())
-    whole.close()
+    numbers.close()
     assert found == [2, 4]
 
 
 def test_without_persons_nothing_comes() -> None:
-    numbers = RowNumbers(KEY)
-    numbers.add(PersonIds(pa.array([None, None], pa.int64())))
+    numbers = RowNumbers()
+    numbers.add([np.zeros(0, np.uint64)])
     assert list(numbers.of_persons()) == []
     numbers.close()
 

@@ -89,7 +89,7 @@ def test_a_second_scan_keeps_the_same_rows_of_each_person(
     keys = []
     monkeypatch.setattr(
         "sfumato.publishing.counting.count",
-        lambda *rest, key: keys.append(key) or count(*rest, key=key),
+        lambda *rest, key, **named: keys.append(key) or count(*rest, key=key, **named),
     )
     pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
     for src in (sf.source(tmp_path / "x.parquet", sf.Domain(x=sf.Interval(0, 1))), table()):
@@ -125,9 +125,9 @@ def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = publisher._answering.counting
     cached = counting._cached
 
-    def slow(lattice: object) -> object:
+    def slow(*asked: object) -> object:
         time.sleep(0.002)  # for others to come in between; none need come
-        return cached(lattice)  # type: ignore[arg-type]
+        return cached(*asked)  # type: ignore[arg-type]
 
     monkeypatch.setattr(counting, "_cached", slow)
 
@@ -218,7 +218,7 @@ def test_counts_that_hold_on_one_lattice_serve_no_other() -> None:
     counting = begun(people())
     coarse = Lattice((EdgesAxis("rows", (1.0, 9.0)),))
     cube = counting.cubes([ROWS_OF_EACH], None)[0]
-    counts = counting.release_counts(ROWS_OF_EACH, cube, None)
+    counts = counting.release_counts([ROWS_OF_EACH], [cube], None)[0]
     assert counts.serves(ROWS_OF_EACH.lattice)
     assert counts.on(ROWS_OF_EACH.lattice) is cube
     assert not counts.serves(coarse)
@@ -229,7 +229,40 @@ def test_counts_that_hold_on_one_lattice_serve_no_other() -> None:
 def test_an_answer_may_know_the_public_axes() -> None:
     counting = begun(people())
     cube = counting.cubes([by("x", 4)], None)[0]
-    counts = counting.release_counts(by("x", 4), cube, None)
+    counts = counting.release_counts([by("x", 4)], [cube], None)[0]
     assert counts.domain == DOMAIN
     assert counts.serves(by("x", 8).lattice)
     assert counts.on(by("x", 8).lattice).total == 200
+
+
+def test_a_finer_lattice_keeps_the_rows_that_the_plan_kept() -> None:
+    """Parallel composition over both scans needs it, and the plan looked at further columns."""
+    counting = begun(people())
+    plan = [by("y", 4), by("x", 4)]
+    counts = counting.release_counts(plan, counting.cubes(plan, None), None)
+    for coarse in counts:
+        name = coarse.lattice.names[0]
+        finer = coarse.on(by(name, 64).lattice)
+        assert finer.on(coarse.lattice).counts.tolist() == coarse.on(coarse.lattice).counts.tolist()
+    # Asked alone, a lattice is chosen by its own column; cubes at hand still serve it.
+    alone = begun(people())
+    alone._row_choice_key = counting._row_choice_key
+    assert (
+        alone.cubes([by("x", 4)], None)[0].counts.tolist()
+        != counts[1].on(by("x", 4).lattice).counts.tolist()
+    )
+    assert (
+        counting.cubes([by("x", 4)], None)[0].counts.tolist()
+        == counts[1].on(by("x", 4).lattice).counts.tolist()
+    )
+
+
+def test_all_tables_of_a_plan_are_of_one_subset_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cube at hand that other columns chose is counted again, in the same scan."""
+    scans = scanned(monkeypatch)
+    counting = begun(people())
+    both = Lattice((*by("x", 4).lattice.axes, *by("y", 4).lattice.axes))
+    counting.cubes([by("x", 4)], None)
+    x, xy = counting.cubes([by("x", 4), Needs(both, 16)], None)
+    assert len(scans) == 2
+    assert xy.counts.reshape(4, 4).sum(axis=1).tolist() == x.counts.tolist()

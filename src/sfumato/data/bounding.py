@@ -1,28 +1,38 @@
 """Bound each person to at most r rows per lattice, chosen uniformly at random, in bounded memory.
 
-Each row draws a 64-bit priority from a keystream whose key is fresh and secret. On each lattice, a
-person keeps the r rows of least priority among the person's own rows that have a cell there.
+Each row has a 64-bit priority: a hash, under a fresh and secret key, of the person and of the row's
+values (``row_priorities``). Rows of a person that are alike in these values are copies. The first
+copy has this priority p, and copy number j = 2, 3, ... has the keyed hash of p and j
+(``row_order``). On each lattice, a person keeps the r rows of least priority among the person's own
+rows that have a cell there.
 
 Guarantee: on each lattice, at most r rows of a person are counted. Which rows these are depends
-only on that person's rows and their priorities. They are a uniformly random subset of size r of the
-person's rows that count.
-Holds because: the rank of a row is taken among the rows of one person, so for given priorities the
-choice is a map of each person alone. Let D' be D without one person, and give each row of D' the
-priority that it has in D. The priorities are independent and identically distributed, so D' has
-the same distribution as if its priorities had been drawn afresh. Everyone else keeps the same rows
-in both, so the cubes differ by the at most r rows of that person. A mechanism that is private for
-such cubes is private given the priorities, hence also on average over them, and the output never
-shows them. The same holds jointly for several lattices.
-Priorities are the same for all lattices of a scan, and for a second scan of an unchanged table
-under the same key. A person then keeps the same rows on a lattice and on its refinement, so
-parallel composition may span both.
+only on the key and on that person's own rows: not on other persons, nor on the order of the rows,
+on files and batches, or on the format of the table. They are a uniformly random subset of size r of
+the person's rows that count.
+Holds because: for each key, the choice is a map of each person's rows alone. So if one person is
+added or removed, or their rows are replaced, everyone else keeps the same rows, and the cubes
+differ by the at most r rows of that person, or r removed and r added. A mechanism that is private
+for such cubes is private under each key, hence also on average over keys, whoever knows the key.
+The same holds jointly for several lattices. No property of the hash is needed for this.
+Uniform because: AES-256 is taken for a pseudorandom function. The rows of a person differ in their
+values or in their copy number, so their priorities are as if drawn independently of one
+distribution. Then every order of the rows is as likely, and copies lie in the same cells, so it
+does not matter which of them has which number. The person is hashed as well, so different persons'
+choices are independent.
+The same rows on a lattice and on its refinement: what is hashed are values and not cells, and for
+all counts of one release they are the values of the same columns (``publishing.counting`` sees to
+this). A row that lacks a value on one lattice only is dropped there, with all its copies, and the
+other rows keep their priorities. So a person keeps the same rows in both scans, and parallel
+composition may span both.
 In parts: rows are partitioned by person tokens (see ``persons``), so all rows of a person meet in
-one partition. The r least of a set are the r least of the r least of its pieces. So pieces may be
-reduced as often as wished and in any order, and the rows kept are the same in memory, through files
-and for every size of batch.
-Exact: up to equal 64-bit priorities of one person (probability 2**-64 for each pair of rows),
-colliding tokens of text ids (see ``persons``), and AES-256 as a pseudorandom function: N rows read
-N/2 blocks of one key, which costs (N/2)**2 / 2**129.
+one partition. Copy numbers are known only where all copies of a row are together, so until then no
+row is dropped; see ``row_records`` for partitions beyond memory. The r least of a set are the r
+least of the r least of its pieces. So once copies have their numbers, pieces may be reduced as
+often as wished and in any order, and the rows kept are the same in memory, through files and for
+every size of batch.
+Exact: up to equal hashes of different rows of one person (probability 2**-64 for each pair),
+colliding tokens of text ids (see ``persons``), and AES-256 as a pseudorandom function.
 Not covered: persons who appear under several ids; the time that a scan takes, and the size of its
 temporary files.
 """
@@ -30,21 +40,23 @@ temporary files.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
-from sfumato.data.external_partitions import PARTITION_BITS
-from sfumato.data.limiting import PersonRows, RowLimits
-from sfumato.data.person_records import PersonRecords, person_numbers
-from sfumato.data.persons import PersonIds
-from sfumato.lattice import DROPPED
+from sfumato.data.external_partitions import Records
+from sfumato.data.keyed_hash import KeyedHash
+from sfumato.data.limiting import LimitedRows, RowLimits
+from sfumato.data.row_form import Cells
+from sfumato.data.row_order import first_rows
+from sfumato.data.row_priorities import PersonRows
+from sfumato.data.row_records import RowRecords
+from sfumato.lattice import DROPPED, KeyAxis, Lattice
 from sfumato.privacy.limits import Limits
 from sfumato.random import bits
 
 KEY_BYTES = 32
-_PRIORITY_BITS = 24  # how many bits of a sorting key are the priority's
 
 
 def fresh_key() -> bytes:
@@ -52,106 +64,7 @@ def fresh_key() -> bytes:
     return bits.current().words(KEY_BYTES // 8).tobytes()
 
 
-class Priorities:
-    """The keystream of one scan: row i of the table gets word i."""
-
-    def __init__(self, key: bytes) -> None:
-        self._context = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-
-    def take(self, n_rows: int) -> Array:
-        """Give the priorities of the next rows: uint64 ndarray of shape (n_rows,)."""
-        return np.frombuffer(self._context.update(bytes(8 * n_rows)), dtype=np.uint64)
-
-
-# --- the choice ---------------------------------------------------------------------------------
-
-
-def kept(persons: Array, priorities: Array, counts: Array, rows_per_person: int) -> Array:
-    """Choose the rows that each person keeps.
-
-    Parameters
-    ----------
-    persons : integer ndarray of shape (rows,)
-        One number from 0 on for each person.
-    priorities : uint64 ndarray of shape (rows,)
-    counts : bool ndarray of shape (rows,)
-        Whether the row has a cell.
-    rows_per_person : int
-
-    Returns
-    -------
-    int64 ndarray of shape (kept,)
-        Row numbers.
-
-    >>> persons = np.array([0, 0, 1, 0])
-    >>> priorities = np.array([9, 2, 7, 4], np.uint64)
-    >>> kept(persons, priorities, np.ones(4, bool), rows_per_person=2).tolist()
-    [1, 3, 2]
-    """
-    tokens = [persons.astype(np.uint64)]
-    order = ranked(tokens, priorities)
-    numbers = person_numbers([word[order] for word in tokens])
-    return np.asarray(order[_first_rows(numbers, counts[order], rows_per_person)])
-
-
-def ranked(tokens: list[Array], priorities: Array, common_bits: int = 0) -> Array:
-    """Order the rows by person, then by priority: int64 ndarray of shape (rows,).
-
-    One sort by leading bits is several times as fast as a sort by two keys. Where the leading bits
-    cannot tell rows apart, those rows are sorted again by all bits.
-
-    Parameters
-    ----------
-    tokens : list of uint64 ndarray of shape (rows,)
-        The words of the person token of each row.
-    priorities : uint64 ndarray of shape (rows,)
-    common_bits : int
-        How many leading bits the tokens of all rows have in common.
-    """
-    shift = np.uint64(_PRIORITY_BITS)
-    token_bits = (tokens[0] << np.uint64(common_bits)) >> shift
-    sorting_keys = token_bits << shift
-    sorting_keys |= priorities >> np.uint64(64 - _PRIORITY_BITS)
-    order = np.argsort(sorting_keys)
-    leading = sorting_keys[order] >> shift
-    ambiguous = np.unique(leading[1:][_disordered([*tokens, priorities], order)])
-    if len(ambiguous):
-        where = np.flatnonzero(np.isin(leading, ambiguous))
-        rows = order[where]
-        columns = [priorities[rows], *(word[rows] for word in tokens[::-1])]
-        order[where] = rows[np.lexsort(columns)]
-    return order
-
-
-def _disordered(columns: list[Array], order: Array) -> Array:
-    """Where a row must come before the one above it: bool ndarray of shape (rows - 1,)."""
-    disordered = np.zeros(max(0, len(order) - 1), bool)
-    # Lexicographic comparison, from the last column to the first.
-    for column in columns[::-1]:
-        values = column[order]
-        less = values[1:] < values[:-1]
-        equal = values[1:] == values[:-1]
-        disordered = less | (equal & disordered)
-    return disordered
-
-
-def _first_rows(persons: Array, counts: Array, rows_per_person: int) -> Array:
-    """Indices of the first r rows that count, of each person: int64 ndarray of shape (kept,).
-
-    The rows are sorted by person, so a row is among the first r of its person if the row that
-    stands r rows earlier is another person's.
-    """
-    counted = np.flatnonzero(counts)
-    owners = persons[counted]
-    is_kept = np.ones(len(owners), bool)
-    is_kept[rows_per_person:] = owners[rows_per_person:] != owners[:-rows_per_person]
-    return counted[is_kept]
-
-
-# --- records ------------------------------------------------------------------------------------
-
-
-class Bounder(PersonRecords[list[list[Array]]]):
+class Bounder(RowRecords[list[list[Array]]]):
     """Remembers what bounding needs of each row until all rows were seen, then gives those kept.
 
     A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each
@@ -159,38 +72,22 @@ class Bounder(PersonRecords[list[list[Array]]]):
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
-        super().__init__(key)
-        self._priorities = Priorities(key)
+        super().__init__(key, rows_per_person)
         self._rows_per_person = rows_per_person
-        self._cell_fields: list[list[str]] = []  # of each lattice
+        self._n_integers: list[int] = []  # of each lattice
 
-    def add(self, persons: PersonIds, cells: list[list[Array]]) -> None:
+    def add(self, persons: PersonRows, cells: list[list[Array]]) -> None:
         """Take a batch.
 
         Parameters
         ----------
-        persons : PersonIds
+        persons : PersonRows
         cells : list of lists of int ndarray of shape (rows,)
             The packed cells on each lattice (see ``packing``).
         """
-        # Every row draws, whether or not it counts: so row i of the table has word i.
-        priorities = self._priorities.take(len(persons))
-        needed = np.logical_or.reduce([packed[0] != DROPPED for packed in cells])
-        if (has_person := persons.has_person) is not None:
-            needed &= has_person
-        if not needed.any():
-            return
-        if not needed.all():
-            persons = persons.kept(needed)
-            priorities = priorities[needed]
-            cells = [[integers[needed] for integers in packed] for packed in cells]
-        self._cell_fields = [
-            [f"c{lattice}.{i}" for i in range(len(packed))] for lattice, packed in enumerate(cells)
-        ]
-        fields = {"priority": priorities}
-        for names, packed in zip(self._cell_fields, cells, strict=True):
-            fields |= zip(names, packed, strict=True)
-        self._add(persons, fields)
+        fields = [persons.priorities, *(integers for packed in cells for integers in packed)]
+        self._n_integers = [len(packed) for packed in cells]
+        self._add_where(_has_cell(cells), persons.tokens, fields)
 
     def bounded(self) -> Iterator[list[list[Array]]]:
         """Give the packed cells of the rows that each lattice keeps, partition by partition.
@@ -199,84 +96,94 @@ class Bounder(PersonRecords[list[list[Array]]]):
         """
         return self._all_finished()
 
-    def _ranked(self, records: Array, splits: int) -> tuple[Array, Array]:
-        """The order of the records by person and priority, and the persons' numbers in it."""
-        tokens = self._token_words(records)
-        priorities = np.ascontiguousarray(records["priority"])
-        # All tokens of a partition begin with the bits by which it was split.
-        order = ranked(tokens, priorities, PARTITION_BITS * (splits + 1))
-        return order, person_numbers([word[order] for word in tokens])
+    def _lattices(self, records: Records) -> list[list[Array]]:
+        """The packed cells of records on each lattice."""
+        stops = np.cumsum([self._n_tokens + 1, *self._n_integers]).tolist()
+        return [records[start:stop] for start, stop in pairwise(stops)]
 
-    def _kept_indices(self, records: Array, splits: int) -> list[Array]:
+    def _kept_rows(self, records: Records, splits: int) -> list[Array]:
         """Which records each lattice keeps: int64 ndarrays of shape (kept,)."""
-        order, persons = self._ranked(records, splits)
-        indices = []
-        for fields in self._cell_fields:
-            counts = records[fields[0]][order] != DROPPED
-            indices.append(order[_first_rows(persons, counts, self._rows_per_person)])
-        return indices
+        rows = self._in_order(records, splits)
+        lattices = self._lattices(records)
+        if len(lattices) == 1:
+            # Every record has a cell on it.
+            return [rows.order[first_rows(rows.tokens, self._rows_per_person)]]
+        kept = []
+        for packed in lattices:
+            counted = np.flatnonzero(packed[0][rows.order] != DROPPED)
+            tokens = [word[counted] for word in rows.tokens]
+            kept.append(rows.order[counted[first_rows(tokens, self._rows_per_person)]])
+        return kept
 
-    def _finished(self, records: Array, splits: int) -> list[list[Array]]:
-        indices = self._kept_indices(records, splits)
+    def _finished(self, records: Records, splits: int) -> list[list[Array]]:
+        indices = self._kept_rows(records, splits)
         return [
-            [records[field][rows] for field in fields]
-            for fields, rows in zip(self._cell_fields, indices, strict=True)
+            [integers[rows] for integers in packed]
+            for packed, rows in zip(self._lattices(records), indices, strict=True)
         ]
 
-    def _reduced(self, records: Array, splits: int) -> Array:
+    def _reduced(self, records: Records, splits: int) -> Records:
         """Drop the records that no lattice keeps of these alone.
 
         None of them would be kept among more records either: these only move a row further back.
         """
-        is_kept = np.zeros(len(records), bool)
-        for rows in self._kept_indices(records, splits):
+        is_kept = np.zeros(len(records[0]), bool)
+        for rows in self._kept_rows(records, splits):
             is_kept[rows] = True
-        return records[is_kept]
+        return [field[is_kept] for field in records]
 
 
-class CellBounder(PersonRecords[list[Array]]):
+def _has_cell(cells: list[list[Array]]) -> Array | None:
+    """Which rows have a cell on some lattice: bool ndarray of shape (rows,); None for all."""
+    if any(packed[0].min(initial=0) >= 0 for packed in cells):
+        return None
+    return np.asarray(np.logical_or.reduce([packed[0] != DROPPED for packed in cells]))
+
+
+class CellBounder(RowRecords[list[Array]]):
     """The same under limits by cell, for one need: these hold on its own cells alone.
 
-    A record has 8 bytes for the person (16 for text), 8 for the priority, 4 or 8 for the cell that
-    the limits are about, and what is counted of the row.
+    A record has 8 bytes for the person (16 for text), 8 for the priority, 8 for the choice of cells
+    if there is one, 4 or 8 for the cell that the limits are about, and what is counted of the row.
     """
 
     def __init__(self, key: bytes, rows_per_person: int, limits: Limits) -> None:
-        super().__init__(key)
-        self._priorities = Priorities(key)
-        self._limits = RowLimits(rows_per_person, limits, key)
-        self._limited_fields: list[str] = []
-        self._counted_fields: list[str] = []
+        super().__init__(key, rows_per_person)
+        self._limits = RowLimits(rows_per_person, limits)
+        self._n_choice = 0
+        self._n_limited = 0
+        self._first_counted = 0
 
-    def add(self, persons: PersonIds, limited: list[Array], counted: list[Array]) -> None:
+    def add(
+        self,
+        persons: PersonRows,
+        limited: list[Array],
+        counted: list[Array],
+        cell_priorities: Array | None,
+    ) -> None:
         """Take a batch.
 
         Parameters
         ----------
-        persons : PersonIds
+        persons : PersonRows
         limited : list of int ndarray of shape (rows,)
             The packed cells that the limits are about. DROPPED in the first drops the row.
         counted : list of int ndarray of shape (rows,)
             What is given back of each row that is kept. DROPPED in the first drops the row.
+        cell_priorities : uint64 ndarray of shape (rows,), or None
+            From ``CellChoice``, where the number of cells is limited.
         """
-        priorities = self._priorities.take(len(persons))
         needed = (limited[0] != DROPPED) & (counted[0] != DROPPED)
-        if (has_person := persons.has_person) is not None:
-            needed &= has_person
-        if not needed.any():
-            return
-        fields = {"priority": priorities}
-        self._counted_fields = [f"c{i}" for i in range(len(counted))]
-        fields |= zip(self._counted_fields, counted, strict=True)
+        choice = [] if cell_priorities is None else [cell_priorities]
+        self._n_choice = len(choice)
+        self._n_limited = len(limited)
+        self._first_counted = len(persons.tokens) + 1 + len(choice)
+        fields = [persons.priorities, *choice]
         # Where the limits are about the cells that are counted, these are remembered once.
-        self._limited_fields = self._counted_fields[: len(limited)]
         if any(one is not other for one, other in zip(limited, counted, strict=False)):
-            self._limited_fields = [f"l{i}" for i in range(len(limited))]
-            fields |= zip(self._limited_fields, limited, strict=True)
-        if not needed.all():
-            persons = persons.kept(needed)
-            fields = {name: column[needed] for name, column in fields.items()}
-        self._add(persons, fields)
+            fields += limited
+            self._first_counted += len(limited)
+        self._add_where(needed, persons.tokens, [*fields, *counted])
 
     def bounded(self) -> Iterator[list[Array]]:
         """Give what is counted of the rows that are kept, partition by partition.
@@ -285,19 +192,57 @@ class CellBounder(PersonRecords[list[Array]]):
         """
         return self._all_finished()
 
-    def _sorted_rows(self, records: Array, splits: int) -> tuple[Array, PersonRows]:
+    def _sorted_rows(self, records: Records, splits: int) -> tuple[Array, LimitedRows]:
         """The order of the records by person and priority, and their rows in it."""
-        tokens = self._token_words(records)
-        priorities = np.ascontiguousarray(records["priority"])
-        order = ranked(tokens, priorities, PARTITION_BITS * (splits + 1))
-        cells = [records[field][order] for field in self._limited_fields]
-        return order, PersonRows([word[order] for word in tokens], cells)
+        rows = self._in_order(records, splits)
+        first = self._n_tokens + 1
+        choice = [field[rows.order] for field in records[first : first + self._n_choice]]
+        first += self._n_choice
+        cells = [field[rows.order] for field in records[first : first + self._n_limited]]
+        return rows.order, LimitedRows(rows.tokens, cells, choice[0] if choice else None)
 
-    def _finished(self, records: Array, splits: int) -> list[Array]:
+    def _finished(self, records: Records, splits: int) -> list[Array]:
         order, rows = self._sorted_rows(records, splits)
         kept = order[self._limits.kept(rows)]
-        return [records[field][kept] for field in self._counted_fields]
+        return [field[kept] for field in records[self._first_counted :]]
 
-    def _reduced(self, records: Array, splits: int) -> Array:
+    def _reduced(self, records: Records, splits: int) -> Records:
         order, rows = self._sorted_rows(records, splits)
-        return records[order[self._limits.reduced(rows)]]
+        kept = order[self._limits.reduced(rows)]
+        return [field[kept] for field in records]
+
+
+class CellChoice:
+    """Chooses the cells that a person is counted in: those of least keyed hash.
+
+    Parameters
+    ----------
+    key : bytes of length 32
+    lattice : Lattice
+        Of the cells.
+    """
+
+    def __init__(self, key: bytes, lattice: Lattice) -> None:
+        self._hash = KeyedHash(key, "cells")
+        self._lattice = lattice
+
+    def of(self, persons: PersonRows, packed: list[Array], cells: Cells) -> Array:
+        """Give the hash of each row's person and cell: uint64 ndarray of shape (rows,).
+
+        A key counts by what it is, and not by its number in order of occurrence.
+
+        Parameters
+        ----------
+        persons : PersonRows
+        packed : list of int ndarray of shape (rows,)
+            The packed cells on the lattice.
+        cells : Cells
+            The cells on its axes.
+        """
+        if not self._lattice.keyed:
+            return self._hash.of([*persons.words, *packed])
+        words = [
+            persons.key_words[axis] if isinstance(axis, KeyAxis) else cells[axis]
+            for axis in self._lattice.axes
+        ]
+        return self._hash.of([*persons.words, *words])

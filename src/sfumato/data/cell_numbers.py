@@ -20,11 +20,9 @@ import numpy as np
 
 from sfumato.answers.counts import Counted
 from sfumato.arrays import Array
-from sfumato.data.person_records import PersonRecords, person_numbers
-from sfumato.data.persons import PersonIds
+from sfumato.data.external_partitions import Records
+from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.lattice import DROPPED
-
-_ROWS = "rows"
 
 
 def _numbers_of_cells(rows: Array, starts: Array) -> Array:
@@ -59,35 +57,29 @@ class CellNumbers(PersonRecords[Array]):
 
     Parameters
     ----------
-    key : bytes of length 32
-        The secret of the tokens.
     counted : {"cells of each person", "norm of each person", "largest cell of each person"}
     """
 
-    def __init__(self, key: bytes, counted: Counted) -> None:
-        super().__init__(key)
+    def __init__(self, counted: Counted) -> None:
+        super().__init__()
         self._number = NUMBERS[counted]
-        self._cell_fields: list[str] = []
 
-    def add(self, persons: PersonIds, packed: list[Array]) -> None:
-        """Take a batch. Rows without a person, or without a cell, are dropped.
+    def add(self, tokens: list[Array], packed: list[Array]) -> None:
+        """Take a batch of rows, all of which have a person. Rows without a cell are dropped.
 
         Parameters
         ----------
-        persons : PersonIds
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
         packed : list of int ndarray of shape (rows,)
             The packed cells. DROPPED in the first drops the row.
         """
         counts = packed[0] != DROPPED
-        if (has_person := persons.has_person) is not None:
-            counts = counts & has_person
         if not counts.all():
-            persons = persons.kept(counts)
+            tokens = [word[counts] for word in tokens]
             packed = [integers[counts] for integers in packed]
-        if len(persons):
-            self._cell_fields = [f"c{i}" for i in range(len(packed))]
-            cells = dict(zip(self._cell_fields, packed, strict=True))
-            self._add(persons, {**cells, _ROWS: np.ones(len(persons), np.int64)})
+        if len(tokens[0]):
+            self._add(tokens, [*packed, np.ones(len(tokens[0]), np.int64)])
 
     def of_persons(self) -> Iterator[Array]:
         """Give the number of each person, partition by partition: float64 ndarrays.
@@ -96,19 +88,12 @@ class CellNumbers(PersonRecords[Array]):
         """
         return self._all_finished()
 
-    def _finished(self, records: Array, splits: int) -> Array:
+    def _finished(self, records: Records, splits: int) -> Array:
         joined = self._reduced(records, splits)
-        persons = person_numbers(self._token_words(joined))
+        persons = person_numbers(joined[: self._n_tokens])
         starts = np.flatnonzero(np.diff(persons, prepend=-1))
-        return self._number(joined[_ROWS], starts)
+        return self._number(joined[-1], starts)
 
-    def _reduced(self, records: Array, splits: int) -> Array:
+    def _reduced(self, records: Records, splits: int) -> Records:
         """Join the records of each person in a cell into one; they are then sorted by person."""
-        words = self._token_words(records)
-        cells = [records[field] for field in self._cell_fields]
-        order = np.lexsort([*cells[::-1], *words[::-1]])
-        pairs = person_numbers([column[order] for column in (*words, *cells)])
-        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-        joined = records[order[starts]]
-        joined[_ROWS] = np.add.reduceat(records[_ROWS][order], starts)
-        return joined
+        return joined_by(records, len(records) - 1)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.data.axis_losses import AxisLosses, losses_of
+from sfumato.data.bounding import fresh_key
 from sfumato.data.column_types import of_known_types
 from sfumato.data.findings import Check, QuestionCheck
 from sfumato.data.guard import guarded, guarded_batches
@@ -32,9 +33,10 @@ from sfumato.data.person_losses import (
 )
 from sfumato.data.persons import person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
+from sfumato.data.row_priorities import RowPriorities, chosen_by
 from sfumato.domain import grid_axis
 from sfumato.errors import DataError, without_frames
-from sfumato.lattice import DROPPED, Lattice, LatticeAxis
+from sfumato.lattice import Lattice, LatticeAxis
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
@@ -118,8 +120,12 @@ class _TablePass:
             for question, needs in enumerate(self._needs):
                 if (within := limits_on_cells(needs, unit)) is not None:
                     self._by_cell[question] = CellPersonCounter(needs, within)
-        limited = [axis for each in self._by_cell for axis in self._needs[each].columns]
-        self._locator = RowLocator(limited)
+        limited = [self._needs[question] for question in self._by_cell]
+        key = fresh_key()
+        self._locator = RowLocator(
+            [axis for needs in limited for axis in needs.columns], chosen_by(limited), key
+        )
+        self._priorities = RowPriorities(key)
 
     def read(self, progress: Progress | None) -> None:
         """Read all rows."""
@@ -159,12 +165,12 @@ class _TablePass:
         has_person = np.ones(len(batch), bool) if ids.has_person is None else ids.has_person
         self._without_person += int((~has_person).sum())
         counts = [counted & has_person for counted in counts]
-        # One cell is enough: only whether a row counts matters, not where.
-        persons.add(ids, [[np.where(counted, 0, DROPPED).astype(np.int32)] for counted in counts])
-        if self._by_cell:
-            cells = self._locator.cells(batch)
+        if has_person.any():
+            cells, values, key_words = self._locator.located(batch).kept(has_person)
+            rows = self._priorities.of(ids.kept(has_person), values, key_words)
+            persons.add(rows.tokens, [counted[has_person] for counted in counts])
             for counter in self._by_cell.values():
-                counter.add_cells(ids, cells)
+                counter.add_cells(rows, cells)
         return counts
 
     def result(self, hints: tuple[str, ...]) -> Check:

@@ -15,6 +15,7 @@ from sfumato.privacy.unit import Unit
 if TYPE_CHECKING:
     from sfumato.answers.counts import Needs
     from sfumato.cube import Cube
+    from sfumato.data.row_priorities import ChosenBy
 
 
 def count(
@@ -23,6 +24,7 @@ def count(
     progress: Progress | None = None,
     *,
     key: bytes | None = None,
+    choice: ChosenBy | None = None,
 ) -> list[Cube]:
     """Count what is needed, in one scan of the columns: one cube for each need, in order.
 
@@ -43,8 +45,12 @@ def count(
         Called after each chunk with the rows done, and all rows or None. These are private facts,
         for the custodian's screen only.
     key : bytes of length 32 or None
-        The secret that chooses which rows a person keeps; None draws a fresh one. In two scans of
-        one table with the same key, each person keeps the same rows.
+        The secret that chooses which rows a person keeps; None draws a fresh one.
+    choice : tuple of LatticeAxis or None
+        Whose columns' values choose a person's rows, together with the key; from
+        ``row_priorities.chosen_by``. None: all columns of the needs. In two scans of one table with
+        the same key and the same columns, each person keeps the same rows. An engine that counts by
+        itself chooses by columns of its own.
 
     Returns
     -------
@@ -57,6 +63,7 @@ def count(
     """
     # Loaded when data are counted, and not with the package.
     from sfumato.data.bounding import fresh_key
+    from sfumato.data.row_priorities import chosen_by
     from sfumato.data.scan import scan
 
     asked = [as_need(need) for need in needs]
@@ -67,9 +74,10 @@ def count(
     key = key or fresh_key()
     if isinstance(reader, CountingReader):
         return _by_engine(reader, asked, source.unit, key, progress)
-    return scan(
-        reader, source._columns(asked), asked, source.unit, key, progress, source.row_filter
-    )
+    looked_at = [*asked, *(as_need(Lattice((axis,))) for axis in choice or ())]
+    columns = source._columns(looked_at)
+    chosen = chosen_by(asked) if choice is None else choice
+    return scan(reader, columns, asked, source.unit, key, progress, source.row_filter, chosen)
 
 
 def _by_engine(

@@ -73,6 +73,11 @@ class KeyNumbers:
     def __len__(self) -> int:
         return 0 if self._known is None else len(self._known)
 
+    def known_from(self, number: int) -> pa.Array:
+        """Give the keys from a number on, of which there must be one."""
+        assert self._known is not None
+        return self._known.slice(number)
+
     def cells(self, array: pa.Array) -> Array:
         """Give the numbers of a column's keys: int64 ndarray of shape (rows,)."""
         if pt.is_null(array.type):

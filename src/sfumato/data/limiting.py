@@ -10,14 +10,15 @@ A person's rows are taken in the order of their priorities, as long as they are 
 * At most r rows are taken in all.
 
 Guarantee: what is kept of a person is within all limits, on the cells that they are about. It
-depends on that person's rows, their priorities and the key alone.
-In parts: a person's rows may come in pieces, and each piece may be reduced by ``reduced``; what is
-kept in the end is the same. Holds because of three facts. A cell that is not among the L0 least of
-a piece is not among the L0 least of all, and a row with m rows before it in its cell within a piece
-has at least m before it among all. Where all cells are counted in, at any priority each cell then
-has at least as many rows taken of all as of the piece, so the norm and the number of rows are at
-least as large: what does not fit in a piece does not fit among all. Where only some cells are, that
-may fail, so pieces are not reduced by the norm or the number of rows.
+depends on that person's rows and the key alone, since priorities do (see ``bounding``).
+In parts: once copies of a row have priorities of their own (see ``row_records``), a person's rows
+may come in pieces, and each piece may be reduced by ``reduced``; what is kept in the end is the
+same. Holds because of three facts. A cell that is not among the L0 least of a piece is not among
+the L0 least of all, and a row with m rows before it in its cell within a piece has at least m
+before it among all. Where all cells are counted in, at any priority each cell then has at least as
+many rows taken of all as of the piece, so the norm and the number of rows are at least as large:
+what does not fit in a piece does not fit among all. Where only some cells are, that may fail, so
+pieces are not reduced by the norm or the number of rows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.data.keyed_hash import KeyedHash
 from sfumato.data.person_records import person_numbers
 from sfumato.privacy.limits import Limits
 
@@ -36,7 +36,7 @@ _ALWAYS_WITHIN = 2**31
 
 
 @dataclass(frozen=True)
-class PersonRows:
+class LimitedRows:
     """Rows that are sorted by person and priority, and all of which have a cell.
 
     Attributes
@@ -45,15 +45,21 @@ class PersonRows:
         The words of the person token of each row.
     cells : list of int ndarray of shape (rows,)
         The packed cells that the limits are about.
+    cell_priorities : uint64 ndarray of shape (rows,), or None
+        The keyed hash of person and cell, where the number of cells is limited.
     """
 
     tokens: list[Array]
     cells: list[Array]
+    cell_priorities: Array | None = None
 
-    def take(self, indices: Array) -> PersonRows:
+    def take(self, indices: Array) -> LimitedRows:
         """Some of the rows, in the same order."""
-        return PersonRows(
-            [word[indices] for word in self.tokens], [cell[indices] for cell in self.cells]
+        hashes = self.cell_priorities
+        return LimitedRows(
+            [word[indices] for word in self.tokens],
+            [cell[indices] for cell in self.cells],
+            None if hashes is None else hashes[indices],
         )
 
 
@@ -65,11 +71,9 @@ class RowLimits:
     rows : int
         In all.
     limits : Limits
-    key : bytes of length 32
-        The secret of the choice of cells.
     """
 
-    def __init__(self, rows: int, limits: Limits, key: bytes) -> None:
+    def __init__(self, rows: int, limits: Limits) -> None:
         self._rows = rows
         # A cell with as many rows as the norm allows fills it: no further row would fit.
         self._rows_per_cell = limits.largest_cell(rows)
@@ -77,9 +81,8 @@ class RowLimits:
         self._norm = limits.norm_per_person
         # Without rows to skip, those taken are a person's first ones.
         self._skips = limits.cells_per_person is not None or limits.rows_per_cell is not None
-        self._hash = KeyedHash(key)
 
-    def kept(self, rows: PersonRows) -> Array:
+    def kept(self, rows: LimitedRows) -> Array:
         """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
         if not self._skips:
             # The same without the rows that would be sorted in vain.
@@ -87,24 +90,24 @@ class RowLimits:
             return first[self._kept(rows.take(first))]
         return self._kept(rows)
 
-    def _kept(self, rows: PersonRows) -> Array:
+    def _kept(self, rows: LimitedRows) -> Array:
         indices, ranks = self._within_cells(rows)
         return indices[self._within_all(rows.take(indices), ranks)]
 
-    def reduced(self, rows: PersonRows) -> Array:
+    def reduced(self, rows: LimitedRows) -> Array:
         """Which rows may be kept of a part of the rows of some persons: int64 ndarray."""
         return self._within_cells(rows)[0] if self._cells_per_person else self.kept(rows)
 
-    def _within_cells(self, rows: PersonRows) -> tuple[Array, Array]:
+    def _within_cells(self, rows: LimitedRows) -> tuple[Array, Array]:
         """Rows within the limits on cells and on rows in a cell, and their ranks in the cells."""
         by_cell = _ByCell(rows)
         is_kept = by_cell.ranks < self._rows_per_cell
         if self._cells_per_person is not None:
-            is_kept &= by_cell.in_first_cells(self._cells_per_person, self._hash)
+            is_kept &= by_cell.in_first_cells(self._cells_per_person)
         indices = np.flatnonzero(is_kept)
         return indices, by_cell.ranks[indices]
 
-    def _within_all(self, rows: PersonRows, ranks: Array) -> Array:
+    def _within_all(self, rows: LimitedRows, ranks: Array) -> Array:
         """Whether each row is within the norm and the number of rows: bool ndarray."""
         persons = person_numbers(rows.tokens)
         is_kept: Array = _positions(persons) < self._rows
@@ -140,7 +143,7 @@ def _order_by_cell(persons: Array, cells: list[Array]) -> Array:
 class _ByCell:
     """The rows of persons, by cell."""
 
-    def __init__(self, rows: PersonRows) -> None:
+    def __init__(self, rows: LimitedRows) -> None:
         self._rows = rows
         self._persons = person_numbers(rows.tokens)
         # Within a cell of a person, rows stay in the order of their priorities.
@@ -159,17 +162,17 @@ class _ByCell:
         ranks[self._order] = np.arange(len(self._order)) - self._starts[self._pair_of_sorted]
         return ranks
 
-    def in_first_cells(self, most_cells: int, keyed_hash: KeyedHash) -> Array:
+    def in_first_cells(self, most_cells: int) -> Array:
         """Whether each row lies in one of the cells that its person is counted in: bool ndarray."""
         first_rows = self._order[self._starts]
         persons = self._persons[first_rows]
         is_kept = np.ones(len(persons), bool)
         # Only where a person has more cells does the hash decide.
         deciding = np.flatnonzero(np.bincount(persons)[persons] > most_cells)
-        rows = first_rows[deciding]
-        if len(rows):
-            words = [word[rows] for word in (*self._rows.tokens, *self._rows.cells)]
-            by_hash = np.lexsort([keyed_hash.of(words), persons[deciding]])
+        if len(deciding):
+            assert self._rows.cell_priorities is not None
+            hashes = self._rows.cell_priorities[first_rows[deciding]]
+            by_hash = np.lexsort([hashes, persons[deciding]])
             is_kept[deciding[by_hash]] = _positions_of_runs(persons[deciding]) < most_cells
         chosen = np.empty(len(self._order), bool)
         chosen[self._order] = is_kept[self._pair_of_sorted]

@@ -9,12 +9,12 @@ import numpy as np
 
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
-from sfumato.data.bounding import Bounder, CellBounder, fresh_key
+from sfumato.data.bounding import CellBounder, CellChoice, fresh_key
+from sfumato.data.external_partitions import Records
 from sfumato.data.packing import Packing
-from sfumato.data.person_records import person_numbers
-from sfumato.data.persons import PersonIds
+from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.data.row_form import Cells, RowForm, packed_cells
-from sfumato.lattice import DROPPED
+from sfumato.data.row_priorities import PersonRows
 from sfumato.privacy.unit import Unit
 
 
@@ -39,34 +39,44 @@ class PersonLosses(NamedTuple):
     limits: str = ""
 
 
-class PersonCounter(Bounder):
-    """Counts persons instead of keeping their rows.
-
-    A person's rows may be reduced to one more than the limit: this still shows who has more.
-    """
+class PersonCounter(PersonRecords[None]):
+    """Counts the rows of each person that each question could count."""
 
     def __init__(self, limit: int, n_questions: int) -> None:
-        super().__init__(fresh_key(), limit + 1)
+        super().__init__()
         self._most = limit
         self._totals = np.zeros((n_questions, 3), np.int64)
 
+    def add(self, tokens: list[Array], counted: list[Array]) -> None:
+        """Take a batch of rows, all of which have a person.
+
+        Parameters
+        ----------
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
+        counted : list of bool ndarray of shape (rows,)
+            Whether each question could count the row.
+        """
+        if len(tokens[0]):
+            self._add(tokens, [which.astype(np.int64) for which in counted])
+
     def per_question(self) -> list[PersonLosses]:
         """What the persons of each question lose."""
-        for _ in self.bounded():
+        for _ in self._all_finished():
             pass
         return [
             PersonLosses(kept, persons, beyond) for kept, persons, beyond in self._totals.tolist()
         ]
 
-    def _finished(self, records: Array, splits: int) -> list[list[Array]]:
-        """Count the persons of one partition; no cell is wanted."""
-        order, persons = self._ranked(records, splits)
-        for question, fields in enumerate(self._cell_fields):
-            counts = records[fields[0]][order] != DROPPED
-            n_rows = np.bincount(persons[counts])
+    def _finished(self, records: Records, splits: int) -> None:
+        """Count the persons of one partition."""
+        numbers = self._reduced(records, splits)[self._n_tokens :]
+        for question, n_rows in enumerate(numbers):
             kept = np.minimum(n_rows, self._most).sum()
             self._totals[question] += kept, (n_rows > 0).sum(), (n_rows > self._most).sum()
-        return []
+
+    def _reduced(self, records: Records, splits: int) -> Records:
+        return joined_by(records, self._n_tokens)
 
 
 def limits_on_cells(needs: Needs, unit: Unit) -> Unit | None:
@@ -84,20 +94,27 @@ class CellPersonCounter(CellBounder):
 
     def __init__(self, needs: Needs, unit: Unit) -> None:
         assert unit.limits is not msgspec.UNSET
-        super().__init__(fresh_key(), unit.rows_per_person, unit.limits)
+        key = fresh_key()
+        super().__init__(key, unit.rows_per_person, unit.limits)
         self._form = RowForm(needs)
         self._limited = None if needs.cells is None else Packing(needs.cells)
+        self._cell_choice = None
+        if unit.limits.cells_per_person is not None:
+            self._cell_choice = CellChoice(key, needs.cells or needs.lattice)
         self._totals = np.zeros(3, np.int64)
         rows = f"at most {unit.rows_per_person:,} rows"
         self._words = ", ".join([rows, *unit.limits.in_words()])
 
-    def add_cells(self, persons: PersonIds, cells: Cells) -> None:
+    def add_cells(self, persons: PersonRows, cells: Cells) -> None:
         """Take a batch."""
         counted = self._form.of(cells)
         limited = counted[: self._form.n_cells]
         if self._limited is not None:
             limited = packed_cells(self._limited, cells)
-        self.add(persons, limited, counted)
+        choice = (
+            None if self._cell_choice is None else self._cell_choice.of(persons, limited, cells)
+        )
+        self.add(persons, limited, counted, choice)
 
     def losses(self) -> PersonLosses:
         """What the persons of the question lose."""
@@ -106,7 +123,7 @@ class CellPersonCounter(CellBounder):
         kept, persons, beyond = self._totals.tolist()
         return PersonLosses(kept, persons, beyond, self._words)
 
-    def _finished(self, records: Array, splits: int) -> list[Array]:
+    def _finished(self, records: Records, splits: int) -> list[Array]:
         """Count the persons of one partition; no row is wanted."""
         _, rows = self._sorted_rows(records, splits)
         kept = self._limits.kept(rows)
@@ -116,5 +133,5 @@ class CellPersonCounter(CellBounder):
         self._totals += len(kept), len(n_rows), (n_kept < n_rows).sum()
         return []
 
-    def _reduced(self, records: Array, splits: int) -> Array:
+    def _reduced(self, records: Records, splits: int) -> Records:
         return records

@@ -8,7 +8,7 @@ back at a time, and a large one is partitioned again by the next bits of the tok
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -18,9 +18,9 @@ from sfumato.data.external_partitions import (
     N_PARTITIONS,
     PARTITION_BITS,
     ExternalPartitions,
+    Records,
     memory_limit,
 )
-from sfumato.data.persons import PersonIds, PersonTokens
 
 MOST_SPLITS = 8
 """A partition that is still too large after so many splits holds rows that are all kept."""
@@ -31,20 +31,17 @@ T = TypeVar("T")
 class PersonRecords(ABC, Generic[T]):
     """Collects records of persons, and makes something of the persons of each partition.
 
-    Parameters
-    ----------
-    key : bytes of length 32
-        The secret of the tokens.
+    The first fields of a record are the words of the person's token.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._tokens = PersonTokens(key)
+    def __init__(self) -> None:
         self._limit = memory_limit()
+        self._most_bytes = max(self._limit // 8, 2**16)  # of a partition that is not split
         self._partitions = self._new_partitions(0)
-        self._token_fields: list[str] = []
+        self._n_tokens = 0
 
     @abstractmethod
-    def _reduced(self, records: Array, splits: int) -> Array:
+    def _reduced(self, records: Records, splits: int) -> Records:
         """Drop or join records that are not needed one by one, of some of a partition's.
 
         All records of a partition begin with the same ``splits + 1`` groups of bits. The result
@@ -52,57 +49,46 @@ class PersonRecords(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def _finished(self, records: Array, splits: int) -> T:
+    def _finished(self, records: Records, splits: int) -> T:
         """Make of all records of some persons what is wanted of them."""
 
     def close(self) -> None:
         """Free memory and disk, whatever happened."""
         self._partitions.close()
 
-    def _add(self, persons: PersonIds, fields: Mapping[str, Array]) -> None:
-        """Take records of rows all of which have a person."""
-        tokens = self._tokens.of_persons(persons)
-        self._token_fields = [f"p{i}" for i in range(len(tokens))]
-        columns = {**dict(zip(self._token_fields, tokens, strict=True)), **fields}
-        records = np.empty(len(persons), [(name, column.dtype) for name, column in columns.items()])
-        for name, column in columns.items():
-            records[name] = column
-        self._partitions.add(_partition(records["p0"], 0), records)
+    def _add(self, tokens: list[Array], fields: list[Array]) -> None:
+        """Take records, of which there is at least one."""
+        self._n_tokens = len(tokens)
+        self._partitions.add(partition_of(tokens[0], 0), [*tokens, *fields])
 
     def _all_finished(self) -> Iterator[T]:
         """Give what is made of each partition. The records are forgotten."""
         return self._drained(self._partitions, 0)
 
     def _new_partitions(self, splits: int) -> ExternalPartitions:
-        # Split partitions share the memory with those that they are read from.
         limit = self._limit // 2 if splits else self._limit
         return ExternalPartitions(limit, lambda records: self._reduced(records, splits))
 
     def _drained(self, partitions: ExternalPartitions, splits: int) -> Iterator[T]:
-        partitions.settle()
-        most_bytes = max(self._limit // 4, 2**16)
         for partition in range(N_PARTITIONS):
             n_bytes = partitions.n_bytes(partition)
-            if splits < MOST_SPLITS and n_bytes > most_bytes:
+            if splits < MOST_SPLITS and n_bytes > self._most_bytes:
+                # The memory is for the parts of this partition now.
+                partitions.settle()
                 yield from self._split(partitions, partition, splits + 1)
             elif n_bytes:
-                records = np.concatenate(list(partitions.read(partition)))
-                yield self._finished(records, splits)
+                yield self._finished(partitions.whole(partition), splits)
 
     def _split(self, partitions: ExternalPartitions, partition: int, splits: int) -> Iterator[T]:
         """Partition a large partition again, by the next bits of the tokens."""
         finer = self._new_partitions(splits)
         try:
-            for records in partitions.read(partition, max(self._limit // 8, 2**15)):
+            for records in partitions.read(partition, self._most_bytes // 2):
                 fewer = self._reduced(records, splits - 1)
-                finer.add(_partition(fewer["p0"], splits), fewer)
+                finer.add(partition_of(fewer[0], splits), fewer)
             yield from self._drained(finer, splits)
         finally:
             finer.close()
-
-    def _token_words(self, records: Array) -> list[Array]:
-        """The words of the records' tokens: uint64 ndarrays of shape (records,)."""
-        return [np.ascontiguousarray(records[field]) for field in self._token_fields]
 
 
 def person_numbers(tokens: list[Array]) -> Array:
@@ -113,7 +99,35 @@ def person_numbers(tokens: list[Array]) -> Array:
     return np.cumsum(is_new)
 
 
-def _partition(words: Array, splits: int) -> Array:
-    """The partition of each person after some splits: uint8 ndarray of shape (rows,)."""
-    next_bits = words << np.uint64(PARTITION_BITS * splits)
+def joined_by(records: Records, n_fields: int, kept: int = 0) -> Records:
+    """Join records that are equal in their first fields into one, sorted by these.
+
+    Parameters
+    ----------
+    records : Records
+    n_fields : int
+    kept : int
+        How many of the next fields are equal as well, then. The others are added up.
+    """
+    columns = records[:n_fields]
+    order = np.argsort(columns[0]) if n_fields == 1 else np.lexsort(columns[::-1])
+    columns = [column[order] for column in columns]
+    starts = np.flatnonzero(np.diff(person_numbers(columns), prepend=-1))
+    rest = records[n_fields:]
+    return [
+        *(column[starts] for column in columns),
+        *(field[order[starts]] for field in rest[:kept]),
+        *(np.add.reduceat(field[order], starts) for field in rest[kept:]),
+    ]
+
+
+def partition_of(words: Array, splits: int) -> Array:
+    """The partition of each record after some splits: uint8 ndarray of shape (records,).
+
+    Parameters
+    ----------
+    words : uint64 ndarray of shape (records,)
+        By whose bits the records are partitioned.
+    """
+    next_bits = words << np.uint64(PARTITION_BITS * splits) if splits else words
     return (next_bits >> np.uint64(64 - PARTITION_BITS)).astype(np.uint8)

@@ -21,13 +21,11 @@ import numpy as np
 from msgspec import UNSET
 
 from sfumato.arrays import Array
-from sfumato.data.limiting import PersonRows, RowLimits
-from sfumato.data.person_records import PersonRecords
-from sfumato.data.persons import PersonIds
+from sfumato.data.external_partitions import Records
+from sfumato.data.limiting import LimitedRows, RowLimits
+from sfumato.data.person_records import PersonRecords, joined_by
 from sfumato.lattice import DROPPED
 from sfumato.privacy.unit import Unit
-
-_ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -52,51 +50,51 @@ class SumsInCells:
 class PersonSums(PersonRecords[SumsInCells]):
     """Remembers a number of rows and sums for each person and cell.
 
-    A record has 8 bytes for the person (16 for text), 4 or 8 for the cell, 8 for the number of rows
-    and 8 for each sum.
+    A record has 8 bytes for the person (16 for text), 4 or 8 for the cell, 8 for the choice of
+    cells, 8 for the number of rows and 8 for each sum.
 
     Parameters
     ----------
-    key : bytes of length 32
-        The secret of the tokens and of the choice of cells.
     unit : Unit
         Which counts each person once in a cell.
     """
 
-    def __init__(self, key: bytes, unit: Unit) -> None:
-        super().__init__(key)
+    def __init__(self, unit: Unit) -> None:
+        super().__init__()
         assert unit.counts_persons
         assert unit.limits is not UNSET
-        self._limits = RowLimits(unit.rows_per_person, unit.limits, key)
-        self._cell_fields: list[str] = []
-        self._sum_fields: list[str] = []
+        self._limits = RowLimits(unit.rows_per_person, unit.limits)
+        self._n_cells = 0
 
-    def add(self, persons: PersonIds, cells: list[Array], values: list[Array]) -> None:
-        """Take a batch.
+    def add(
+        self,
+        tokens: list[Array],
+        cells: list[Array],
+        cell_priorities: Array,
+        values: list[Array],
+    ) -> None:
+        """Take a batch of rows, all of which have a person.
 
         Parameters
         ----------
-        persons : PersonIds
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
         cells : list of int ndarray of shape (rows,)
             Packed cells. DROPPED in the first drops the row.
+        cell_priorities : uint64 ndarray of shape (rows,)
+            What chooses the cells that a person is counted in.
         values : list of int ndarray of shape (rows,)
             Numbers from 0 to 2^31. 10^9 of them add up to less than 2^62.
         """
+        self._n_cells = len(cells)
         needed = cells[0] != DROPPED
-        if (has_person := persons.has_person) is not None:
-            needed &= has_person
-        if not needed.any():
-            return
-        self._cell_fields = [f"c{i}" for i in range(len(cells))]
-        self._sum_fields = [f"s{i}" for i in range(len(values))]
-        fields = dict(zip(self._cell_fields, cells, strict=True))
-        fields[_ROWS] = np.ones(len(persons), np.int64)
         wide = [value.astype(np.int64, copy=False) for value in values]
-        fields |= zip(self._sum_fields, wide, strict=True)
+        ones = np.ones(len(needed), np.int64)
+        fields = [*tokens, *cells, cell_priorities, ones, *wide]
         if not needed.all():
-            persons = persons.kept(needed)
-            fields = {name: column[needed] for name, column in fields.items()}
-        self._add(persons, fields)
+            fields = [field[needed] for field in fields]
+        if len(fields[0]):
+            self._add(fields[: len(tokens)], fields[len(tokens) :])
 
     def of_persons(self) -> Iterator[SumsInCells]:
         """Give what each person adds up to in the chosen cells, partition by partition.
@@ -105,36 +103,28 @@ class PersonSums(PersonRecords[SumsInCells]):
         """
         return self._all_finished()
 
-    def _finished(self, records: Array, splits: int) -> SumsInCells:
+    def _finished(self, records: Records, splits: int) -> SumsInCells:
         del splits
         joined = self._joined(records)
-        chosen = joined[self._limits.kept(self._pairs(joined))]
-        return SumsInCells(
-            [np.ascontiguousarray(chosen[field]) for field in self._cell_fields],
-            np.ascontiguousarray(chosen[_ROWS]),
-            [np.ascontiguousarray(chosen[field]) for field in self._sum_fields],
-        )
+        kept = self._limits.kept(self._pairs(joined))
+        chosen = [field[kept] for field in joined[self._n_tokens :]]
+        cells = chosen[: self._n_cells]
+        rows, *sums = chosen[self._n_cells + 1 :]
+        return SumsInCells(cells, rows, sums)
 
-    def _reduced(self, records: Array, splits: int) -> Array:
+    def _reduced(self, records: Records, splits: int) -> Records:
         del splits
         joined = self._joined(records)
-        return joined[self._limits.reduced(self._pairs(joined))]
+        kept = self._limits.reduced(self._pairs(joined))
+        return [field[kept] for field in joined]
 
-    def _pairs(self, joined: Array) -> PersonRows:
+    def _pairs(self, joined: Records) -> LimitedRows:
         """One row for each pair of person and cell."""
-        return PersonRows(self._token_words(joined), [joined[field] for field in self._cell_fields])
-
-    def _joined(self, records: Array) -> Array:
-        """Join the records of each person and cell into one, sorted by person."""
-        fields = [*self._token_fields, *self._cell_fields]
-        columns = [np.ascontiguousarray(records[field]) for field in fields]
-        order = np.lexsort(columns[::-1])
-        is_first = np.ones(len(order), bool)
-        is_first[1:] = np.logical_or.reduce(
-            [column[order[1:]] != column[order[:-1]] for column in columns]
+        n_pair = self._n_tokens + self._n_cells
+        return LimitedRows(
+            joined[: self._n_tokens], joined[self._n_tokens : n_pair], joined[n_pair]
         )
-        starts = np.flatnonzero(is_first)
-        joined = records[order[starts]]
-        for field in (_ROWS, *self._sum_fields):
-            joined[field] = np.add.reduceat(records[field][order], starts)
-        return joined
+
+    def _joined(self, records: Records) -> Records:
+        """Join the records of each person and cell into one, sorted by person."""
+        return joined_by(records, self._n_tokens + self._n_cells, kept=1)

@@ -30,11 +30,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from sfumato.arrays import Array
 from sfumato.data.columns import decoded, numbers
 from sfumato.data.moments import times_of
+from sfumato.data.text_hash import TextHash, with_written_integers
 
-_BLOCK = 16  # bytes of an AES block
-
-# The priorities of rows use the keystream of the same key from counter 0 on. No scan reaches the
-# counter at which the secrets of tokens lie.
+# Where the secrets of tokens lie in the keystream of a scan's key; see also ``keyed_hash``.
 _SECRETS_COUNTER = 2**127
 
 
@@ -121,7 +119,7 @@ class PersonTokens:
         self._mix = [
             np.uint64(secret | 1) for secret in np.frombuffer(secrets[:32], np.uint64).tolist()
         ]
-        self._cipher = Cipher(algorithms.AES256(secrets[32:]), modes.ECB()).encryptor()
+        self._texts = TextHash(secrets[32:])
 
     def of(self, ids: pa.Array) -> list[Array]:
         """Give the words of the tokens: one or two uint64 ndarrays of shape (ids,).
@@ -132,7 +130,7 @@ class PersonTokens:
             Ids from ``normalized_ids``, without nulls.
         """
         integers = _as_integers(ids)
-        return self._macs(ids) if integers is None else [self._mixed(integers)]
+        return self._texts.of(ids) if integers is None else [self._mixed(integers)]
 
     def of_persons(self, persons: PersonIds) -> list[Array]:
         """The same for persons whose ids are not null, of which a day may be a part.
@@ -143,12 +141,7 @@ class PersonTokens:
         words = self.of(persons.ids)
         if persons.periods is None:
             return words
-        state = np.zeros((len(persons), 2), np.uint64)
-        for block in (words, [persons.periods.view(np.uint64)]):
-            for column, word in enumerate(block):
-                state[:, column] ^= word
-            state = self._encrypt(state)
-        return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
+        return self._texts.of_blocks([words, [persons.periods.view(np.uint64)]])
 
     def _mixed(self, words: Array) -> Array:
         """Apply a bijection of the 64-bit words: each of its steps can be undone."""
@@ -159,38 +152,42 @@ class PersonTokens:
             words ^= words >> np.uint64(32)
         return words
 
-    def _macs(self, ids: pa.Array) -> list[Array]:
-        """Compute the CBC-MACs of ids, in classes of similar length: padding then costs little."""
-        offsets, data = _bytes_of(ids)
-        n_blocks = -(-np.diff(offsets) // _BLOCK)
-        macs = np.empty((len(n_blocks), 2), np.uint64)
-        remaining = np.argsort(-n_blocks, kind="stable")  # longest first
-        most_blocks = 4
-        while len(remaining):
-            in_class = n_blocks[remaining] <= most_blocks
-            rows = remaining[in_class]
-            remaining = remaining[~in_class]
-            macs[rows] = self._macs_of_class(offsets, data, rows)
-            most_blocks *= 4
-        return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]
 
-    def _macs_of_class(self, offsets: Array, data: Array, rows: Array) -> Array:
-        """CBC-MACs of some ids, which are sorted by length, the longest first."""
-        lengths = offsets[rows + 1] - offsets[rows]
-        n_blocks = int(-(-lengths.max(initial=0) // _BLOCK))
-        padded = _padded(offsets[rows], lengths, data, n_blocks * _BLOCK)
-        message = padded.view(np.uint64).reshape(len(rows), n_blocks, 2)
-        # The length comes first, so that no message is a prefix of another.
-        first_block = np.stack([lengths.astype(np.uint64), np.zeros(len(rows), np.uint64)], axis=1)
-        state = self._encrypt(first_block)
-        for i in range(n_blocks):
-            n_longer = int(np.count_nonzero(lengths > i * _BLOCK))
-            state[:n_longer] = self._encrypt(state[:n_longer] ^ message[:n_longer, i])
-        return state
+def choice_words(persons: PersonIds, tokens: list[Array]) -> list[Array]:
+    """Give the words by which the choice of rows tells persons apart, alike for all formats.
 
-    def _encrypt(self, blocks: Array) -> Array:
-        encrypted = bytearray(self._cipher.update(blocks.tobytes()))
-        return np.frombuffer(encrypted, np.uint64).reshape(-1, 2)
+    A whole number is its own word, whether the column holds integers, doubles, decimals or texts
+    that write it. Any other id has the first word of its token. Two persons may share a word: their
+    rows would then be chosen by the same hash, each person's among that person's own.
+
+    Parameters
+    ----------
+    persons : PersonIds
+        Whose ids are not null.
+    tokens : list of uint64 ndarray of shape (rows,)
+        The persons' tokens.
+
+    Returns
+    -------
+    list of uint64 ndarray of shape (rows,)
+        One word; and the day, where a day is part of the person.
+    """
+    words = [_choice_word(persons.ids, tokens)]
+    if persons.periods is not None:
+        words.append(persons.periods.view(np.uint64))
+    return words
+
+
+def _choice_word(ids: pa.Array, tokens: list[Array]) -> Array:
+    integers = _as_integers(ids)
+    if integers is None:
+        return with_written_integers(ids, tokens[0])
+    if not pt.is_floating(ids.type):
+        return integers
+    doubles = integers.view(np.float64)
+    is_whole = (doubles == np.trunc(doubles)) & (np.abs(doubles) < 2.0**63)
+    whole = np.where(is_whole, doubles, 0).astype(np.int64).view(np.uint64)
+    return np.where(is_whole, whole, integers)
 
 
 def _as_integers(ids: pa.Array) -> Array | None:
@@ -204,31 +201,3 @@ def _as_integers(ids: pa.Array) -> Array | None:
         return None
     wide = np.uint64 if pt.is_unsigned_integer(ids.type) else np.int64
     return np.asarray(ids.to_numpy(zero_copy_only=False)).astype(wide, copy=False).view(np.uint64)
-
-
-def _padded(starts: Array, lengths: Array, data: Array, width: int) -> Array:
-    """Ids as rows of bytes, filled with zeros: uint8 ndarray of shape (ids, width)."""
-    if width == 0:
-        return np.zeros((len(starts), 0), np.uint8)
-    columns = np.arange(width)
-    padded = data[np.minimum(starts[:, None] + columns, len(data) - 1)]
-    padded[columns >= lengths[:, None]] = 0
-    return padded
-
-
-def _bytes_of(ids: pa.Array) -> tuple[Array, Array]:
-    """The bytes of all ids, and where each begins: int64 offsets of shape (ids + 1,)."""
-    if pt.is_decimal(ids.type):
-        ids = ids.cast(pa.string())
-    if pt.is_fixed_size_binary(ids.type):
-        ids = ids.cast(pa.binary())
-    if pt.is_string(ids.type):
-        ids = ids.cast(pa.large_string())
-    elif not (pt.is_large_string(ids.type) or pt.is_large_binary(ids.type)):
-        ids = ids.cast(pa.large_binary())
-    _, offsets, data = ids.buffers()
-    all_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    if len(ids) == 0:
-        return np.zeros(1, np.int64), all_bytes
-    # An array may be a slice: its offsets begin at ``ids.offset``.
-    return np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1], all_bytes

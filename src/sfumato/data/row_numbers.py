@@ -16,10 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.data.person_records import PersonRecords, person_numbers
-from sfumato.data.persons import PersonIds
-
-_ROWS = "rows"
+from sfumato.data.external_partitions import Records
+from sfumato.data.person_records import PersonRecords, joined_by
 
 
 class RowNumbers(PersonRecords[Array]):
@@ -28,12 +26,16 @@ class RowNumbers(PersonRecords[Array]):
     A record has 8 bytes for the person (16 for text), and 8 for a number of rows.
     """
 
-    def add(self, persons: PersonIds) -> None:
-        """Take a batch. Rows without a person are dropped."""
-        if (has_person := persons.has_person) is not None:
-            persons = persons.kept(has_person)
-        if len(persons):
-            self._add(persons, {_ROWS: np.ones(len(persons), np.int64)})
+    def add(self, tokens: list[Array]) -> None:
+        """Take a batch of rows, all of which have a person.
+
+        Parameters
+        ----------
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
+        """
+        if len(tokens[0]):
+            self._add(tokens, [np.ones(len(tokens[0]), np.int64)])
 
     def of_persons(self) -> Iterator[Array]:
         """Give how many rows each person has, partition by partition: int64 ndarrays.
@@ -42,15 +44,8 @@ class RowNumbers(PersonRecords[Array]):
         """
         return self._all_finished()
 
-    def _finished(self, records: Array, splits: int) -> Array:
-        return np.ascontiguousarray(self._reduced(records, splits)[_ROWS])
+    def _finished(self, records: Records, splits: int) -> Array:
+        return self._reduced(records, splits)[-1]
 
-    def _reduced(self, records: Array, splits: int) -> Array:
-        """Join the records of each person into one."""
-        tokens = self._token_words(records)
-        order = np.argsort(tokens[0]) if len(tokens) == 1 else np.lexsort(tokens[::-1])
-        persons = person_numbers([word[order] for word in tokens])
-        starts = np.flatnonzero(np.diff(persons, prepend=-1))
-        joined = records[order[starts]]
-        joined[_ROWS] = np.add.reduceat(records[_ROWS][order], starts)
-        return joined
+    def _reduced(self, records: Records, splits: int) -> Records:
+        return joined_by(records, self._n_tokens)

@@ -18,7 +18,10 @@ from sfumato.data.column_types import of_known_types
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.locating import RowLocator
+from sfumato.data.persons import person_ids
 from sfumato.data.reader import Columns, Progress, RowReader
+from sfumato.data.row_form import Cells
+from sfumato.data.row_priorities import ChosenBy, PersonRows, RowPriorities
 from sfumato.data.tallies import (
     AllRows,
     BoundedRows,
@@ -43,6 +46,7 @@ def scan(
     key: bytes,
     progress: Progress | None = None,
     row_filter: RowFilter | None = None,
+    choice: ChosenBy = (),
 ) -> list[Cube]:
     """Count all needs in one pass over the columns named: one cube for each, in order.
 
@@ -60,8 +64,13 @@ def scan(
         Called after each chunk with the rows done, and all rows or None.
     row_filter : RowFilter or None
         Rows that do not satisfy it are no rows of the table.
+    choice : tuple of LatticeAxis
+        Whose columns' values choose, together with the key, a person's rows. All columns of the
+        needs must be among these.
     """
-    locator = RowLocator([axis for need in needs for axis in need.columns])
+    axes = [axis for need in needs for axis in need.columns]
+    locator = RowLocator(axes, choice if unit.person else (), key)
+    priorities = RowPriorities(key)
     tallies = _tallies(needs, unit, key)
     rows_done = 0
     all_rows = guarded(reader.name, reader.rows) if progress else None
@@ -70,9 +79,10 @@ def scan(
             rows_done += len(chunk)
             if row_filter is not None:
                 chunk = guarded(reader.name, partial(row_filter.kept, chunk))  # noqa: PLW2901
-            cells = guarded(reader.name, partial(locator.cells, chunk))
-            for tally in tallies:
-                tally.count(guarded(reader.name, partial(tally.take, chunk, cells)))
+            rows = guarded(reader.name, partial(_located, chunk, unit, locator, priorities))
+            if rows is not None:
+                for tally in tallies:
+                    tally.count(guarded(reader.name, partial(tally.take, *rows)))
             if progress:
                 progress(rows_done, all_rows)
         for tally in tallies:
@@ -86,6 +96,25 @@ def scan(
     return [with_sorted_keys(cubes[index], locator.key_numbers) for index in range(len(needs))]
 
 
+def _located(
+    chunk: pa.RecordBatch, unit: Unit, locator: RowLocator, priorities: RowPriorities
+) -> tuple[Cells, PersonRows | None] | None:
+    """Give the cells of a chunk, and whose its rows are; rows without a person are dropped.
+
+    None: there is no row left.
+    """
+    if unit.person is None:
+        return locator.cells(chunk), None
+    persons = person_ids(chunk, unit.person_columns)
+    located = locator.located(chunk)
+    if (has_person := persons.has_person) is not None:
+        persons = persons.kept(has_person)
+        located = located.kept(has_person)
+    if not len(persons):
+        return None
+    return located.cells, priorities.of(persons, located.values, located.key_words)
+
+
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
     """What counts the needs: together where one choice of rows serves them all."""
     together: dict[int, Needs] = {}
@@ -95,7 +124,7 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
         if need.counted == "rows of each person":
             of_each_person[index] = need
         elif need.of_each_person:
-            tallies.append(CellsOfEachPerson(index, need, unit, key))
+            tallies.append(CellsOfEachPerson(index, need))
         elif need.counted == "persons":
             within = unit.counting_persons(unit.cells_of_person)
             of_persons = PersonsWithValues if need.sums else RowsWithinCells
@@ -108,7 +137,7 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
         bounded = unit.person is not None
         tallies.append(BoundedRows(together, unit, key) if bounded else AllRows(together))
     if of_each_person:
-        tallies.append(RowsOfEachPerson(of_each_person, unit, key))
+        tallies.append(RowsOfEachPerson(of_each_person))
     return tallies
 
 

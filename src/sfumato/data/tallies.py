@@ -11,19 +11,18 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.data.bounding import Bounder, CellBounder
+from sfumato.data.bounding import Bounder, CellBounder, CellChoice
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.cell_numbers import CellNumbers
 from sfumato.data.packing import Packing
 from sfumato.data.person_sums import PersonSums
-from sfumato.data.persons import person_ids
 from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_numbers import RowNumbers
+from sfumato.data.row_priorities import PersonRows
 from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.privacy.unit import Unit
 
@@ -34,8 +33,15 @@ PackedRows: TypeAlias = list[list[Array]]
 class Tally(Protocol):
     """Counts some of the needs of a scan."""
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
-        """Take a chunk, and give what of it can be counted at once; an empty list for nothing."""
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
+        """Take a chunk, and give what of it can be counted at once; an empty list for nothing.
+
+        Parameters
+        ----------
+        cells : Cells
+        persons : PersonRows or None
+            Whose the rows are, where a column names the persons.
+        """
 
     def remaining(self) -> Iterator[PackedRows]:
         """Give what had to wait until all rows were seen."""
@@ -82,7 +88,7 @@ class _Counted:
 class AllRows(_Counted):
     """Counts all rows: each of them is a person, or the custodian states the limit."""
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Give all of a chunk."""
         return self._packed(cells)
 
@@ -99,12 +105,12 @@ class BoundedRows(_Counted):
 
     def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
         super().__init__(needs)
-        self._columns = unit.person_columns
         self._bounder = Bounder(key, unit.rows_per_person)
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
-        self._bounder.add(person_ids(chunk, self._columns), self._narrowed(cells))
+        assert persons is not None
+        self._bounder.add(persons, self._narrowed(cells))
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
@@ -122,11 +128,13 @@ class RowsWithinCells(_Counted):
     def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
         super().__init__({index: need})
         assert unit.limits is not msgspec.UNSET
-        self._columns = unit.person_columns
         self._limited = None if need.cells is None else Packing(need.cells)
         self._bounder = CellBounder(key, unit.rows_per_person, unit.limits)
+        self._cell_choice = None
+        if unit.limits.cells_per_person is not None:
+            self._cell_choice = CellChoice(key, need.cells or need.lattice)
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
         (form,) = self._forms.values()
         counted = form.narrowed(form.of(cells))
@@ -134,7 +142,11 @@ class RowsWithinCells(_Counted):
         if self._limited is not None:
             packed = packed_cells(self._limited, cells)
             limited = self._limited.narrowed(packed)
-        self._bounder.add(person_ids(chunk, self._columns), limited, counted)
+        assert persons is not None
+        choice = None
+        if self._cell_choice is not None:
+            choice = self._cell_choice.of(persons, limited, cells)
+        self._bounder.add(persons, limited, counted, choice)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
@@ -156,15 +168,17 @@ class PersonsWithValues(_Counted):
         super().__init__({index: need})
         self._need = need
         self._row_form = RowForm(msgspec.structs.replace(need, lattice=need.row_lattice))
-        self._columns = unit.person_columns
-        self._persons = PersonSums(key, unit)
+        self._persons = PersonSums(unit)
+        self._cell_choice = CellChoice(key, need.row_lattice)
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
         form = self._row_form
         integers = form.narrowed(form.of(cells))
         packed, values = integers[: form.n_cells], integers[form.n_cells :]
-        self._persons.add(person_ids(chunk, self._columns), packed, values)
+        assert persons is not None
+        choice = self._cell_choice.of(persons, packed, cells)
+        self._persons.add(persons.tokens, packed, choice, values)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
@@ -201,16 +215,16 @@ class PersonsWithValues(_Counted):
 class RowsOfEachPerson(_Counted):
     """Counts persons by their number of rows."""
 
-    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
+    def __init__(self, needs: Mapping[int, Needs]) -> None:
         super().__init__(needs)
         axes = {need.lattice.axes[0] for need in needs.values()}
         self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
-        self._columns = unit.person_columns
-        self._numbers = RowNumbers(key)
+        self._numbers = RowNumbers()
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
-        self._numbers.add(person_ids(chunk, self._columns))
+        assert persons is not None
+        self._numbers.add(persons.tokens)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
@@ -227,18 +241,18 @@ class RowsOfEachPerson(_Counted):
 class CellsOfEachPerson(_Counted):
     """Counts persons by a number that follows from their counts in the cells of one need."""
 
-    def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
+    def __init__(self, index: int, need: Needs) -> None:
         super().__init__({index: need})
         assert need.cells is not None
         (self._axis,) = need.lattice.axes
         self._cells = Packing(need.cells)
-        self._columns = unit.person_columns
-        self._numbers = CellNumbers(key, need.counted)
+        self._numbers = CellNumbers(need.counted)
 
-    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
         packed = self._cells.pack([cells[axis] for axis in self._cells.lattice.axes])
-        self._numbers.add(person_ids(chunk, self._columns), self._cells.narrowed(packed))
+        assert persons is not None
+        self._numbers.add(persons.tokens, self._cells.narrowed(packed))
         return []
 
     def remaining(self) -> Iterator[PackedRows]:

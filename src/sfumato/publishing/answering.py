@@ -119,10 +119,7 @@ class Answering:
         cubes = self.counting.cubes(planned.needs, progress)
         charged = self._account.written(planned.money)
         number = len(planned.needs)
-        counted = [
-            self.counting.release_counts(needs, cube, progress)
-            for needs, cube in zip(planned.needs, cubes, strict=True)
-        ]
+        counted = self.counting.release_counts(planned.needs, cubes, progress)
         asked = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for i, (question, counts, cost, used) in enumerate(asked, 1):

@@ -12,6 +12,7 @@ from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
 from sfumato.data import Source, count
 from sfumato.data.bounding import fresh_key
+from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.domain import Domain
 from sfumato.errors import DataError, InternalError
 from sfumato.forking import renewed_in_children
@@ -20,6 +21,14 @@ from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
+
+
+class _CachedCube(NamedTuple):
+    """A cube, what it counts, and what chose each person's rows for it, beside the key."""
+
+    needs: Needs
+    cube: Cube
+    choice: ChosenBy
 
 
 class _Counted(NamedTuple):
@@ -47,7 +56,7 @@ class Counting:
     def _renew(self) -> None:
         """Begin anew, as a child process must: a thread of its parent may have been counting."""
         self.lock = threading.RLock()
-        self._cubes: list[tuple[Needs, Cube]] = []
+        self._cubes: list[_CachedCube] = []
         self._counted: _Counted | None = None
         self._row_choice_key = b""
 
@@ -75,17 +84,40 @@ class Counting:
     def cubes(self, needs: list[Needs], progress: Progress | None) -> list[Cube]:
         """The counts that each need names. One scan counts whatever no cube at hand can give.
 
+        All of them are of one choice of each person's rows, and so of one subset of the table.
+
         Raises
         ------
         DataError
             If the data were changed meanwhile: the answer would mix two states of them.
         """
+        return self._chosen_cubes(needs, self._choice_for(needs), progress)
+
+    def _choice_for(self, needs: list[Needs]) -> ChosenBy:
+        """Whose columns' values choose each person's rows, together with the key.
+
+        These are all columns that are counted, unless cubes at hand give all counts.
+        """
+        if self._source.unit.person is None:
+            return ()
         asked = [_without_numbers(need) for need in needs]
-        missing = [need for need in dict.fromkeys(asked) if self._cached(need) is None]
+        for choice in dict.fromkeys(cached.choice for cached in self._cubes):
+            if all(self._cached(need, choice) is not None for need in asked):
+                return choice
+        return chosen_by(asked)
+
+    def _chosen_cubes(
+        self, needs: list[Needs], choice: ChosenBy, progress: Progress | None
+    ) -> list[Cube]:
+        """The same for one choice of rows."""
+        asked = [_without_numbers(need) for need in needs]
+        missing = [need for need in dict.fromkeys(asked) if self._cached(need, choice) is None]
         needed = self._finest(missing)
         if needed:
-            cubes = count(self._source, needed, progress, key=self._row_choice_key)
-            self._cubes += zip(needed, cubes, strict=True)
+            cubes = count(self._source, needed, progress, key=self._row_choice_key, choice=choice)
+            self._cubes += [
+                _CachedCube(need, cube, choice) for need, cube in zip(needed, cubes, strict=True)
+            ]
             # The label is read again after the scan: the file may have been written to meanwhile.
             if self._counted is None or self._counted.label != self._source.label:
                 self._counted = None
@@ -94,28 +126,42 @@ class Counting:
                     "it was changed while it was read",
                     "Ask again when nobody writes to it",
                 )
-        found = [self._cached(need) for need in asked]
+        found = [self._cached(need, choice) for need in asked]
         return [cube for cube in found if cube is not None]
 
-    def release_counts(self, needs: Needs, cube: Cube, progress: Progress | None) -> ReleaseCounts:
-        """The counts of one question, whose cube ``cubes`` gave."""
+    def release_counts(
+        self, planned: list[Needs], cubes: list[Cube], progress: Progress | None
+    ) -> list[ReleaseCounts]:
+        """The counts of each question of a plan, whose cubes ``cubes`` gave.
 
-        def recount(lattice: Lattice) -> Cube:
-            return self.cubes([msgspec.structs.replace(needs, lattice=lattice)], progress)[0]
+        A finer lattice is counted under the choice of rows of the whole plan: in both scans a
+        person keeps the same rows, so parallel composition may span them.
+        """
+        choice = self._choice_for(planned)
 
-        return ReleaseCounts(cube, recount if self._is_shared(needs) else None, self._source.domain)
+        def counts_of(needs: Needs, cube: Cube) -> ReleaseCounts:
+            def recount(lattice: Lattice) -> Cube:
+                finer = msgspec.structs.replace(needs, lattice=lattice)
+                return self._chosen_cubes([finer], choice, progress)[0]
+
+            shared = recount if self._is_shared(needs) else None
+            return ReleaseCounts(cube, shared, self._source.domain)
+
+        return [counts_of(needs, cube) for needs, cube in zip(planned, cubes, strict=True)]
 
     def _is_shared(self, needs: Needs) -> bool:
         """Whether its cube serves other lattices, and other questions on them."""
         return needs.holds_on_other_lattices(self._source.unit)
 
-    def _cached(self, needs: Needs) -> Cube | None:
-        for counted, cube in self._cubes:
-            if counted == needs:
-                return cube
-            both_shared = self._is_shared(counted) and self._is_shared(needs)
-            if both_shared and cube.serves(needs.lattice):
-                return cube.on(needs.lattice)
+    def _cached(self, needs: Needs, choice: ChosenBy) -> Cube | None:
+        for cached in self._cubes:
+            if cached.choice != choice:
+                continue
+            if cached.needs == needs:
+                return cached.cube
+            both_shared = self._is_shared(cached.needs) and self._is_shared(needs)
+            if both_shared and cached.cube.serves(needs.lattice):
+                return cached.cube.on(needs.lattice)
         return None
 
     def _finest(self, needs: list[Needs]) -> list[Needs]:

@@ -1,0 +1,251 @@
+"""Order rows by person and priority, and number a person's copies of one row.
+
+One sort of 64-bit words does it: a word has leading bits of the person's token, leading bits of the
+priority, and the index of the row. Where leading bits cannot tell rows apart, those rows alone are
+sorted again, by all bits. So the order is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.data.keyed_hash import KeyedHash
+
+_SPARE_BITS = 7
+"""How many more bits of a token than of a row's index are sorted by: with n rows, at most about
+n / 256 pairs of persons then share them.
+"""
+
+
+@dataclass
+class OrderedRows:
+    """Rows in the order of person and priority.
+
+    Attributes
+    ----------
+    order : int64 ndarray of shape (rows,)
+        Which row stands where.
+    tokens : list of uint64 ndarray of shape (rows,)
+        The words of the person token of each row, in order.
+    copies : int64 ndarray
+        Where in the order a row stands that equals the one above it in person and priority.
+    """
+
+    order: Array
+    tokens: list[Array]
+    copies: Array
+
+
+def ordered_rows(tokens: list[Array], priorities: Array, common_bits: int = 0) -> OrderedRows:
+    """Order rows by person token, then by priority.
+
+    Parameters
+    ----------
+    tokens : list of uint64 ndarray of shape (rows,)
+        The words of the person token of each row.
+    priorities : uint64 ndarray of shape (rows,)
+    common_bits : int
+        How many leading bits the tokens of all rows have in common.
+
+    >>> tokens = [np.array([5, 3, 5], np.uint64) << np.uint64(40)]
+    >>> ordered_rows(tokens, np.array([9, 2, 4], np.uint64)).order.tolist()
+    [1, 2, 0]
+    """
+    index_bits = len(priorities).bit_length()
+    token_bits = min(index_bits + _SPARE_BITS, 63 - index_bits)
+    first_word = tokens[0] << np.uint64(common_bits) if common_bits else tokens[0]
+    keys = _packed(first_word, token_bits, priorities, index_bits)
+    keys.sort()
+    order = (keys & _low_bits(index_bits)).view(np.int64)
+    words = [word.take(order) for word in tokens]
+    differ = _differ(words)
+    changes = keys[1:] ^ keys[:-1]
+    alike = changes <= _low_bits(64 - token_bits)
+    alike &= differ
+    if alike.any():
+        # Different persons share the leading bits.
+        columns = [priorities, *tokens[::-1]]
+        places = _sort_runs(keys, 64 - token_bits, alike, order, columns)
+        words = [word.take(order) for word in tokens]
+        differ = _differ(words)
+        # The keys say no more here which rows are alike: all neighbours are compared.
+        changes[places[places > 0] - 1] = 0
+    tied = changes <= _low_bits(index_bits)
+    tied &= ~differ
+    copies = _copies(order, priorities, np.flatnonzero(tied), keys, index_bits)
+    return OrderedRows(order, words, copies)
+
+
+def _packed(first_word: Array, token_bits: int, priorities: Array, index_bits: int) -> Array:
+    """Leading bits of the token and of the priority, and the index: uint64 of shape (rows,)."""
+    keys = priorities >> np.uint64(token_bits)
+    keys &= ~_low_bits(index_bits)
+    keys |= first_word & ~_low_bits(64 - token_bits)
+    keys |= np.arange(len(keys), dtype=np.uint64)
+    return np.asarray(keys)
+
+
+def _low_bits(count: int) -> np.uint64:
+    return np.uint64(2**count - 1)
+
+
+def _differ(words: list[Array]) -> Array:
+    """Whether a row is another person's than the one above it: bool ndarray of (rows - 1,)."""
+    differ = words[0][1:] != words[0][:-1]
+    for word in words[1:]:
+        differ |= word[1:] != word[:-1]
+    return np.asarray(differ)
+
+
+def _copies(order: Array, priorities: Array, tied: Array, keys: Array, index_bits: int) -> Array:
+    """Bring rows of one person whose leading bits are alike into order, and find the copies.
+
+    Parameters
+    ----------
+    tied : int64 ndarray
+        Where the row above is alike.
+    """
+    above, below = priorities[order[tied]], priorities[order[tied + 1]]
+    wrong = tied[below < above]
+    if len(wrong):
+        _sort_runs(keys, index_bits, wrong, order, [priorities])
+        above, below = priorities[order[tied]], priorities[order[tied + 1]]
+    return np.asarray(tied[below == above] + 1)
+
+
+def _sort_runs(
+    keys: Array, low_bits: int, where: Array, order: Array, columns: list[Array]
+) -> Array:
+    """Sort anew the rows whose keys are those of some rows but for the low bits; say where.
+
+    Parameters
+    ----------
+    keys : uint64 ndarray of shape (rows,)
+        Ascending.
+    where : ndarray
+        Picks the rows.
+    columns : list of ndarray of shape (rows,)
+        What the rows of ``order`` are sorted by, in place, the last one first.
+    """
+    low = _low_bits(low_bits)
+    values = np.unique(keys[:-1][where] & ~low)
+    starts = np.searchsorted(keys, values)
+    stops = np.searchsorted(keys, values | low, side="right")
+    places, runs = ranges(starts, stops)
+    rows = order[places]
+    order[places] = rows[np.lexsort([*(column[rows] for column in columns), runs])]
+    return places
+
+
+def ranges(starts: Array, stops: Array) -> tuple[Array, Array]:
+    """Join ranges of indices.
+
+    Returns
+    -------
+    indices : int64 ndarray
+    numbers : int64 ndarray
+        Which range each index is of.
+
+    >>> [found.tolist() for found in ranges(np.array([3, 8]), np.array([5, 9]))]
+    [[3, 4, 8], [0, 0, 1]]
+    """
+    lengths = stops - starts
+    numbers = np.repeat(np.arange(len(lengths)), lengths)
+    offsets = starts - (np.cumsum(lengths) - lengths)
+    return np.arange(len(numbers)) + offsets[numbers], numbers
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+class CopyNumbers:
+    """Gives the copies of a row priorities of their own.
+
+    Of a person's rows that are alike, the first has the priority p that follows from the values.
+    The second, third and further ones have the keyed hash of p and their number, 2, 3, ...
+
+    Parameters
+    ----------
+    key : bytes of length 32
+        The secret of a scan.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._hash = KeyedHash(key, "copies")
+
+    def priorities(self, first: Array, numbers: Array) -> Array:
+        """Give the priorities of copies: uint64 ndarray of shape (rows,).
+
+        Parameters
+        ----------
+        first : uint64 ndarray of shape (rows,)
+            The priority of the first copy of each row.
+        numbers : int64 ndarray of shape (rows,)
+            From 1 on.
+        """
+        later = numbers > 1
+        found = first.copy()
+        if later.any():
+            found[later] = self._hash.of([first[later], numbers[later]])
+        return found
+
+    def number(self, rows: OrderedRows, priorities: Array, limit: int) -> None:
+        """Bring the rows of persons who have copies into the order of their copies' priorities.
+
+        Persons with at most ``limit`` rows stay as they are: all their rows are kept.
+        """
+        if not len(rows.copies):
+            return
+        places, persons = _rows_with_copies(rows, limit)
+        if not len(places):
+            return
+        own = rows.order[places]
+        first = priorities[own]
+        is_copy = np.zeros(len(rows.order), bool)
+        is_copy[rows.copies] = True
+        numbers = _numbers_in_runs(is_copy[places])
+        found = self.priorities(first, numbers)
+        order = ordered_rows([_spread(persons)], found).order
+        rows.order[places] = own[order]
+
+
+def _rows_with_copies(rows: OrderedRows, limit: int) -> tuple[Array, Array]:
+    """Where rows of persons stand who have copies, and more rows than the limit.
+
+    Also which of these persons each is, from 0 on.
+    """
+    starts = np.concatenate([[0], np.flatnonzero(_differ(rows.tokens)) + 1])
+    stops = np.append(starts[1:], len(rows.order))
+    persons = np.unique(np.searchsorted(starts, rows.copies, side="right") - 1)
+    persons = persons[stops[persons] - starts[persons] > limit]
+    return ranges(starts[persons], stops[persons])
+
+
+def _numbers_in_runs(is_copy: Array) -> Array:
+    """The number of each copy, where a row that is none begins anew with 1: int64 ndarray."""
+    indices = np.arange(len(is_copy))
+    firsts = np.maximum.accumulate(np.where(is_copy, 0, indices))
+    return np.asarray(indices - firsts + 1)
+
+
+def _spread(numbers: Array) -> Array:
+    """Numbers that ascend from 0 on, as words whose leading bits tell them apart and ascend."""
+    bits = int(numbers[-1]).bit_length()
+    return numbers.astype(np.uint64) << np.uint64(64 - bits) if bits else numbers.astype(np.uint64)
+
+
+def first_rows(tokens: list[Array], limit: int) -> Array:
+    """Whether each row is among the first of its person: bool ndarray of shape (rows,).
+
+    The rows are sorted by person, so a row is among the first r of its person if the row that
+    stands r rows earlier is another person's.
+    """
+    is_first = np.ones(len(tokens[0]), bool)
+    later = is_first[limit:]
+    later[:] = False
+    for word in tokens:
+        later |= word[limit:] != word[:-limit]
+    return is_first

@@ -1,0 +1,148 @@
+"""A keyed hash of texts and bytes: the AES-256 CBC-MAC of the length and the bytes, two words.
+
+The length in the first block makes sure that no message is a prefix of another, and CBC-MAC over
+prefix-free messages is a pseudorandom function (Bellare, Pietrzak, Rogaway 2005, Thm 3), given that
+AES-256 is a pseudorandom permutation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from sfumato.arrays import Array
+
+_BLOCK = 16  # bytes of an AES block
+_WRITTEN_INTEGER = r"^(?:0|-?[1-9][0-9]{0,19})\z"
+_SURE_DIGITS = 18  # so many always fit 64 bits
+
+
+class TextHash:
+    """Hashes texts under a secret of 32 bytes."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
+
+    def of(self, texts: pa.Array) -> list[Array]:
+        """Give the two words of each text: uint64 ndarrays of shape (texts,).
+
+        Texts are hashed in classes of similar length: padding then costs little.
+
+        Parameters
+        ----------
+        texts : pyarrow.Array
+            Of text, bytes or decimals, without nulls.
+        """
+        offsets, data = _bytes_of(texts)
+        n_blocks = -(-np.diff(offsets) // _BLOCK)
+        macs = np.empty((len(n_blocks), 2), np.uint64)
+        remaining = np.argsort(-n_blocks, kind="stable")  # longest first
+        most_blocks = 4
+        while len(remaining):
+            in_class = n_blocks[remaining] <= most_blocks
+            rows = remaining[in_class]
+            remaining = remaining[~in_class]
+            macs[rows] = self._macs_of_class(offsets, data, rows)
+            most_blocks *= 4
+        return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]
+
+    def of_blocks(self, blocks: list[list[Array]]) -> list[Array]:
+        """Give the CBC-MACs of messages of one length: two uint64 ndarrays of shape (rows,).
+
+        Parameters
+        ----------
+        blocks : list of lists of uint64 ndarray of shape (rows,)
+            One or two words for each block.
+        """
+        state = np.zeros((len(blocks[0][0]), 2), np.uint64)
+        for block in blocks:
+            for column, word in enumerate(block):
+                state[:, column] ^= word
+            state = self._encrypted(state)
+        return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
+
+    def _macs_of_class(self, offsets: Array, data: Array, rows: Array) -> Array:
+        """CBC-MACs of some texts, which are sorted by length, the longest first."""
+        lengths = offsets[rows + 1] - offsets[rows]
+        n_blocks = int(-(-lengths.max(initial=0) // _BLOCK))
+        padded = _padded(offsets[rows], lengths, data, n_blocks * _BLOCK)
+        message = padded.view(np.uint64).reshape(len(rows), n_blocks, 2)
+        # The length comes first, so that no message is a prefix of another.
+        first_block = np.stack([lengths.astype(np.uint64), np.zeros(len(rows), np.uint64)], axis=1)
+        state = self._encrypted(first_block)
+        for i in range(n_blocks):
+            n_longer = int(np.count_nonzero(lengths > i * _BLOCK))
+            state[:n_longer] = self._encrypted(state[:n_longer] ^ message[:n_longer, i])
+        return state
+
+    def _encrypted(self, blocks: Array) -> Array:
+        encrypted = bytearray(self._cipher.update(blocks.tobytes()))
+        return np.frombuffer(encrypted, np.uint64).reshape(-1, 2)
+
+
+def with_written_integers(texts: pa.Array, words: Array) -> Array:
+    """Give texts that write a whole number of 64 bits that number in place of their word.
+
+    So 17 and "17" are the same for a hash, whatever a file format makes of a column.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array
+        Of text, bytes or decimals, without nulls.
+    words : uint64 ndarray of shape (texts,)
+        It is not changed.
+    """
+    texts = _as_texts(texts)
+    writes = pc.match_substring_regex(texts, _WRITTEN_INTEGER).to_numpy(zero_copy_only=False)
+    if not writes.any():
+        return words
+    found = texts.filter(pa.array(writes)).cast(pa.large_string())
+    found_words = words[writes]
+    is_sure = pc.less_equal(pc.utf8_length(found), _SURE_DIGITS).to_numpy(zero_copy_only=False)
+    sure = found.filter(pa.array(is_sure)).cast(pa.int64())
+    found_words[is_sure] = sure.to_numpy(zero_copy_only=False).view(np.uint64)
+    for index in np.flatnonzero(~is_sure).tolist():
+        number = int(found[index].as_py())
+        if -(2**63) <= number < 2**64:
+            found_words[index] = number % 2**64
+    words = words.copy()
+    words[writes] = found_words
+    return words
+
+
+def _padded(starts: Array, lengths: Array, data: Array, width: int) -> Array:
+    """Texts as rows of bytes, filled with zeros: uint8 ndarray of shape (texts, width)."""
+    if width == 0:
+        return np.zeros((len(starts), 0), np.uint8)
+    columns = np.arange(width)
+    padded = data[np.minimum(starts[:, None] + columns, len(data) - 1)]
+    padded[columns >= lengths[:, None]] = 0
+    return padded
+
+
+def _as_texts(texts: pa.Array) -> pa.Array:
+    """Text as large strings, anything else as large bytes."""
+    if pt.is_decimal(texts.type):
+        texts = texts.cast(pa.string())
+    if pt.is_fixed_size_binary(texts.type):
+        texts = texts.cast(pa.binary())
+    if pt.is_string(texts.type):
+        return texts.cast(pa.large_string())
+    if pt.is_large_string(texts.type) or pt.is_large_binary(texts.type):
+        return texts
+    return texts.cast(pa.large_binary())
+
+
+def _bytes_of(texts: pa.Array) -> tuple[Array, Array]:
+    """The bytes of all texts, and where each begins: int64 offsets of shape (texts + 1,)."""
+    texts = _as_texts(texts)
+    _, offsets, data = texts.buffers()
+    all_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if len(texts) == 0:
+        return np.zeros(1, np.int64), all_bytes
+    # An array may be a slice: its offsets begin at ``texts.offset``.
+    first = texts.offset
+    return np.frombuffer(offsets, np.int64)[first : first + len(texts) + 1], all_bytes
