@@ -54,7 +54,7 @@ class Candidates:
     def unit(self, limit: int) -> Unit:
         """What one person can change under a limit, as the source states it."""
         one = self.release.unit
-        unit = Unit(1, one.neighbours, one.person, period=one.period)
+        unit = msgspec.structs.replace(one, rows_per_person=1, limits=msgspec.UNSET)
         match self.release.of:
             case "rows":
                 return msgspec.structs.replace(unit, rows_per_person=limit)
