@@ -34,10 +34,12 @@ WHOLE = {
     "hostile_text",
     "interrupts",
     "known",
+    "mistakes",
     "notebook",
     "outputs",
     "processes",
     "public_names",
+    "readme",
     "statements",
 }
 

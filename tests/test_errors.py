@@ -95,8 +95,10 @@ def test_arguments_that_do_not_fit_are_an_error_of_the_caller() -> None:
     def takes_nothing() -> None:
         raise ValueError("87654321")
 
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="by position") as refusal:
         takes_nothing(1)  # type: ignore[call-arg]
+    assert isinstance(refusal.value, UsageError)
+    assert len(refusal.value.args) == 3
     with pytest.raises(InternalError) as fault:
         takes_nothing()
     assert "87654321" not in str(fault.value)

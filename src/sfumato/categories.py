@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from sfumato.axis_refusals import no_list_of_labels
 from sfumato.calendar_fields import CalendarField
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.label_axes import Label, LabelAxis
 
 
@@ -73,11 +74,14 @@ class Listed(msgspec.Struct, frozen=True):
         ):
             obstacle = "labels must be text, integers of 64 bits or booleans"
             raise UsageError(asked, obstacle, "Turn other values into text, or declare an Interval")
-        distinct = {(type(label), label) for label in self.all_labels}
-        if not self.listed or len(distinct) < len(self.all_labels):
-            raise UsageError(
-                asked, "labels must be distinct, and there must be one", "Name each category once"
-            )
+        if not self.listed:
+            raise UsageError(asked, "it lists no label", 'List them, as in ["a", "b"]')
+        seen: set[tuple[type, Label]] = set()
+        for each in self.all_labels:
+            if (type(each), each) in seen:
+                obstacle = f"labels must be distinct, and {shown(each)} is there twice"
+                raise UsageError(asked, obstacle, "Name each category once")
+            seen.add((type(each), each))
 
 
 class Categories(
@@ -116,11 +120,7 @@ class Categories(
     def __post_init__(self) -> None:
         labels: object = self.labels
         if isinstance(labels, str) or not isinstance(labels, Sequence):
-            raise UsageError(
-                f"Categories({type(labels).__name__})",
-                "categories are a list of labels",
-                'Write Categories(["a", "b"])',
-            )
+            raise no_list_of_labels(labels)
         msgspec.structs.force_setattr(
             self,
             "labels",

@@ -14,10 +14,11 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from sfumato.axis_refusals import no_axis, no_domain
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
 from sfumato.categories import Categories, Listed, check_column
 from sfumato.display import card, structs
-from sfumato.errors import BoundsRequired, UsageError, nearest, printable
+from sfumato.errors import UsageError, nearest, printable
 from sfumato.lattice import (
     LARGEST_BOUND,
     BinsAndMissing,
@@ -274,11 +275,7 @@ class Domain(Mapping[str, "Axis"]):
 
     def __init__(self, axes: Mapping[str, Axis] | None = None, /, **named: Axis) -> None:
         if axes is not None and not isinstance(axes, Mapping):
-            raise UsageError(
-                f"Domain({type(axes).__name__})",
-                "a domain is a dict of axes by name",
-                "Write Domain(age=Interval(0, 121, step=1))",
-            )
+            raise no_domain(axes)
         self._axes = {**(axes or {}), **named}
         if not all(isinstance(name, str) and name for name in self._axes):
             raise UsageError(
@@ -293,19 +290,8 @@ class Domain(Mapping[str, "Axis"]):
                 "Write Domain(age=Interval(0, 121, step=1))",
             )
         for name, axis in self._axes.items():
-            if isinstance(axis, type) and issubclass(axis, Interval):
-                raise BoundsRequired(
-                    f"axis {name!r}",
-                    "an Interval needs public bounds",
-                    f"Write {name}=Interval(lower, upper)",
-                )
             if not isinstance(axis, Axis):
-                raise BoundsRequired(
-                    f"axis {name!r} as {type(axis).__name__}",
-                    "an axis has public bounds or labels, and they are never read off the data",
-                    f"Write {name}=Interval(lower, upper), "
-                    f'{name}=Categories(["a", "b"]) or {name}=Keys()',
-                )
+                raise no_axis(name, axis)
 
     def __getitem__(self, name: str) -> Axis:
         if name in self._axes:
@@ -339,11 +325,7 @@ class Domain(Mapping[str, "Axis"]):
             )
         for name in names:
             if name not in self._axes:
-                raise UsageError(
-                    f"axis {name!r}",
-                    f"the domain has no axis of that name; {nearest(name, self)}",
-                    "Name an axis of the domain, or declare it there",
-                )
+                raise self._no_axis(name)
             if name in RESERVED:
                 raise UsageError(
                     f"axis {name!r}",
@@ -355,6 +337,17 @@ class Domain(Mapping[str, "Axis"]):
                 f"axes {', '.join(names)}", "an axis is named twice", "Name each axis once"
             )
         return names
+
+    def _no_axis(self, name: str) -> UsageError:
+        parts = [part.strip() for part in name.split(",")]
+        if len(parts) > 1 and all(part in self._axes for part in parts):
+            obstacle = "it is one text, and several axes are a list"
+            listed = ", ".join(f'"{part}"' for part in parts)
+            return UsageError(f"axis {name!r}", obstacle, f"Write [{listed}]")
+        obstacle = f"the domain has no axis of that name; {nearest(name, self)}"
+        return UsageError(
+            f"axis {name!r}", obstacle, "Name an axis of the domain, or declare it there"
+        )
 
     def intervals(self, axes: str | Sequence[str] | None) -> dict[str, Interval]:
         """Resolve an ``axes`` argument of a question that takes Interval axes only."""

@@ -5,6 +5,7 @@ Every message has three parts: what was asked, what stands in the way, what to d
 SfumatoError
  +- UsageError          a parameter or a plan is wrong                      exit 2
  |   +- BoundsRequired      an axis has no public bounds
+ |   +- ArgumentError       a call does not fit; also a TypeError
  |   +- Infeasible          no setting satisfies the request
  +- BudgetExceeded      .requested .remaining .account                      exit 3
  +- DataError           file, schema or engine problem; never quotes a value exit 4
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -25,6 +27,7 @@ T = TypeVar("T")
 
 LONGEST_SHOWN = 80
 LONGEST_WHOLE = 10**40
+CLOSE = 0.65  # how alike two words are of which one may be meant by the other
 _STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _JOINERS = "\u200c\u200d"  # part of words in Persian and Indian scripts, and of emoji
 
@@ -68,6 +71,9 @@ def shown(value: object) -> str:
     """
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= LONGEST_WHOLE:
         return "an integer of more than 40 digits"
+    if hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__"):
+        # An array or a frame given by mistake may hold the data.
+        return f"a value of type {type(value).__name__}"
     if isinstance(value, str) and len(value) > LONGEST_SHOWN:
         return f"{value[:LONGEST_SHOWN]!r}... ({len(value):,} characters)"
     try:
@@ -106,6 +112,10 @@ class UsageError(SfumatoError, ValueError):
 
 class BoundsRequired(UsageError):
     """An axis has no public bounds, and bounds are never read off the data."""
+
+
+class ArgumentError(UsageError, TypeError):
+    """A call does not fit the function: an argument too many, too few, or of an unknown name."""
 
 
 class Infeasible(UsageError):
@@ -182,7 +192,7 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
         except BaseException as error:
             called = error.__traceback__ is not None and error.__traceback__.tb_next is not None
             # Arguments that do not fit the function at all are an error of its caller.
-            failure = InternalError(_fault(error)) if called else error
+            failure = InternalError(_fault(error)) if called else misfit(function, args, named)
         # Outside the except block, so that Python adds no context again.
         del args, named
         bare(failure)
@@ -192,6 +202,56 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
             del failure
 
     return guarded
+
+
+def explained(function: Callable[P, T]) -> Callable[P, T]:
+    """Wrap a public function so that arguments that do not fit it are refused in three parts."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*args, **named)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise
+        raise misfit(function, args, named)
+
+    return called
+
+
+def misfit(function: Callable[P, T], args: Sequence[object], named: Iterable[str]) -> ArgumentError:
+    """The error of a call whose arguments do not fit a function.
+
+    It names parameters and numbers of arguments, never what was given for them.
+    """
+    import inspect
+
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    first = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    others = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    n_given = len(args) - ("self" in inspect.signature(function).parameters)
+    name = function.__qualname__.removesuffix(".__init__")
+    needed = [p.name for p in parameters if p.default is p.empty]
+    remedy = f"Write {name}({_as_written(first, others, needed)})"
+    unknown = [word for word in named if word not in (*first, *others)]
+    lacking = [word for word in needed if word not in {*first[:n_given], *named}]
+    if unknown:
+        asked = f"{name}({unknown[0]}=...)"
+        obstacle = f"it has no argument of that name; {nearest(unknown[0], [*first, *others])}"
+    elif n_given > len(first):
+        asked = f"{name}() of {n_given} arguments without a name"
+        obstacle = f"it takes at most {len(first)} by position: {', '.join(first)}"
+    else:
+        asked = f"{name}()"
+        obstacle = f"it lacks {' and '.join(lacking)}" if lacking else "an argument is given twice"
+    return ArgumentError(asked, obstacle, remedy)
+
+
+def _as_written(first: Sequence[str], others: Sequence[str], needed: Sequence[str]) -> str:
+    """The arguments of a call: those that are needed, and a few of the others."""
+    by_place = [name for name in first if name in needed] or list(first[:1])
+    by_name = [f"{name}=..." for name in (*first, *others) if name not in by_place]
+    return ", ".join([*by_place, *by_name[:4], *(["..."] if len(by_name) > 4 else [])])
 
 
 def _fault(error: BaseException) -> str:
@@ -212,6 +272,35 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
 
 
+def is_one_of(value: object, known: Iterable[str]) -> bool:
+    """Whether a value is one of these words; arrays and frames, which compare to arrays, are not.
+
+    >>> is_one_of("a", ["a", "b"]), is_one_of(3, ["a", "b"])
+    (True, False)
+    """
+    return isinstance(value, str) and value in known
+
+
+def missing_file(path: str | os.PathLike[str]) -> str:
+    """Say that a file is not there, and name the one beside it whose name is close, if any.
+
+    Other names are not listed: nobody asked for them, and names of files may name persons.
+
+    >>> missing_file("none.csv")
+    'there is no such file'
+    """
+    wrong = os.fspath(path)
+    folder, name = os.path.split(wrong)
+    try:
+        beside = os.listdir(folder or ".")
+    except OSError:
+        return "there is no such file, and no such folder"
+    close = difflib.get_close_matches(name[:LONGEST_SHOWN], beside, n=1)
+    if not close:
+        return "there is no such file"
+    return f"there is no such file; did you mean {close[0]!r}?"
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
     """Name the known word closest to a wrong one, as half a sentence.
 
@@ -223,7 +312,9 @@ def nearest(name: object, known: Iterable[str]) -> str:
     words = [str(word) for word in known]
     # The search takes time in proportion to both lengths, so what was written is cut.
     wrong = name if isinstance(name, str) else shown(name)
-    close = difflib.get_close_matches(wrong[:LONGEST_SHOWN], words, n=1)
+    wrong = wrong[:LONGEST_SHOWN]
+    close = difflib.get_close_matches(wrong, words, n=1, cutoff=CLOSE)
+    close += [word for word in words if len(wrong) > 2 and word.startswith(wrong)]
     if close:
         return f"did you mean {close[0]!r}?"
     if not words:

@@ -57,6 +57,9 @@ MOST_BITS = 4700  # of numerator and denominator: 10^(400 + 999) has 4,648
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+# What people write in place of a number, short enough to be written back.
+_PERCENTAGE = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,9})? ?%")
+_COMMA = re.compile(r"[+-]?[0-9]{1,9},[0-9]{1,9}")
 
 
 def fraction(value: Exactly, name: str) -> Fraction:
@@ -81,11 +84,22 @@ def fraction(value: Exactly, name: str) -> Fraction:
             if isinstance(value, str | int | float)
             else f"{name} as {type(value).__name__}"
         )
-        remedy = f'Give {name} as a number or as text such as "0.5" or "1/3"'
-        raise UsageError(
-            asked, f"it is not a finite number of at most {MOST_DIGITS} digits", remedy
-        )
+        raise UsageError(asked, *_unread(value, name))
     return exact
+
+
+def _unread(value: object, name: str) -> tuple[str, str]:
+    """Say why a value is not read as a number, and what to write in its place."""
+    plain = value.strip() if isinstance(value, str) else ""
+    if _PERCENTAGE.fullmatch(plain):
+        meant = Fraction(plain.rstrip("% ")) / 100
+        return "it is a percentage, and a number is wanted", f"Write {decimal(meant)}"
+    if _COMMA.fullmatch(plain):
+        return "it has a decimal comma", f"Write {plain.replace(',', '.')}"
+    obstacle = "it is not a finite number"
+    if len(plain) > MOST_DIGITS or isinstance(value, int | Fraction | Decimal):
+        obstacle = f"{obstacle} of at most {MOST_DIGITS} digits"
+    return obstacle, f'Give {name} as a number or as text such as "0.5" or "1/3"'
 
 
 def _exact(value: object) -> Fraction | None:
@@ -167,7 +181,9 @@ def probability(value: Exactly, name: str) -> Fraction:
         raise UsageError(
             f"{name} = {decimal(exact)}",
             f"{name} must lie strictly between 0 and 1",
-            f"Choose {name} between 0 and 1",
+            f"Write {decimal(exact / 100)} for {decimal(exact)}%"
+            if 1 <= exact < 100
+            else f"Choose {name} between 0 and 1",
         )
     return exact
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from sfumato import times
-from sfumato.errors import BoundsRequired, UsageError
+from sfumato.errors import BoundsRequired, UsageError, shown
+from sfumato.numbers import float_of_text
 from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
@@ -205,14 +207,25 @@ def plain_bound(bound: object) -> int | float | str:
         item = bound.item()
         if not isinstance(item, type(bound)):
             return plain_bound(item)
-    asked = (
-        f"bound {bound!r}" if isinstance(bound, str) else f"bound of type {type(bound).__name__}"
-    )
-    raise BoundsRequired(
-        asked,
-        "a bound is a number, a date or a time",
-        'Write Interval(0, 100) or Interval("2013-01-01", "2014-01-01")',
-    )
+    raise _no_bound(bound)
+
+
+_DAY_LIKE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*", re.S)
+
+
+def _no_bound(bound: object) -> BoundsRequired:
+    """The error of a value that is no bound; it says what the text looks like."""
+    remedy = 'Write a number such as 100, or a date such as "2014-01-31"'
+    if not isinstance(bound, str):
+        asked = f"bound of type {type(bound).__name__}"
+        return BoundsRequired(asked, "a bound is a number, a date or a time", remedy)
+    asked = f"bound {shown(bound)}"
+    if float_of_text(bound) is not None:
+        return BoundsRequired(asked, "it is a number in quotes", "Write it without quotes")
+    if _DAY_LIKE.fullmatch(bound):
+        obstacle = "it is a date in another form than year-month-day, or no day of the calendar"
+        return BoundsRequired(asked, obstacle, 'Write dates as in "2014-01-31"')
+    return BoundsRequired(asked, "a bound is a number, a date or a time", remedy)
 
 
 def _plain_moment(moment: dt.date) -> str:

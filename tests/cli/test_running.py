@@ -17,9 +17,9 @@ Run = Callable[..., tuple[int, str, str]]
     ("args", "code", "says"),
     [
         (["histgram"], 2, "did you mean 'histogram'?"),
-        (["release"], 2, "Missing argument 'PLAN'"),
-        (["release", "none.toml"], 4, "No such file"),
-        (["ledger", "init", "x"], 2, "--epsilon or --rho"),
+        (["release"], 2, "it lacks PLAN"),
+        (["release", "none.toml"], 4, "there is no such file"),
+        (["ledger", "init", "x"], 2, "neither --epsilon nor --rho"),
         (["report", "people.parquet"], 4, "does not hold a release"),
         (["histogram", "people.parquet", "--axis", "age", "--epsilon", "1"], 2, "Write age=0..100"),
         (

@@ -76,7 +76,7 @@ def test_one_reading_of_totals():
     assert measure_of("a total", rho="1e-13") == ZCDP(
         "1e-13"
     )  # nothing is rounded: what counts in units rounds down
-    with pytest.raises(UsageError, match="a total: give --epsilon or --rho, and not both"):
+    with pytest.raises(UsageError, match="a total: --epsilon and --rho are both given"):
         measure_of("a total", epsilon=1, rho=1, prefix="--")
     with pytest.raises(UsageError, match="--rho with --delta"):
         measure_of("a total", delta="1e-6", rho=1, prefix="--")

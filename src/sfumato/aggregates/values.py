@@ -11,7 +11,7 @@ from sfumato.answers.counts import MOST_SQUARED, MOST_SUMMED
 from sfumato.answers.nearest import NearestAxis
 from sfumato.answers.person_values import PersonStatistic
 from sfumato.domain import Interval, grid_axis
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, is_one_of, shown
 from sfumato.lattice import GridAxis
 
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
@@ -87,6 +87,17 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return nearest if self.persons is msgspec.UNSET else nearest + self.persons.rounding
 
 
+def _as_float(bound: object) -> float:
+    """A number as a float; NaN for what is none, and infinity for what no double holds."""
+    is_array = getattr(bound, "ndim", 0) != 0 or isinstance(bound, bool | str)
+    if is_array or not isinstance(bound, SupportsFloat):
+        return math.nan
+    try:
+        return float(bound)
+    except OverflowError:
+        return math.inf
+
+
 def plain_clip(clip: object) -> Clip:
     """Read a clip as the user wrote it: a number, a pair of numbers, or "auto".
 
@@ -97,17 +108,12 @@ def plain_clip(clip: object) -> Clip:
     """
     if clip is None:
         return None
-    if clip == "auto":
+    if is_one_of(clip, ["auto"]):
         return "auto"
     is_pair = isinstance(clip, list | tuple)
     bounds = clip if isinstance(clip, list | tuple) else [clip]
-    numbers = [
-        float(bound)
-        for bound in bounds
-        if isinstance(bound, SupportsFloat) and not isinstance(bound, bool | str)
-    ]
-    all_numbers = len(numbers) == len(bounds) and all(map(math.isfinite, numbers))
-    if not all_numbers or len(bounds) not in (1, 2):
+    numbers = [_as_float(bound) for bound in bounds]
+    if not all(map(math.isfinite, numbers)) or len(bounds) not in (1, 2):
         obstacle = "it is neither a number nor a pair of numbers"
         remedy = 'Write clip=200, clip=(0, 200) or clip="auto"'
         raise UsageError("a clip", obstacle, remedy)

@@ -13,7 +13,7 @@ import msgspec
 from sfumato.answers import registry
 from sfumato.answers.codec import UNREADABLE, from_bytes
 from sfumato.answers.release import Release, marked
-from sfumato.errors import DataError, UsageError, printable
+from sfumato.errors import DataError, UsageError, explained, missing_file, printable
 
 FOR_PEOPLE = ("table", "accuracy")
 """What ``--json`` prints beside a release; version 0.1 printed the first only."""
@@ -25,6 +25,7 @@ class _Tagged(msgspec.Struct):
     type: str
 
 
+@explained
 def load(path: str | os.PathLike[str]) -> Release:
     """Read a release from a JSON file that ``release.save`` wrote.
 
@@ -67,6 +68,8 @@ def load(path: str | os.PathLike[str]) -> Release:
     remedy = "Name a file that release.save wrote"
     try:
         data = Path(path).read_bytes()
+    except FileNotFoundError:
+        reason, remedy = missing_file(path), "Check the path"
     except OSError as error:
         reason = error.strerror or "the file cannot be read"
     else:

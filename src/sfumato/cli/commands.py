@@ -85,9 +85,28 @@ def outside_questions() -> dict[str, Declared]:
     """Questions of installed packages by command name, read from metadata: nothing is imported."""
     from sfumato.answers.installed import declared
 
-    taken = {*COMMANDS, *own_questions()}
-    others = [found for found in declared() if found.name not in taken]
-    return {found.name: found for found in others if COMMAND_NAME.fullmatch(found.name)}
+    return {found.name: found for found in declared() if _no_command(found) is None}
+
+
+def _no_command(found: Declared) -> str | None:
+    """Why a question that a package declares is no command; None if it is one."""
+    if not COMMAND_NAME.fullmatch(found.name):
+        return "is no command: a name has lower-case letters, digits and hyphens"
+    if found.name in {*COMMANDS, *own_questions()}:
+        return "is no command: Sfumato has one of that name"
+    return None
+
+
+def unavailable_questions() -> dict[str, str]:
+    """Questions of installed packages that are no commands, by name, and why."""
+    from sfumato.answers.installed import declared
+
+    reasons = {found: _no_command(found) for found in declared()}
+    return {
+        found.name: f"From the package {found.package}; {reason}. It can be asked in a plan."
+        for found, reason in reasons.items()
+        if reason is not None
+    }
 
 
 class LazyGroup(click.Group):
@@ -121,13 +140,14 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             if args[0] not in known:
-                from sfumato.errors import nearest
+                from sfumato.cli.refusals import unknown_command
 
-                ctx.fail(f"There is no command {args[0]!r}; {nearest(args[0], known)}")
+                raise unknown_command(args[0], known, "sfumato")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for --help, without importing any."""
+        from sfumato.errors import printable
         from sfumato.lazily import described
 
         own = {name: text for name, (_, text) in COMMANDS.items()}
@@ -137,8 +157,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(sorted(own.items()))
         outside = outside_questions()
-        if outside:
-            rows = [(name, f"From the package {found.package}.") for name, found in outside.items()]
+        rows = [(name, f"From the package {found.package}.") for name, found in outside.items()]
+        rows += [(printable(name), printable(why)) for name, why in unavailable_questions().items()]
+        if rows:
             with formatter.section("Questions of installed packages"):
                 formatter.write_dl(rows)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from sfumato.errors import shown
-from sfumato.numbers import float_of_text, whole_of_text
+from sfumato.numbers import MOST_DIGITS, float_of_text, whole_of_text
 
 
 class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it takes no parameter
@@ -27,7 +27,8 @@ class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it
         """Read a value from the command line; one that is read already passes as it is."""
         found = self.read(value) if isinstance(value, str) else value
         if found is None:
-            self.fail(f"{shown(value)} is not {self.wanted}.", param, ctx)
+            digits = f" of at most {MOST_DIGITS} digits" if len(str(value)) > MOST_DIGITS else ""
+            self.fail(f"{shown(value)} is not {self.wanted}{digits}.", param, ctx)
         return found
 
 
@@ -47,5 +48,5 @@ class Several(Reading):
         return tuple(self.each.convert(part, param, ctx) for part in stripped)
 
 
-INTEGER = Reading("integer", whole_of_text, "a whole number of at most 400 digits")
+INTEGER = Reading("integer", whole_of_text, "a whole number")
 FLOAT = Reading("float", float_of_text, "a finite number")

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
 from sfumato.domain import Axis, Categories, Domain, Interval, Keys, Listed
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.numbers import float_of_text, positive, whole_of_text
+from sfumato.numbers import float_of_text, fraction, positive, whole_of_text
 from sfumato.privacy.measures import CentralMeasure, measure_of
 
 if TYPE_CHECKING:
     from sfumato.histogram.bins import AxisBins
+
+
+_NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"
+_RANGE = re.compile(
+    rf"[\[(]?\s*(?P<lower>{_NUMBER_OR_DATE})\s*(?:-+|[–—:;]|to|until|\.|,(?=.*[\])]))\s*"
+    rf"(?P<upper>{_NUMBER_OR_DATE})\s*[\])]?"
+)
+"""Two numbers or dates with something else than two dots between them."""
+DATES_REMEDY = "Write dates as 2025-01-31, such as admitted=2025-01-01..2026-01-01"
 
 
 def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
@@ -36,16 +46,21 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
     """
     axes: dict[str, Axis] = {}
     for text in texts:
-        name, equals, values = text.partition("=")
+        name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not name or not values:
             raise BoundsRequired(
-                f"--axis {text}",
+                f"--axis {shown(text)}",
                 "an axis needs public bounds or labels",
-                f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c",
+                f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around =",
             )
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
-        axes[name] = _axis(name, values)
+        try:
+            axes[name] = _axis(name, values)
+        except UsageError as error:
+            # The domain speaks of its own classes; here one types text.
+            asked = f"--axis {shown(f'{name}={values}')}"
+            raise type(error)(asked, error.obstacle, error.remedy) from None
     return axes
 
 
@@ -56,16 +71,28 @@ def _axis(name: str, text: str) -> Axis:
     if colon and part in _CALENDAR and "," not in rest:
         return _calendar_axis(name, part, rest)
     if ".." not in text:
-        return Categories(tuple(label.strip() for label in text.split(",")))
+        _refuse_range(name, text)
+        labels = tuple(label.strip() for label in text.split(","))
+        if not all(labels):
+            raise UsageError(
+                f"--axis {name}",
+                "one of its labels is empty: two commas follow each other, or one ends the list",
+                f"Write {name}={','.join(filter(None, labels)) or 'a,b'}",
+            )
+        return Categories(labels)
     text, comma, word = text.partition(",")
     if comma and word.strip() != "missing":
         raise UsageError(
             f"--axis {name}",
             f"behind the bounds stands {shown(word)}, and not ',missing'",
-            f"Write {name}=LOW..HIGH, or {name}=LOW..HIGH,missing for a bin of missing values",
+            f"Write {name}=0..100, or {name}=0..100,missing for a bin of missing values",
         )
-    bounds, _, step_text = text.partition("/")
-    lower, _, upper = bounds.partition("..")
+    lower, _, rest = text.partition("..")
+    upper, _, step_text = rest.partition("/")
+    if "/" in lower or "/" in step_text:
+        raise UsageError(
+            f"--axis {name}", "a date is written with hyphens, year first", DATES_REMEDY
+        )
     step = _step(name, step_text) if step_text else None
     missing = True if comma else None
     return Interval(_bound(name, lower), _bound(name, upper), step=step, missing=missing)
@@ -138,6 +165,21 @@ def _condition(name: str, text: str, axis: Axis | None) -> object:
     return tuple(_bound(name, end) if end else None for end in ends)
 
 
+def _refuse_range(name: str, text: str) -> None:
+    """Refuse one label that reads like bounds: as a label, hardly a row would have it.
+
+    Several such labels, as of groups of ages, are labels.
+    """
+    found = _RANGE.fullmatch(text)
+    if found is not None:
+        lower, upper = found["lower"], found["upper"]
+        raise UsageError(
+            f"--axis {name}",
+            "it reads like bounds, and two dots stand between bounds",
+            f"Write {name}={lower}..{upper}; for labels, write all of them, with commas between",
+        )
+
+
 def _bound(name: str, text: str) -> int | float | str:
     """A number, or else text that the domain reads as a date or time."""
     text = text.strip()
@@ -147,7 +189,7 @@ def _bound(name: str, text: str) -> int | float | str:
         return number
     if not text:
         raise BoundsRequired(
-            f"--axis {name}", "one of its bounds is missing", f"Write {name}=LOW..HIGH"
+            f"--axis {name}", "one of its bounds is missing", f"Write {name}=0..100"
         )
     return text
 
@@ -155,9 +197,7 @@ def _bound(name: str, text: str) -> int | float | str:
 def _step(name: str, text: str) -> int | float:
     step = _bound(name, text)
     if isinstance(step, str):
-        raise UsageError(
-            f"--axis {name}", "its step is not a number", f"Write {name}=LOW..HIGH/STEP"
-        )
+        raise UsageError(f"--axis {name}", "its step is not a number", f"Write {name}=0..100/1")
     return step
 
 
@@ -173,6 +213,7 @@ def parse_bins(texts: tuple[str, ...]) -> AxisBins | dict[str, AxisBins] | None:
 
 def _bins(text: str) -> AxisBins:
     """A number of bins, or their edges."""
+    text = text.strip()
     if "," in text:
         return tuple(_bound("bins", edge) for edge in text.split(","))
     whole = whole_of_text(text)
@@ -208,6 +249,10 @@ def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None
     if budget is None:
         return None
     if gaussian:
+        positive(budget, "--budget")
         return measure_of("--budget", rho=budget)
     epsilon, comma, delta = budget.partition(",")
+    # Checked first under the name of the option: an epsilon stands beside it in the command.
+    positive(epsilon, "--budget")
+    fraction(delta if comma else 0, "the delta of --budget")
     return measure_of("--budget", epsilon=epsilon, delta=delta if comma else 0)

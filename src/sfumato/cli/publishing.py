@@ -17,6 +17,7 @@ from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_where
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.privacy.measures import measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import Condition, conditions_of
 
@@ -107,6 +108,13 @@ def publish(settings: PublishSettings, domain: Domain, question: Question[R]) ->
     """Ask one question about one file, and show the answer."""
     if settings.plot is not None:
         _require_picture(type(question))
+    measure_of(
+        "the cost of a release",
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        rho=settings.rho,
+        prefix="--",
+    )
     source = settings.source(domain)
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Sequence
 
@@ -40,8 +39,7 @@ def run(args: list[str]) -> int:
         _say_interrupted()
         code = INTERRUPTED
     except click.ClickException as error:
-        _show_refusal(error)
-        code = error.exit_code
+        code = _show_refusal(args, error)
     except (SfumatoError, InternalError) as error:
         code = _show_error(args, str(error), error, error.exit_code)
     except BrokenPipeError:
@@ -63,13 +61,15 @@ def _say_interrupted() -> None:
     )
 
 
-def _show_refusal(error: click.ClickException) -> None:
-    """Print what click refused. It quotes the command line, so terminal escapes are removed."""
-    from sfumato.errors import printable_lines
+def _show_refusal(args: list[str], error: click.ClickException) -> int:
+    """Print what click refused, and return its exit code. A group alone prints its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    from sfumato.cli.refusals import in_parts
 
-    text = io.StringIO()
-    error.show(text)
-    click.echo(printable_lines(text.getvalue().removesuffix("\n")), err=True)
+    refusal = in_parts(error, args)
+    return _show_error(args, str(refusal), refusal, error.exit_code)
 
 
 def _show_error(args: list[str], message: str, error: Exception, code: int) -> int:

@@ -18,7 +18,7 @@ from sfumato.clustering.refine import MOST_STEPS
 from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
 from sfumato.domain import Domain, fine_lattice, named_axes
-from sfumato.errors import UsageError, printable, shown
+from sfumato.errors import UsageError, is_one_of, printable, shown
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import settle
@@ -109,7 +109,7 @@ class KMeans(
         if self.axes is not None:
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         self._check_clusters(self.n_clusters)
-        if self.method not in get_args(Method):
+        if not is_one_of(self.method, get_args(Method)):
             raise UsageError(
                 f"method = {shown(self.method)}",
                 "it is unknown",

@@ -63,20 +63,38 @@ def type_names(types: Sequence[pa.DataType]) -> str:
     return " and ".join(sorted({type_name(type_) for type_ in types}))
 
 
-def check_names(table: Reader, columns: Iterable[str]) -> None:
+def check_names(table: Reader, columns: Iterable[str], person: Sequence[str] = ()) -> None:
+    """Refuse a table that has not each of these columns once; some of them name the person."""
     names = guarded(table.name, table.names)
     for name in columns:
         if name not in names:
-            raise DataError(
-                f"{table.name}, column {name!r}",
-                *_no_column(name, names, header=not table.has_schema),
-            )
+            obstacle, remedy = _no_column(name, names, header=not table.has_schema)
+            if name in person:
+                remedy = "Give person the name of a column"
+            if name in table.index_names():
+                obstacle = "it is the index of the frame, and no column"
+                remedy = "Give frame.reset_index()"
+            raise DataError(f"{table.name}, column {name!r}", obstacle, remedy)
         if names.count(name) > 1:
             raise DataError(
                 f"{table.name}, column {name!r}",
                 "several columns have that name",
                 "Rename the columns",
             )
+
+
+def check_person_names(table: Reader, person: Sequence[str]) -> None:
+    """Find a misspelt person at once: an account is bound to the person's column for good.
+
+    What else is wrong with the table is said when a question is asked, before the charge.
+    """
+    if not person:
+        return
+    try:
+        guarded(table.name, table.names)
+    except DataError:
+        return
+    check_names(table, person, person)
 
 
 def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from sfumato.errors import DataError, InternalError, SfumatoError
+from sfumato.errors import DataError, InternalError, SfumatoError, missing_file
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def guarded(name: str, action: Callable[[], T]) -> T:
         raise
     except BaseException as error:
         # Engines have error trees of their own, and a panic in Rust derives from BaseException.
-        obstacle, remedy = _kind_of(error)
+        obstacle, remedy = _kind_of(error, name)
     # Raised outside the except block: the context that Python adds there would quote values.
     raise DataError(name, obstacle, remedy)
 
@@ -59,9 +59,11 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _kind_of(error: BaseException) -> tuple[str, str]:
+def _kind_of(error: BaseException, name: str) -> tuple[str, str]:
     if isinstance(error, FileNotFoundError):
-        return "there is no such file", "Check the path"
+        # Only beside a path that the user wrote are names of files looked at.
+        given = error.filename is not None and str(error.filename) == name
+        return missing_file(name) if given else "there is no such file", "Check the path"
     if isinstance(error, PermissionError):
         return "the file may not be read", "Ask for permission to read it"
     if isinstance(error, IsADirectoryError):

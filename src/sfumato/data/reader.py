@@ -112,6 +112,10 @@ class Reader(ABC):
         The types must not depend on values.
         """
 
+    def index_names(self) -> Sequence[str]:
+        """Give the names of what stands beside the columns and is not read, such as an index."""
+        return ()
+
     def parts(self) -> Sequence[Reader]:
         """Give the tables that this one is made of, or itself. Each of them must fit."""
         return [self]

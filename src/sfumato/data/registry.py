@@ -128,6 +128,10 @@ def open_reader(
     """
     if isinstance(data, RowReader | CountingReader):
         return data
+    if hasattr(data, "to_frame") and hasattr(data, "dtype"):
+        obstacle = "it is one column, and a source is a table"
+        remedy = "Write sf.source(series.to_frame(), domain)"
+        raise UsageError(f"a source of type {type(data).__name__}", obstacle, remedy)
     found = _opened(_candidates(data), data, axes, person)
     if found is None:
         discover()
@@ -136,11 +140,19 @@ def open_reader(
         return found
     if isinstance(data, str):
         local(data)  # raises an error that says why an address is not read
-    raise UsageError(
-        f"a source of type {type(data).__name__}",
-        "it is no path, no array and has no Arrow stream",
-        "Give a Parquet or CSV file, a pyarrow, polars or pandas table, or a numpy array",
-    )
+    obstacle = "it is no path, no array and has no Arrow stream"
+    raise UsageError(f"a source of type {type(data).__name__}", obstacle, _table_of(data))
+
+
+def _table_of(data: object) -> str:
+    """How to make a table of what is none."""
+    if isinstance(data, dict):
+        return "Write sf.source(pyarrow.table(columns), domain), with a list for each column"
+    if isinstance(data, list):
+        return "Write sf.source(pandas.DataFrame(rows), domain)"
+    if hasattr(data, "read"):
+        return 'Give the path of the file, as in sf.source("visits.csv", domain)'
+    return "Give a Parquet or CSV file, a pyarrow, polars or pandas table, or a numpy array"
 
 
 def _candidates(data: object) -> Iterator[type[Reader]]:

@@ -6,20 +6,27 @@ import datetime as dt
 import os
 import secrets
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.data.column_uses import check_names, counts_days, dates, shared, type_names
+from sfumato.data.column_uses import (
+    check_names,
+    check_person_names,
+    counts_days,
+    dates,
+    shared,
+    type_names,
+)
 from sfumato.data.engine_abilities import WHAT, abilities
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
 from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
-from sfumato.errors import DataError, UsageError, nearest
+from sfumato.errors import DataError, UsageError, nearest, without_frames
 from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from sfumato.data.where import RowFilter
 
 
+@without_frames
 def source(
     data: object,
     domain: Domain | Mapping[str, Axis],
@@ -133,6 +141,12 @@ def source(
     """
     from sfumato.data.registry import open_reader
 
+    if isinstance(data, Domain):
+        raise UsageError(
+            "sf.source of a Domain",
+            "the domain comes second, and the table first",
+            'Write sf.source("visits.csv", domain)',
+        )
     if not isinstance(domain, Mapping):
         raise UsageError(
             f"domain = {type(domain).__name__}",
@@ -147,6 +161,7 @@ def source(
     conditions = () if where is None else conditions_of(where, domain)
     unit = unit_within(rows_per_person, neighbours, person, limits, conditions)
     reader = open_reader(data, domain.columns, unit.person)
+    check_person_names(reader, unit.person_columns)
     return Source(reader, domain, unit, name, version, data)
 
 
@@ -327,7 +342,7 @@ class Source:
         """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.column_types import misfit, type_name
 
-        check_names(table, columns)
+        check_names(table, columns, self.unit.person_columns)
         schema = guarded(table.name, partial(table.schema, columns))
         for name, column in columns.items():
             type_ = schema.field(name).type

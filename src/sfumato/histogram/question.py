@@ -14,7 +14,7 @@ from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, named_axes
-from sfumato.errors import UsageError, nearest, printable, shown
+from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
 from sfumato.histogram import keys
 from sfumato.histogram.bins import (
     Bins,
@@ -160,14 +160,14 @@ class Histogram(
             obstacle = "a stated number of rows is used only with records"
             raise UsageError(f"rows = {self.rows}", obstacle, "Give records, or leave rows out")
         self._check_count()
-        if self.selection not in RULES:
+        if not is_one_of(self.selection, RULES):
             asked = f"selection = {shown(self.selection)}"
             obstacle = f"there is no rule of that name; {nearest(self.selection, RULES)}"
             raise UsageError(asked, obstacle, "Name one of them")
         settle(self)
 
     def _check_count(self) -> None:
-        if self.count not in get_args(CountedThings):
+        if not is_one_of(self.count, get_args(CountedThings)):
             asked = f"count = {shown(self.count)}"
             raise UsageError(asked, "rows or persons are counted", 'Write count="persons"')
         if self.count == "persons" and self.records is not None:

@@ -332,7 +332,8 @@ def plain_records(value: object, name: str) -> int | None:
     """Read a number of rows: a whole number from 1 to 10^15, or None."""
     if value is None:
         return None
-    if hasattr(value, "__index__") and not isinstance(value, bool):
+    is_array = getattr(value, "ndim", 0) != 0
+    if hasattr(value, "__index__") and not isinstance(value, bool) and not is_array:
         rows = int(value.__index__())
         if 1 <= rows <= MOST_RECORDS:
             return rows

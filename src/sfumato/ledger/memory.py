@@ -23,6 +23,7 @@ from sfumato.ledger.store import (
     ONCE_EACH,
     OUTSIDE,
     REFUSED,
+    REOPEN,
     REPORT,
     NameRow,
     Position,
@@ -327,7 +328,7 @@ class _Turn(Generic[C]):
             if self._entered:
                 raise LedgerError(self.label, IN_USE, OUTSIDE)
             if self.closed:
-                raise LedgerError(self.label, "it is closed", "Open it again")
+                raise LedgerError(self.label, "it is closed", REOPEN)
             self._entered = True
             try:
                 return action()

@@ -13,13 +13,15 @@ SPENT = "Ask for less, or stop publishing from this data set: what is spent is n
 
 def differs(found: Account, rule: str, total: Amount | None) -> UsageError:
     """An account exists with another rule or total than the one asked for."""
-    asked = f"rule {rule!r}"
-    if total is not None:
-        asked += f" and {written(rule, total)} in all"
+    asked = f"rule {rule!r}" if total is None else f"a budget of {written(rule, total)}"
+    obstacle = f"it exists, and its budget is {written(found.rule, found.total)}"
+    if total is not None and rule != found.rule:
+        asked += f", rule {rule!r}"
+        obstacle += f", rule {found.rule!r}"
     return UsageError(
         f"account {found.name!r} with {asked}",
-        f"it exists with rule {found.rule!r} and {written(found.rule, found.total)} in all",
-        "Ask for exactly what it has, leave the budget out, or choose another account name",
+        obstacle,
+        "Leave the budget out to use that account, or choose another name",
     )
 
 
@@ -83,7 +85,7 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
     return UsageError(
         f"charging account {account.name!r} to protect {binding.protects}",
         f"it protects {account.protects}, and the two costs do not add up",
-        "Open an account of its own for this one",
+        "Name the same person column as before, or open another account for this",
     )
 
 

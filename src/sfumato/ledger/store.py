@@ -41,6 +41,7 @@ REPORT = "Verify the ledger; if it is whole, report this as a fault"
 IN_USE = "this thread is in the middle of using it"
 OUTSIDE = "Use it outside of signal handlers"
 FORKED = "it was opened by another process"
+REOPEN = "Make a new publisher, or ask within the block of its with statement"
 ONCE_EACH = "Open a ledger in a file, once in each process"
 
 

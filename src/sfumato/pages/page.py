@@ -16,7 +16,7 @@ import jinja2
 
 from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained
 from sfumato.pages import decisions, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.risk import Choice, Choices
@@ -28,6 +28,7 @@ DECISIONS = Choice | Choices | Window
 Item: TypeAlias = Release | Decision | Finding
 
 
+@explained
 def report(
     items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None
 ) -> Path:
@@ -109,9 +110,9 @@ def _flat(items: object) -> list[Item]:
             found.append(item)
         else:
             raise UsageError(
-                f"a report on {type(item).__name__}",
+                f"a report on a value of type {type(item).__name__}",
                 "a report is made of releases, choices, windows and findings of an audit",
-                "Give what Publisher.release or sf.load returned",
+                "Give what Publisher.release or sf.load returned, and then the path to write",
             )
     if not found:
         raise UsageError(
@@ -122,7 +123,9 @@ def _flat(items: object) -> list[Item]:
 
 def _is_several(item: object) -> TypeGuard[Iterable[object]]:
     # Choices is iterable, and yet one item.
-    return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping | Choices)
+    is_table = hasattr(item, "__arrow_c_stream__") or hasattr(item, "dtype")
+    is_one = isinstance(item, str | bytes | Mapping | Choices) or is_table
+    return isinstance(item, Iterable) and not is_one
 
 
 @cache

@@ -74,7 +74,7 @@ class ApproxDP(msgspec.Struct, frozen=True, tag="approx", forbid_unknown_fields=
             raise UsageError(
                 f"delta = {decimal(delta)}",
                 "delta is a probability below 1",
-                "Choose a delta far below one over the number of persons",
+                "Choose a delta far below one over the number of persons, such as 1e-6",
             )
         msgspec.structs.force_setattr(self, "delta", delta)
 
@@ -205,8 +205,16 @@ def measure_of(
         if has_delta:
             raise rho_with_delta(prefix)
         return ZCDP(rho)
-    obstacle = f"give {prefix}epsilon or {prefix}rho, and not both"
-    remedy = f'Write {prefix}epsilon="0.5", or {prefix}rho="0.01" for Gaussian noise'
+    equals = " " if prefix == "--" else "="
+    quote = "" if prefix == "--" else '"'
+    if epsilon is None:
+        obstacle = f"neither {prefix}epsilon nor {prefix}rho is given"
+    else:
+        obstacle = f"{prefix}epsilon and {prefix}rho are both given, and one of them is enough"
+    remedy = (
+        f"Write {prefix}epsilon{equals}{quote}0.5{quote}, "
+        f"or {prefix}rho{equals}{quote}0.01{quote} for Gaussian noise"
+    )
     raise UsageError(what, obstacle, remedy)
 
 

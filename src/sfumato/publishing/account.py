@@ -11,7 +11,7 @@ from pathlib import Path
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, SfumatoWarning, UsageError
 from sfumato.ledger import Account, Binding, Ledger, open_ledger, written
-from sfumato.numbers import Exactly
+from sfumato.numbers import Exactly, positive
 from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, measure_of, total_of
 
@@ -43,8 +43,8 @@ class PublisherAccount:
         budget: Exactly | CentralMeasure | None,
         ceiling: Exactly | CentralMeasure | None,
     ) -> None:
-        total = _as_total(budget)
-        most = _as_total(ceiling)
+        total = _as_total(budget, "budget")
+        most = _as_total(ceiling, "ceiling")
         if most is not None and source.name is None:
             obstacle = "a ceiling is that of a data set, and this source has no name"
             raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
@@ -113,11 +113,11 @@ def _opened(ledger: str | Path | Ledger | None) -> Ledger:
     return ledger
 
 
-def _as_total(amount: Exactly | CentralMeasure | None) -> CentralMeasure | None:
+def _as_total(amount: Exactly | CentralMeasure | None, name: str) -> CentralMeasure | None:
     """A budget or a ceiling as a measure: a plain number is a pure epsilon."""
     if amount is None or isinstance(amount, CentralMeasure):
         return amount
-    return measure_of("a total", epsilon=amount)
+    return measure_of("a total", epsilon=positive(amount, name))
 
 
 def _other_measure(ceiling: object) -> UsageError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from sfumato.answers.codec import UNREADABLE, to_bytes
-from sfumato.answers.counts import Needs
+from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.loading import stored_releases
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
@@ -123,12 +123,29 @@ class Answering:
         asked = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for i, (question, counts, cost, used) in enumerate(asked, 1):
-            answer = question.answer(counts, self._source.unit, cost, planned.noise)
+            answer = self._answered(question, counts, cost, planned.noise)
             _require_promised(question, answer, used)
             receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         stated = self._left_out.stated(answers, planned.noise)
         return [signed(answer, self._account.ledger) for answer in stated]
+
+    def _answered(
+        self, question: AnyQuestion, counts: Counts, cost: CentralMeasure, noise: Bits
+    ) -> Release:
+        """Let a question answer. What one from elsewhere refuses may quote true counts."""
+        try:
+            return question.answer(counts, self._source.unit, cost, noise)
+        except SfumatoError as error:
+            if type(question).__module__.partition(".")[0] == __name__.partition(".")[0]:
+                raise
+            place = place_of(error)
+        # Raised outside the except block, so that the error above does not go along.
+        raise UsageError(
+            f"answering {question.title}",
+            f"its answer raised {place}; the text is withheld, because it may quote true counts",
+            "Refuse in needs or preview, which see parameters alone",
+        )
 
 
 def read_stored(hold: Hold) -> list[Release]:

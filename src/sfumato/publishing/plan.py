@@ -121,22 +121,27 @@ def as_plan(question: AnyQuestion | Plan | Sequence[AnyQuestion]) -> Plan:
 
 def _checked_questions(questions: object) -> tuple[AnyQuestion, ...]:
     if not isinstance(questions, Question | Sequence) or isinstance(questions, str):
-        raise UsageError(
-            f"a plan of {type(questions).__name__}",
-            "it is neither a question nor a list of them",
-            'Write sf.Histogram("age")',
-        )
+        raise _no_question(questions, "it is neither a question nor a list of questions")
     found = (questions,) if isinstance(questions, Question) else tuple(questions)
     for question in found:
         if not isinstance(question, Question):
-            raise UsageError(
-                f"a plan with a {type(question).__name__}",
-                "it is not a question",
-                'Write sf.Histogram("age") or another question',
-            )
+            raise _no_question(question, "it is not a question")
     if not found:
         raise UsageError("a plan", "it holds no question", "Add at least one")
     return found
+
+
+def _no_question(given: object, obstacle: str) -> UsageError:
+    """The error of what was given in place of a question."""
+    if isinstance(given, type) and issubclass(given, Question):
+        asked = f"asking {given.__name__}"
+        return UsageError(asked, "it is a class of questions", f'Write sf.{given.__name__}("age")')
+    asked = f"asking a value of type {type(given).__name__}"
+    if isinstance(given, str):
+        return UsageError(
+            asked, "a question is an object, and not text", 'Write sf.Histogram("age")'
+        )
+    return UsageError(asked, obstacle, 'Write sf.Histogram("age") or another question')
 
 
 def _checked_shares(shares: object, number: int) -> GivenNumbers:

@@ -15,13 +15,14 @@ from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
 from sfumato.domain import Axis, Domain
-from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.errors import DataError, SfumatoError, UsageError, missing_file
 from sfumato.numbers import Exactly
 from sfumato.privacy.limits import limits_of
-from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy.measures import CentralMeasure, asked_cost, measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import conditions_of
 from sfumato.publishing.plan import Plan
+from sfumato.publishing.plan_refusals import not_toml, refused, require_plan_name
 from sfumato.times import iso_text
 
 LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
@@ -118,6 +119,10 @@ class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The cost as keyword arguments of ``Publisher.release``."""
         return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
 
+    def cost(self) -> CentralMeasure:
+        """The cost of the whole plan."""
+        return asked_cost(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+
 
 class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole release as a file: source, domain, budget, cost and questions.
@@ -151,26 +156,54 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
         If it is not TOML, or a field is unknown, missing or wrong; the message names the place.
     """
     asked = f"the plan {Path(path)}"
+    require_plan_name(Path(path), asked)
     try:
         with Path(path).open("rb") as file:
             data = file.read(LONGEST_PLAN + 1)
+    except FileNotFoundError:
+        raise DataError(asked, missing_file(path), "Check the path") from None
     except OSError as error:
-        raise DataError(
-            asked,
-            error.strerror or "the file cannot be read",
-            f"Name a TOML file; {EXAMPLE} is one",
-        ) from None
+        obstacle = error.strerror or "the file cannot be read"
+        raise DataError(asked, obstacle, "Name a TOML file that may be read") from None
     plain = _toml(data, asked)
     # Questions from outside the package may be named in a plan.
     registry.discover()
     try:
         spec = from_plain(plain, PlanFile)
     except msgspec.ValidationError as error:
-        # What one of our own types refused says more than msgspec's message about it.
-        if isinstance(error.__cause__, SfumatoError):
+        fault = str(error)
+        # A question that a package declares, and that could not be imported, says why itself.
+        if isinstance(error.__cause__, SfumatoError) and "question" in error.__cause__.asked:
             raise error.__cause__ from None
-        raise UsageError(asked, str(error), f"Correct that field; {EXAMPLE} shows each") from None
-    return spec if Path(spec.source.path).is_absolute() else _in_folder(spec, Path(path).parent)
+    else:
+        _require_numbers(spec, asked)
+        return spec if Path(spec.source.path).is_absolute() else _in_folder(spec, Path(path).parent)
+    raise refused(plain, TABLES, asked, fault)
+
+
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "source": SourceSpec,
+    "budget": BudgetSpec,
+    "release": CostSpec,
+}
+
+
+def _require_numbers(spec: PlanFile, asked: str) -> None:
+    """Refuse a plan without a cost, and costs and totals that are no such numbers."""
+    readers = {
+        "budget": lambda: (spec.budget.total, spec.budget.most),
+        "release": spec.release.cost,
+    }
+    for table, read in readers.items():
+        try:
+            read()
+        except UsageError as error:
+            where = f"{asked}, [{table}], {error.asked}"
+            raise type(error)(where, error.obstacle, error.remedy) from None
+    if not spec.domain:
+        obstacle = "it declares no axis"
+        remedy = "Take away the # before a column, and state its public bounds or labels"
+        raise UsageError(f"{asked}, [domain]", obstacle, remedy)
 
 
 def _toml(data: bytes, asked: str) -> object:
@@ -196,8 +229,10 @@ def _toml(data: bytes, asked: str) -> object:
         return _isoformat(tomllib.loads(text))
     except SfumatoError:
         raise
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        obstacle = f"it is not TOML ({error})"
+    except UnicodeDecodeError:
+        obstacle = "it is not text in UTF-8"
+    except tomllib.TOMLDecodeError as error:
+        raise not_toml(text, error, asked) from None
     # Python itself refuses integers of more than 4,300 digits.
     except ValueError:
         obstacle = "a number in it is too long to be read"

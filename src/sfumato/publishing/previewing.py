@@ -9,7 +9,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.counters.question import Counter, CounterPreview
 from sfumato.domain import Axis, Domain
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained
 from sfumato.numbers import Exactly
 from sfumato.privacy.measures import asked_cost
 from sfumato.privacy.unit import Unit
@@ -51,6 +51,7 @@ def preview(
     rho: Exactly | None = None,
     rows: int | None = None,
 ) -> list[Preview]: ...
+@explained
 def preview(
     question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
     *,

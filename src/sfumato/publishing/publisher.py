@@ -22,7 +22,7 @@ from sfumato.answers.registry import require_registered
 from sfumato.answers.release import Release, marked
 from sfumato.counters.question import Counter, CounterPreview, Settled
 from sfumato.data import Source
-from sfumato.errors import UsageError, without_frames
+from sfumato.errors import UsageError, explained, without_frames
 from sfumato.ledger import Account, Hold, Ledger
 from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
@@ -87,6 +87,7 @@ class Publisher:
     Fraction(1, 2)
     """
 
+    @explained
     def __init__(
         self,
         source: Source,
@@ -98,9 +99,9 @@ class Publisher:
     ) -> None:
         if not isinstance(source, Source):
             raise UsageError(
-                f"a publisher of {type(source).__name__}",
+                f"sf.Publisher of type {type(source).__name__}",
                 "it publishes from a source",
-                "Write sf.Publisher(sf.source(data, domain), ...)",
+                'Write sf.Publisher(sf.source(data, domain), ledger="budget.db", ...)',
             )
         self.source = source
         self._account = PublisherAccount(

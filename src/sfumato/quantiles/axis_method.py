@@ -268,9 +268,10 @@ def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) ->
     pure : bool
         Whether the cost is a pure epsilon.
     """
-    match method:
-        case "joint" | "recursive" | "tree":
-            return method
+    # A frame, or an array, compares to words by an array.
+    match method if isinstance(method, str) else "":
+        case "joint" | "recursive" | "tree" as named:
+            return named
         case "auto":
             return _best_method(quantiles, cells, pure=pure)
         case _:

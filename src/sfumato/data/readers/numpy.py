@@ -39,12 +39,18 @@ class NumpyArray(RowReader):
 
     def __init__(self, array: Array, axes: Sequence[str]) -> None:
         if array.ndim != 2 or array.shape[1] != len(axes):
-            found = f"{array.ndim} dimensions" if array.ndim != 2 else f"{array.shape[1]} columns"
+            shape = f"(n, {len(axes)})"
+            found = f"{array.ndim}-dimensional numpy array"
+            if array.ndim == 2:
+                found = f"numpy array of shape (n, {array.shape[1]})"
+            number = "one axis" if len(axes) == 1 else f"{len(axes)} axes"
+            remedy = f"Give an array of shape {shape}, or declare the axes that it has"
+            if array.ndim == 1 and len(axes) == 1:
+                remedy = "Write array.reshape(-1, 1)"
             raise UsageError(
-                f"a numpy array of {found}",
-                f"the domain has {len(axes)} axes, and the array needs one column for each: "
-                f"shape (n, {len(axes)})",
-                "Reshape the array, or declare the axes that it has",
+                f"a {found}",
+                f"the domain has {number}, and the array needs one column for each: shape {shape}",
+                remedy,
             )
         self._array = array
         self._axes = list(axes)

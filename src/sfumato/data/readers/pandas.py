@@ -72,6 +72,11 @@ class PandasFrame(RowReader):
         """Give the names of the columns whose name is a text."""
         return [name for name in self._frame.columns if isinstance(name, str)]
 
+    def index_names(self) -> list[str]:
+        """Give the names of the index, which is not read."""
+        names = getattr(getattr(self._frame, "index", None), "names", ())
+        return [name for name in names if isinstance(name, str)]
+
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns wanted, without reading a value.
 

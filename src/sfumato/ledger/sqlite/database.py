@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
-from sfumato.errors import LedgerError
+from sfumato.errors import LedgerError, missing_file
 from sfumato.ledger.sqlite.failures import MEANING, UNKNOWN, error_name, primary_code
 from sfumato.ledger.sqlite.schema import BOOK, SECRETS, FileKind, script, statements
-from sfumato.ledger.store import FORKED, IN_USE, ONCE_EACH, OUTSIDE, StoreError
+from sfumato.ledger.store import FORKED, IN_USE, ONCE_EACH, OUTSIDE, REOPEN, StoreError
 
 T = TypeVar("T")
 Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
@@ -183,7 +183,7 @@ class Database:
     def _ready(self) -> sqlite3.Connection:
         """The connection, after a check that it is this process's, to the same file as before."""
         if self._closed:
-            raise LedgerError(self.label, "it is closed", "Open it again")
+            raise LedgerError(self.label, "it is closed", REOPEN)
         if self._pid != os.getpid() and (self.path is None or self._connection is not None):
             raise LedgerError(self.label, FORKED, ONCE_EACH)
         if self._connection is None:
@@ -263,6 +263,8 @@ class Database:
     def _opened(self, *, create: bool) -> sqlite3.Connection:
         """A connection to the file, which is made if it is missing and may be made."""
         self._require_same_file()
+        if self.path is not None and os.path.isdir(self.path):
+            raise LedgerError(self.label, "it is a directory", "Name a file in it, as budget.db")
         if self.path is not None and not os.path.lexists(self.path):
             self._create(create)
         address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
@@ -285,7 +287,7 @@ class Database:
         assert self.path is not None
         folder = os.path.dirname(self.path)
         if not create:
-            raise LedgerError(self.label, "there is no such file", "Check the path")
+            raise LedgerError(self.label, missing_file(self.path), "Check the path")
         try:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
