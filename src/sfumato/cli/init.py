@@ -9,10 +9,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import msgspec
 
-from sfumato.cli.options import json_option
+from sfumato.cli.option_types import INTEGER
+from sfumato.cli.options import (
+    AXIS_HELP,
+    PERSON_HELP,
+    ROWS_PER_PERSON_HELP,
+    gathers,
+    json_option,
+)
 from sfumato.cli.output import emit_json, say, talk
-from sfumato.errors import DataError, UsageError, printable
+from sfumato.cli.parsing import parse_axes
+from sfumato.domain import Axis
+from sfumato.errors import DataError, UsageError, nearest, printable
+from sfumato.numbers import positive
+from sfumato.privacy.unit import Unit
 
 AXIS_OF_KIND = {
     "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }',
@@ -26,48 +38,89 @@ AXIS_OF_KIND = {
 }
 PLAN = """\
 # A plan for {name}. Names and types of columns come from the file's schema; no row was read.
-# For each column that you ask about, take away the # and replace each ? by public bounds or labels:
-# state what is publicly known, never what you see in the data.
-# Then:
+# {fill_in}
+# State what is publicly known, never what you see in the data. Then:
 #   sfumato preview {plan}
 #   sfumato release {plan} --ledger budget.db --report report.html
 
 [source]
 path = {path}
-# person = "?"              # the column that identifies the person; without it, a row is a person
-# rows_per_person = 1       # how many rows of each person are kept, chosen at random
+{person}
 
 [domain]
 {domain}
 
 [budget]
 account = {account}
-epsilon = "1"               # for everything that will ever be asked of these data
+epsilon = {budget:<17} # for everything that will ever be asked of these data
 
 [release]
-epsilon = "0.5"             # for this plan
+epsilon = {epsilon:<17} # for this plan
 
+{questions}
+"""
+FILL_IN = (
+    "For each column that you ask about, take away the #, and replace each ? by bounds or labels."
+)
+FILLED_IN = "The axes were given with --axis. Other columns stand behind a #, and are not used."
+PERSON = """\
+{sign}person = {person:<18} # the column that identifies the person; without it, a row is a person
+{sign}rows_per_person = {rows:<9} # how many rows of each person are kept, chosen at random"""
+QUESTION = """\
 [[questions]]
 type = "histogram"
-axes = [{first}]
-"""
+axes = {axes}"""
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the command line says of the plan; see the options."""
+
+    axes: tuple[str, ...]
+    person: str | None
+    rows_per_person: int
+    budget: str
+    epsilon: str
 
 
 @click.command(short_help="Write a plan to fill in.")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--axis", "axes", multiple=True, help=AXIS_HELP)
+@click.option("--person", help=PERSON_HELP)
+@click.option(
+    "--rows-per-person",
+    type=INTEGER,
+    default=1,
+    show_default=True,
+    help=ROWS_PER_PERSON_HELP,
+)
+@click.option(
+    "--budget",
+    default="1",
+    show_default=True,
+    help="The most that may ever be spent on these data: an epsilon.",
+)
+@click.option(
+    "--epsilon", default="0.5", show_default=True, help="What the plan may spend of the budget."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="File to write the plan to.  [default: stdout]"
 )
 @json_option
-def init(file: Path, out: Path | None, as_json: bool) -> None:
-    """Write a plan for FILE (Parquet or CSV, or a folder of them) that you can fill in.
+@gathers(Given)
+def init(given: Given, file: Path, out: Path | None, as_json: bool) -> None:
+    """Write a plan for FILE: a file that says what to publish, which you can read and change.
 
     Only names and types of columns are read, never a row: you state what is publicly known of
-    their values. With --json the columns and their types are printed instead of a plan.
+    their values, here by --axis or in the plan. Each axis given is counted by itself. With --json
+    the columns and their types are printed instead of a plan.
 
     \b
-    Example:
-      sfumato init trips.parquet --out trips.toml
+    A plan to fill in:
+      sfumato init visits.csv --out visits.toml
+
+    \b
+    A plan to release as it is:
+      sfumato init visits.csv --axis age=0..120/1 --person patient --out visits.toml
     """
     from sfumato.data.describe import kinds
 
@@ -79,28 +132,67 @@ def init(file: Path, out: Path | None, as_json: bool) -> None:
     if as_json:
         emit_json(columns)
         return
-    text = _plan(file, out, columns)
+    text = _plan(file, out, columns, given)
     if out is None:
         say(text.removesuffix("\n"))
         return
     _write(out, text)
-    talk(f"Written: {out}. Fill in the domain, then: sfumato preview {out}")
+    then = "Fill in the domain, then" if not given.axes else "Next"
+    talk(f"Written: {out}. {then}: sfumato preview {out}")
 
 
-def _plan(file: Path, out: Path | None, columns: Mapping[str, str]) -> str:
+def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given) -> str:
     """The text of the plan. Paths in a plan are relative to the plan's own folder."""
     path = file.resolve()
     if out is not None:
         path = Path(os.path.relpath(path, out.resolve().parent))
-    axes = [f"# {_key(name)} = {AXIS_OF_KIND[kind]}" for name, kind in columns.items()]
+    _check(file, columns, given)
+    domain = parse_axes(given.axes)
+    axes = [
+        f"{_key(name)} = {_inline(domain[name])}"
+        if name in domain
+        else f"# {_key(name)} = {AXIS_OF_KIND[kind]}"
+        for name, kind in columns.items()
+    ]
+    person = PERSON.format(
+        sign="" if given.person else "# ",
+        person=json.dumps(given.person or "?"),
+        rows=given.rows_per_person,
+    )
+    asked = [[name] for name in domain] or [["?"]]
     return PLAN.format(
         name=printable(file.name),
         plan=out or "PLAN.toml",
+        fill_in=FILLED_IN if domain else FILL_IN,
         path=json.dumps(str(path)),
+        person=person,
         domain="\n".join(axes),
         account=json.dumps(file.stem),
-        first=json.dumps(next(iter(columns))),
+        budget=json.dumps(given.budget),
+        epsilon=json.dumps(given.epsilon),
+        questions="\n\n".join(QUESTION.format(axes=json.dumps(axes)) for axes in asked),
     )
+
+
+def _check(file: Path, columns: Mapping[str, str], given: Given) -> None:
+    """Refuse what the plan would be refused for: columns that there are not, and no numbers."""
+    positive(given.budget, "--budget")
+    positive(given.epsilon, "--epsilon")
+    Unit(given.rows_per_person, "add-remove", given.person)
+    named = {name: f"--axis {name}" for name in parse_axes(given.axes)}
+    if given.person is not None:
+        named[given.person] = f"--person {given.person}"
+    for name, asked in named.items():
+        if name not in columns:
+            obstacle = f"{file} has no column of that name; {nearest(name, columns)}"
+            raise UsageError(asked, obstacle, "Name it as the column is named")
+
+
+def _inline(axis: Axis) -> str:
+    """An axis as an inline table of TOML."""
+    fields: dict[str, object] = msgspec.to_builtins(axis, enc_hook=list)
+    written = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
+    return f"{{ {', '.join(written)} }}"
 
 
 def _key(name: str) -> str:
