@@ -271,3 +271,24 @@ def test_a_stream_keeps_no_limits_by_cell_and_no_period() -> None:
         with pytest.raises(sf.UsageError, match="a stream keeps a limit"):
             publisher.open(counter, epsilon=1)
         assert publisher.remaining == 1
+
+
+def test_the_log_says_what_was_charged_and_what_was_not(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="sfumato"), sf.Publisher(table(), budget="1") as publisher:
+        first = publisher.release(sf.Histogram("x"), epsilon="0.25")
+        again = publisher.release(sf.Histogram("x"), epsilon="0.25")
+    assert caplog.messages == [
+        "Charged to account 'default': Histogram of x.",
+        "Stored answer, nothing spent: Histogram of x.",
+    ]
+    assert "stored answer, nothing spent" in repr(again)
+    assert "stored" not in repr(first)
+
+
+def test_nothing_is_logged_at_the_levels_that_scripts_show(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with sf.Publisher(table(), budget="1") as publisher:
+        for _ in range(2):
+            publisher.release(sf.Histogram("x"), epsilon="0.25")
+    assert not caplog.messages

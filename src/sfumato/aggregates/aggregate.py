@@ -77,6 +77,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     persons_keys_proof: ClassVar[Proof] = PERSONS_KEYS_PROOF
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         names = _value_names(self.value)
         # One value has one form, whether or not it was written as a list.
         msgspec.structs.force_setattr(self, "value", names[0] if len(names) == 1 else names)

@@ -14,6 +14,7 @@ from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import Bounds
 from sfumato.aggregates.value_sums import ValueSums
 from sfumato.aggregates.values import Values
+from sfumato.answers.captions import Captions
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
@@ -66,6 +67,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     law: Law
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
     others: tuple[ValueSums, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    unit_form: ClassVar[str] = "{}"
+    """What the statistic is measured in, by what its values are measured in."""
 
     def __post_init__(self) -> None:
         for sums in self.tables:
@@ -375,6 +379,24 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             numbers["above"] = self.above.reshape(-1)
         return pa.table(cell_columns(self.lattice) | numbers)
 
+    def _named(self, captions: Captions) -> Self:
+        others = self.others
+        if others is not msgspec.UNSET:
+            named = (
+                msgspec.structs.replace(sums, scale=self._named_scale(sums.scale, captions))
+                for sums in others
+            )
+            others = tuple(named)
+        return msgspec.structs.replace(
+            self,
+            lattice=captions.lattice(self.lattice, grouping=True),
+            scale=self._named_scale(self.scale, captions),
+            others=others,
+        )
+
+    def _named_scale(self, scale: Values, captions: Captions) -> Values:
+        return msgspec.structs.replace(scale, name=captions.axis_name(scale.name, self.unit_form))
+
     @property
     def has_picture(self) -> bool:
         """Whether it can be drawn: several values differ in scale, and are drawn one by one."""
@@ -388,13 +410,13 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         UsageError
             If there are several values.
         """
-        from sfumato.charts import aggregates
+        from sfumato.charts import aggregates, style
 
         if not self.has_picture:
             obstacle = "its values differ in scale, and one picture has one scale"
             remedy = f"Draw one value, as in release[{self.names[0]!r}].plot()"
             raise UsageError(f"a picture of {self.title}", obstacle, remedy)
-        return aggregates.draw(self, ax)
+        return style.headed(aggregates.draw(self.for_people(), ax), self, ax)
 
     def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
         """What is to be known of each value, like ``values``."""
@@ -471,6 +493,7 @@ class VarianceRelease(
     """
 
     noun: ClassVar[str] = "variance"
+    unit_form: ClassVar[str] = "{} squared"
     amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
 
     def _values_of(self, sums: ValueSums) -> Array:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sfumato.answers.captions import Captions
 from sfumato.display import Kind, Table, cell
 from sfumato.errors import UsageError
 
@@ -43,9 +45,9 @@ def first_rows(table: pa.Table, most: int, kind_of: Callable[[str], Kind]) -> Ta
     """
     columns = [column[:most].to_pylist() for column in table.columns]
     names = table.column_names
+    kinds = map(kind_of, names)
     shown = [
-        [cell(value, kind_of(name)) for value in column]
-        for name, column in zip(names, columns, strict=True)
+        [cell(value, kind) for value in column] for kind, column in zip(kinds, columns, strict=True)
     ]
     return Table(
         columns=tuple(name.replace("_", " ") for name in names),
@@ -55,13 +57,44 @@ def first_rows(table: pa.Table, most: int, kind_of: Callable[[str], Kind]) -> Ta
     )
 
 
+def with_names(
+    table: pa.Table, named: pa.Table, labels: Sequence[str], captions: Captions
+) -> pa.Table:
+    """A table with a column ``NAME_name`` behind each column of labels, and captions as metadata.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        With the labels as they are.
+    named : pyarrow.Table
+        The same table with names for people, column by column.
+    labels : sequence of str
+        The columns of labels.
+    captions : Captions
+    """
+    names = table.column_names
+    for name in labels:
+        column = named.column(names.index(name))
+        if column.to_pylist() != table.column(name).to_pylist():
+            table = table.add_column(table.column_names.index(name) + 1, f"{name}_name", column)
+    units = captions.measured_in
+    said = {
+        "heading": captions.heading,
+        "measured_in": units if isinstance(units, str) else json.dumps(units),
+    }
+    return table.replace_schema_metadata({name: text for name, text in said.items() if text})
+
+
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """The table as a pandas frame; labels become categories."""
     try:
         import pandas  # noqa: F401 (whether it is there)
     except ImportError:
         raise _missing("to_pandas()", "pandas") from None
-    return table.to_pandas()
+    frame = table.to_pandas()
+    for name, text in (table.schema.metadata or {}).items():
+        frame.attrs[name.decode()] = text.decode()
+    return frame
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:

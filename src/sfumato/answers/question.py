@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import msgspec
 
+from sfumato.answers.captions import Captioned
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
@@ -23,7 +24,7 @@ from sfumato.random.bits import Bits
 R_co = TypeVar("R_co", bound=Release, covariant=True)
 
 
-class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields=True):
+class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True):
     """A frozen value that names what it needs, previews itself without data, and answers itself.
 
     ``Question[HistogramRelease]`` is a question whose answer is a ``HistogramRelease``.
@@ -33,8 +34,17 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
     aside, is a field. It implements what raises ``NotImplementedError`` here, and is made known by
     ``sfumato.answers.registry.register``. docs/extending.md has a worked example.
 
+    Each question takes ``heading``, ``measured_in`` and ``label_names`` by keyword: words for
+    people, which change nothing about the answer and its price.
+
     Attributes
     ----------
+    heading : str or None
+        The title of its answer for people, such as "Age of passengers".
+    measured_in : str, mapping or None
+        The unit of measure of its values, such as "minutes"; or units by axis.
+    label_names : mapping or None
+        Names of labels for people, such as {"WN": "Southwest"}.
     proof : Proof
         Why the answer keeps its promise. A line ``{proof}`` in the docstring of the subclass is
         replaced by this text, so that it is written once.

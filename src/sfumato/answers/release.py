@@ -9,12 +9,13 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import msgspec
 import numpy as np
 
 from sfumato.answers import forms, workbook
+from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
@@ -51,6 +52,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         Measure, unit, mechanism, proof, assumptions, and which rows are counted. Print it.
     receipt : Receipt or None
         Which account paid, when, and how much.
+    captions : Captions or unset
+        The question's words for people: see ``for_people``.
 
     Notes
     -----
@@ -77,6 +80,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     guarantee: Guarantee
     receipt: Receipt | None = None
+    captions: Captions | msgspec.UnsetType = msgspec.UNSET
 
     noun: ClassVar[str] = "number"
     """What each of ``values`` is called: what the accuracy is of."""
@@ -108,6 +112,30 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def title(self) -> str:
         """The question in a few words."""
         raise NotImplementedError
+
+    @property
+    def heading(self) -> str:
+        """The title for people: the question's ``heading``, or else ``title``."""
+        given = "" if self.captions is msgspec.UNSET else self.captions.heading
+        return given or self.title
+
+    def for_people(self) -> Self:
+        """The same release with its axes and labels named as the question asks.
+
+        Pages, pictures, notebooks and workbooks show it. Its columns have units of measure in their
+        names, and its labels are the names that ``label_names`` gives them.
+        """
+        if self.captions is msgspec.UNSET:
+            return self
+        captions = self.captions
+        # Named once, it is not named again; a derived title would speak of the new names.
+        last = Captions(heading=self.heading)
+        named = msgspec.structs.replace(self._named(captions), captions=last)
+        return marked(named, replayed=self.replayed, loaded=self.loaded)
+
+    def _named(self, captions: Captions) -> Self:
+        """The release with its axes and labels under other names; a subclass names what it has."""
+        return self
 
     @property
     def about(self) -> str:
@@ -223,7 +251,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If pandas is not installed, or the release has no table.
         """
-        return forms.to_pandas(self._table("to_pandas()"))
+        return forms.to_pandas(self._named_table("to_pandas()"))
 
     def to_polars(self) -> pl.DataFrame:
         """``to_frame`` as a polars frame; labels and bins are categories.
@@ -233,7 +261,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If polars is not installed, or the release has no table.
         """
-        return forms.to_polars(self._table("to_polars()"))
+        return forms.to_polars(self._named_table("to_polars()"))
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write ``to_frame`` as CSV in UTF-8, and return the path.
@@ -247,7 +275,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If the release has no table.
         """
-        return write_bytes(path, forms.to_csv(self._table("to_csv()")))
+        return write_bytes(path, forms.to_csv(self._named_table("to_csv()")))
 
     def to_excel(self, path: str | os.PathLike[str]) -> Path:
         """Write an Excel workbook, and return its path.
@@ -263,7 +291,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             If xlsxwriter is not installed (``pip install 'sfumato[excel]'``), the release has no
             table, or its table has more rows than a sheet.
         """
-        table = self._table("to_excel()")
+        table = self.for_people()._table("to_excel()")
         receipt = self.receipt
         # No clock is read: when the numbers were written would tell how long the data took.
         made = None if receipt is None else receipt.date
@@ -275,9 +303,20 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             raise UsageError(f"{asked} of {self.title}", "it has no table", "Read its values")
         return self.to_frame()
 
+    def _named_table(self, asked: str) -> pa.Table:
+        """The table, with names of labels beside the labels, which other tables may be joined by.
+
+        Heading and units of measure are in its metadata.
+        """
+        table = self._table(asked)
+        if self.captions is msgspec.UNSET:
+            return table
+        named = self.for_people().to_frame()
+        return forms.with_names(table, named, self.label_columns, self.captions)
+
     def _about(self) -> list[tuple[str, str]]:
         """What a reader of the numbers must know, as names and sentences."""
-        found = [("Answer", self.title), *(("Result", fact) for fact in self.facts)]
+        found = [("Answer", self.heading), *(("Result", fact) for fact in self.facts)]
         if said := accuracy_sentence(self):
             found.append(("Accuracy", said))
         for sentence in str(self.guarantee).splitlines():
@@ -292,11 +331,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """What a notebook shows: the first numbers, and the promise in a line."""
         parts = [line(STORED)] if self.replayed else []
         if self.has_table:
-            table = forms.without_edges(self.to_frame())
+            table = forms.without_edges(self.for_people().to_frame())
             parts.append(grid(forms.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
         if said := accuracy_sentence(self):
             parts.append(line(said))
-        return card(self.title, *parts, line(self.guarantee.sentence()))
+        return card(self.heading, *parts, line(self.guarantee.sentence()))
 
     @property
     def has_picture(self) -> bool:

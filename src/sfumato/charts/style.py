@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -89,6 +89,7 @@ _HOUSE: dict[RcKeyType, object] = {
     "ytick.labelcolor": INK,
 }
 _width: ContextVar[int] = ContextVar("sfumato_chart_width", default=WIDE)
+_on_page: ContextVar[bool] = ContextVar("sfumato_chart_on_page", default=False)
 
 
 @contextmanager
@@ -105,15 +106,40 @@ def house() -> Iterator[None]:
 
 @contextmanager
 def sized(width: int) -> Iterator[None]:
-    """Make figures of this width in pixels while the block runs.
+    """Make figures for a page, of this width in pixels, while the block runs.
 
     ``WIDE`` is for a page, ``NARROW`` for a phone.
     """
     token = _width.set(width)
+    on_page = _on_page.set(True)
     try:
         yield
     finally:
+        _on_page.reset(on_page)
         _width.reset(token)
+
+
+class Headed(Protocol):
+    """What may have a heading for people."""
+
+    @property
+    def heading(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+
+
+def headed(ax: Axes, release: Headed, given: Axes | None) -> Axes:
+    """Write the heading that a question was given above its picture, and return the Axes.
+
+    Not on Axes that the user gave, whose figure has the user's own title, nor on a page, which has
+    the heading above the picture.
+    """
+    if given is None and not _on_page.get() and release.heading != release.title:
+        with house():
+            figure_of(ax).suptitle(
+                plain(release.heading, 90), x=0.008, ha="left", fontsize=10.5, parse_math=False
+            )
+    return ax
 
 
 class Picture(Axes):

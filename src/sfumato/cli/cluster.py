@@ -16,6 +16,7 @@ from sfumato.cli.options import (
     out_option,
     plot_option,
     source_options,
+    words_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.clustering import KMeans
@@ -38,6 +39,7 @@ from sfumato.clustering.kmeans import Method
 @cost_options
 @charged_option
 @fresh_option
+@words_options
 @out_option
 @plot_option()
 @json_option

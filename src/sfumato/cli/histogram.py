@@ -18,6 +18,7 @@ from sfumato.cli.options import (
     out_option,
     plot_option,
     source_options,
+    words_options,
 )
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_bins, parse_widths
@@ -123,6 +124,7 @@ class AccuracySettings(msgspec.Struct, frozen=True):
 )
 @charged_option
 @fresh_option
+@words_options
 @out_option
 @plot_option()
 @json_option

@@ -94,6 +94,22 @@ def plot_option(what: str = "the answer") -> Callable[[Callable[P, R]], Callable
     )
 
 
+def words_options(command: Callable[P, R]) -> Callable[P, R]:
+    """--heading, --measured-in and --label-name: what people are shown."""
+    options = [
+        click.option("--heading", help="Title of the answer for people.  [default: the question]"),
+        click.option(
+            "--measured-in", help="Unit of measure of the values for people, such as minutes."
+        ),
+        click.option(
+            "--label-name",
+            multiple=True,
+            help="Name of a label for people, such as WN=Southwest. Repeat for each label.",
+        ),
+    ]
+    return _with_options(options, command)
+
+
 # --- ledger ---
 
 ledger_option = click.option(

@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from sfumato.answers.codec import to_bytes
+from sfumato.answers.forms import without_edges
 from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.errors import DataError, printable, printable_lines
 
@@ -135,9 +136,9 @@ def show_releases(
 
 def _show_release(release: Release) -> None:
     """Print the table on stdout; its accuracy and guarantee on stderr."""
-    frame = _for_people(release.to_frame())
+    frame = _for_people(release)
     columns = [column.to_pylist() for column in frame.columns]
-    table(frame.column_names, list(zip(*columns, strict=True)), release.title)
+    table(frame.column_names, list(zip(*columns, strict=True)), release.heading)
     for fact in release.facts:
         talk(fact)
     talk(accuracy_sentence(release) or "It states no accuracy.")
@@ -145,12 +146,14 @@ def _show_release(release: Release) -> None:
     talk(release.guarantee.sentence())
 
 
-def _for_people(frame: pa.Table) -> pa.Table:
-    """On a terminal bins have their names only; in a pipe they keep their edges as numbers."""
+def _for_people(release: Release) -> pa.Table:
+    """On a terminal bins have their names only; in a pipe they keep their edges as numbers.
+
+    Likewise axes and labels have their names for people on a terminal only.
+    """
     if not sys.stdout.isatty():
-        return frame
-    ends = {f"{name}{end}" for name in frame.column_names for end in ("_lower", "_upper")}
-    return frame.drop_columns([name for name in frame.column_names if name in ends])
+        return release.to_frame()
+    return without_edges(release.for_people().to_frame())
 
 
 def _plain(release: Release) -> dict[str, object]:

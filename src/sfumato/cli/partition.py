@@ -20,6 +20,7 @@ from sfumato.cli.options import (
     out_option,
     plot_option,
     source_options,
+    words_options,
 )
 from sfumato.cli.output import talk
 from sfumato.cli.output_paths import NewFile
@@ -107,6 +108,7 @@ class PartitionSettings(msgspec.Struct, frozen=True):
 @cost_options
 @charged_option
 @fresh_option
+@words_options
 @out_option
 @plot_option()
 @json_option

@@ -14,6 +14,7 @@ from sfumato.cli.options import (
     out_option,
     plot_option,
     source_options,
+    words_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Domain, Keys
@@ -32,6 +33,7 @@ from sfumato.persons import Persons
 @cost_options
 @charged_option
 @fresh_option
+@words_options
 @out_option
 @plot_option()
 @json_option

@@ -67,6 +67,9 @@ class PublishSettings(msgspec.Struct, frozen=True):
     out: Path | None
     plot: Path | None
     as_json: bool
+    heading: str | None
+    measured_in: str | None
+    label_name: tuple[str, ...]
 
     def domain(self) -> Domain:
         """The public axes that --axis declares."""
@@ -103,9 +106,24 @@ class PublishSettings(msgspec.Struct, frozen=True):
             where=self.conditions(domain),
         )
 
+    def words(self) -> dict[str, object]:
+        """The question's words for people, as its fields."""
+        named = dict(map(_label_name, self.label_name))
+        given = {"heading": self.heading, "measured_in": self.measured_in, "label_names": named}
+        return {name: words for name, words in given.items() if words}
+
+
+def _label_name(text: str) -> tuple[str, str]:
+    label, sign, name = text.partition("=")
+    if not (label and sign and name):
+        obstacle = "it names no label, or gives it no name"
+        raise UsageError(f"--label-name {text}", obstacle, "Write --label-name WN=Southwest")
+    return label, name
+
 
 def publish(settings: PublishSettings, domain: Domain, question: Question[R]) -> R:
     """Ask one question about one file, and show the answer."""
+    question = msgspec.structs.replace(question, **settings.words())
     if settings.plot is not None:
         _require_picture(type(question))
     measure_of(

@@ -13,6 +13,7 @@ from sfumato.cli.options import (
     out_option,
     plot_option,
     source_options,
+    words_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Interval
@@ -43,6 +44,7 @@ from sfumato.quantiles import Quantiles
 @cost_options
 @charged_option
 @fresh_option
+@words_options
 @out_option
 @plot_option("the answers")
 @json_option

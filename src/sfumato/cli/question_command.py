@@ -43,6 +43,7 @@ from sfumato.cli.options import (
     out_option,
     plot_option,
     source_options,
+    words_options,
 )
 from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.errors import UsageError
@@ -107,6 +108,7 @@ def _source_options() -> None:
 @cost_options
 @charged_option
 @fresh_option
+@words_options
 @out_option
 @plot_option()
 @json_option

@@ -106,6 +106,7 @@ class KMeans(
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.axes is not None:
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         self._check_clusters(self.n_clusters)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
 import numpy as np
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
@@ -269,11 +270,19 @@ class KMeansRelease(
         weights = {"count": self.weights, "low": low, "high": high, "known": self.known}
         return pa.table(columns | weights)
 
+    def _named(self, captions: Captions) -> Self:
+        partition = self.partition
+        if partition is not None:
+            lattice = captions.lattice(partition.lattice)
+            partition = msgspec.structs.replace(partition, lattice=lattice)
+        lattice = captions.lattice(self.lattice)
+        return msgspec.structs.replace(self, lattice=lattice, partition=partition)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw centres with the areas of their groups over two axes, or with weights along one.
 
         Further axes are left out.
         """
-        from sfumato.charts import clusters
+        from sfumato.charts import clusters, style
 
-        return clusters.draw(self, ax)
+        return style.headed(clusters.draw(self.for_people(), ax), self, ax)

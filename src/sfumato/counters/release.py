@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
 import numpy as np
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
@@ -16,6 +17,7 @@ from sfumato.counters.accuracy import half_widths
 from sfumato.counters.mechanism import Whole
 from sfumato.counters.question import Settled
 from sfumato.errors import UsageError
+from sfumato.lattice import LabelAxis
 from sfumato.numbers import Exactly
 
 if TYPE_CHECKING:
@@ -132,6 +134,10 @@ class CounterRelease(
             return half
         return np.repeat(half[:, None], self.settled.mechanism.cells, axis=1)
 
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return () if self.settled.labels is None else (self.settled.axis,)
+
     def to_frame(self) -> pa.Table:
         """Return a table with one row per step and category.
 
@@ -153,11 +159,18 @@ class CounterRelease(
         columns["high"] = high.reshape(-1)
         return pa.table(columns)
 
+    def _named(self, captions: Captions) -> Self:
+        if self.settled.labels is None:
+            return self
+        axis = captions.labels(LabelAxis(self.settled.axis, tuple(self.settled.labels)))
+        settled = msgspec.structs.replace(self.settled, labels=axis)
+        return msgspec.structs.replace(self, settled=settled)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the totals over time with their band, each category in a colour of its own."""
-        from sfumato.charts import streams
+        from sfumato.charts import streams, style
 
-        return streams.draw(self, ax)
+        return style.headed(streams.draw(self.for_people(), ax), self, ax)
 
 
 def scaled(totals: Iterable[float], resolution: Fraction) -> list[float]:

@@ -6,10 +6,12 @@ A table knows its axes, its counts and the law of their noise, but no kind of qu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
+import msgspec
 import numpy as np
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
@@ -388,12 +390,15 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         numbers = {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)}
         return pa.table(cell_columns(self.lattice) | numbers)
 
+    def _named(self, captions: Captions) -> Self:
+        return msgspec.structs.replace(self, lattice=captions.lattice(self.lattice))
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the counts: bars with error bars for one axis, a heat map for two.
 
         Further axes are summed into the first two. Bins made by ``records`` are drawn by their rows
         per width.
         """
-        from sfumato.charts import histograms
+        from sfumato.charts import histograms, style
 
-        return histograms.draw(self, ax)
+        return style.headed(histograms.draw(self.for_people(), ax), self, ax)

@@ -148,6 +148,7 @@ class Histogram(
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
         msgspec.structs.force_setattr(self, "width", plain_width(self.width))

@@ -73,17 +73,18 @@ class Section:
 
 def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""
-    accuracy = _accuracy(release)
-    frame = without_edges(release.to_frame()) if release.has_table else None
-    facts = _facts(release, frame)
+    named = release.for_people()
+    accuracy = _accuracy(named)
+    frame = without_edges(named.to_frame()) if named.has_table else None
+    facts = _facts(named, frame)
     counted = release.guarantee.counted
     description = " ".join([*facts, accuracy.sentence if accuracy else "", counted]).strip()
     return Section(
         anchor=anchor,
-        title=release.title,
+        title=release.heading,
         private=release.guarantee.private,
         measure=str(release.guarantee.measure),
-        charts=_charts(release, description or release.title, anchor),
+        charts=_charts(release, description or release.heading, anchor),
         facts=facts,
         counted=counted,
         accuracy=accuracy,
@@ -104,7 +105,9 @@ def _charts(release: Release, description: str, anchor: str) -> tuple[Markup, ..
         with style.sized(width):
             ax = release.plot()
         figure = style.figure_of(ax)
-        made.append(Markup(style.svg(figure, release.title, description, name=f"{anchor}-{name}")))
+        made.append(
+            Markup(style.svg(figure, release.heading, description, name=f"{anchor}-{name}"))
+        )
     return tuple(made)
 
 

@@ -107,7 +107,7 @@ def _charge(entry: int, paid: list[Paid]) -> Charge:
     _, receipt = paid[0]
     # An answer may be given twice, and is listed once.
     answers = dict.fromkeys(
-        release.title if one.part == "1 of 1" else f"{release.title} ({one.part})"
+        release.heading if one.part == "1 of 1" else f"{release.heading} ({one.part})"
         for release, one in paid
     )
     return Charge(entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))

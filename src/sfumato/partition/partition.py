@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 import numpy as np
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
@@ -428,6 +429,9 @@ class Partition(
             exports.write_json(collection, path)
         return collection
 
+    def _named(self, captions: Captions) -> Self:
+        return msgspec.structs.replace(self, lattice=captions.lattice(self.lattice))
+
     def plot(self, ax: Axes | None = None, axes: Sequence[str] | None = None) -> Axes:
         """Draw a map shaded by density (two axes), or steps with error bars (one axis).
 
@@ -438,9 +442,13 @@ class Partition(
             The axes to draw; counts are added up over the others. None: longitude and latitude
             where there are any, otherwise the first two.
         """
-        from sfumato.charts import maps
+        from sfumato.charts import maps, style
 
-        return maps.draw(self, ax, axes)
+        named = self.for_people()
+        if axes is not None:
+            names = dict(zip(self.axes, named.axes, strict=True))
+            axes = [names.get(name, name) for name in axes]
+        return style.headed(maps.draw(named, ax, axes), self, ax)
 
     @property
     def units(self) -> int:

@@ -32,6 +32,7 @@ class OverAxes(Question[Partition], frozen=True):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.axes is not None:
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
 

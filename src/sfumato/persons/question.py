@@ -102,6 +102,7 @@ class Persons(
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._check_most_rows()
         self._check_table()
         if self.axes is not None:

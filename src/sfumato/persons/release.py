@@ -317,9 +317,9 @@ class PersonsRelease(
         """Draw which share of the rows each limit keeps; without ``most_rows``, how many persons
         each limit affects. The band is the 95% interval.
         """
-        from sfumato.charts import persons
+        from sfumato.charts import persons, style
 
-        return persons.draw(self, ax)
+        return style.headed(persons.draw(self, ax), self, ax)
 
     # --- in later answers -------------------------------------------------------------------------
 

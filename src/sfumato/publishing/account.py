@@ -30,6 +30,8 @@ class PublisherAccount:
     ----------
     ledger : Ledger
     name : str
+    lasts : bool
+        Whether the ledger was given: one that was not ends with this process.
     binding : Binding
         What every charge states: whom it protects, of which data set, under which ceiling.
     """
@@ -51,6 +53,7 @@ class PublisherAccount:
         if most is not None and total is not None and rule_of(most) != rule_of(total):
             raise _other_measure(ceiling)
         self.ledger = _opened(ledger)
+        self.lasts = ledger is not None
         if ledger is None:
             _warn_that_it_forgets()
         self.name = "default" if account is None else account

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.codec import UNREADABLE, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.loading import stored_releases
@@ -50,6 +51,8 @@ class PlannedRelease:
     money : tuple of two int
         The whole charge, in the account's units.
     noise : Bits
+    captions : list of Captions or None
+        The words for people of each question. They are no part of what is charged.
     label : str
         Tells the state of the data that are asked. It goes nowhere but into the ledger's secrets.
     """
@@ -60,6 +63,7 @@ class PlannedRelease:
     needs: list[Needs]
     money: Money
     noise: Bits
+    captions: list[Captions | None]
     label: str = ""
 
 
@@ -88,8 +92,17 @@ class Answering:
             )
         if hold.store(encoded) != encoded:
             # Another process answered first, and its answer is the one that counts.
-            return read_stored(hold)
+            return self.replayed_answers(planned, hold)
         return releases
+
+    def replayed_answers(self, planned: PlannedRelease, hold: Hold) -> list[Release]:
+        """The stored answers to a plan, with the words for people that it has now."""
+        shown = []
+        for stored, captions in zip(read_stored(hold), planned.captions, strict=True):
+            named = _captioned(stored, captions)
+            # A signature covers the words, too.
+            shown.append(stored if named is stored else signed(named, self._account.ledger))
+        return shown
 
     def _encoded_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
@@ -128,6 +141,7 @@ class Answering:
             receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         stated = self._left_out.stated(answers, planned.noise)
+        stated = list(map(_captioned, stated, planned.captions))
         return [signed(answer, self._account.ledger) for answer in stated]
 
     def _answered(
@@ -146,6 +160,13 @@ class Answering:
             f"its answer raised {place}; the text is withheld, because it may quote true counts",
             "Refuse in needs or preview, which see parameters alone",
         )
+
+
+def _captioned(answer: Release, captions: Captions | None) -> Release:
+    """An answer with the words for people of its question; without any, as it is."""
+    if captions is None or captions == answer.captions:
+        return answer
+    return msgspec.structs.replace(answer, captions=captions)
 
 
 def read_stored(hold: Hold) -> list[Release]:

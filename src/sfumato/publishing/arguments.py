@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import msgspec
 
-from sfumato.errors import UsageError
+from sfumato.data import Source
+from sfumato.errors import SfumatoWarning, UsageError
 from sfumato.privacy.unit import Unit
 
 
@@ -52,3 +55,20 @@ def check_progress(progress: object) -> None:
             "it cannot be called",
             "Give a function of rows done and rows in all",
         )
+
+
+_warned = False
+
+
+def warn_of_no_name(source: Source) -> None:
+    """Say once that answers about a table in memory without a name are not found again."""
+    global _warned  # noqa: PLW0603 (once in a process)
+    if _warned or source.name is not None or not source.in_memory:
+        return
+    _warned = True
+    again = "This table has no name, so whoever runs this again pays again"
+    remedy = 'Write sf.source(..., name="people"), and a new version= whenever its rows change.'
+    # Four levels up is whoever asked for the release: one is the wrapper that drops frames.
+    warnings.warn(
+        f"{again}: its stored answers are not found. {remedy}", SfumatoWarning, stacklevel=4
+    )

@@ -5,7 +5,7 @@ It charges first, counts second and publishes last.
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,34 +13,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
-import msgspec
-
-from sfumato.answers.codec import to_bytes
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
-from sfumato.answers.registry import require_registered
 from sfumato.answers.release import Release, marked
-from sfumato.counters.question import Counter, CounterPreview, Settled
+from sfumato.counters.question import Counter, CounterPreview
 from sfumato.data import Source
 from sfumato.errors import UsageError, explained, without_frames
 from sfumato.ledger import Account, Hold, Ledger
 from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
 from sfumato.publishing.account import PublisherAccount
-from sfumato.publishing.answering import Answering, PlannedRelease, read_stored
-from sfumato.publishing.arguments import check_fresh, check_key, check_progress, check_stream_unit
+from sfumato.publishing.answering import Answering, PlannedRelease
+from sfumato.publishing.arguments import (
+    check_fresh,
+    check_key,
+    check_progress,
+    check_stream_unit,
+    warn_of_no_name,
+)
+from sfumato.publishing.asked import as_stored, asked_release, asked_stream
 from sfumato.publishing.left_out import LONGEST_NOTE
 from sfumato.publishing.opening import Opening, first_state, spec
 from sfumato.publishing.plan import Plan, as_plan
 from sfumato.publishing.previewing import preview
 from sfumato.publishing.stream import Stream
-from sfumato.random.bits import Bits, current
+from sfumato.random.bits import current
 
 if TYPE_CHECKING:
     from sfumato.data.findings import Check
     from sfumato.data.reader import Progress
 
 R = TypeVar("R", bound=Release)
+
+LOG = logging.getLogger("sfumato")
+"""Says what was charged, and what was not because its answer is stored; level INFO."""
 
 
 class Publisher:
@@ -247,7 +253,8 @@ class Publisher:
     ) -> Release | list[Release]:
         """Answer a question: charge the account, count the rows, add noise, store the answer.
 
-        The same question at the same cost returns the stored answer, and costs nothing.
+        The same question at the same cost returns the stored answer, and costs nothing. Its
+        ``replayed`` is then true, and the logger "sfumato" says so at level INFO.
 
         Parameters
         ----------
@@ -307,8 +314,10 @@ class Publisher:
         check_key(key)
         check_fresh(fresh)
         check_progress(progress)
-        plan = _as_stored(as_plan(question))
-        planned = self._planned(plan, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        if key is None and not fresh and self._account.lasts:
+            warn_of_no_name(self.source)
+        asked = as_plan(question)
+        planned = self._planned(asked, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         # What the schema shows to be unreadable is refused before the charge.
         self.source.require(planned.needs)
         # The state of the data that the charge is for. If it is another one when the data are
@@ -317,9 +326,13 @@ class Publisher:
         with self._reserved(planned, key, fresh=fresh) as hold:
             replayed = hold.stored is not None
             if replayed:
-                releases = read_stored(hold)
+                releases = self._answering.replayed_answers(planned, hold)
             else:
                 releases = self._answering.stored_answers(planned, hold, progress)
+        if replayed:
+            LOG.info("Stored answer, nothing spent: %s.", _noted(planned))
+        else:
+            LOG.info("Charged to account %r: %s.", self._account.name, _noted(planned))
         found = [marked(release, replayed=replayed) for release in releases]
         return found[0] if isinstance(question, Question) else found
 
@@ -381,7 +394,7 @@ class Publisher:
             record = self.ledger.stream(
                 self._account.name,
                 key,
-                self._asked_stream(counter, settled, noise),
+                asked_stream(self._account.name, self.source, counter, settled, noise),
                 money,
                 counter.title[:LONGEST_NOTE],
                 spec=spec(opening),
@@ -403,13 +416,14 @@ class Publisher:
 
     # --- what is asked ----------------------------------------------------------------------------
 
-    def _planned(self, plan: Plan, cost: CentralMeasure) -> PlannedRelease:
+    def _planned(self, asked: Plan, cost: CentralMeasure) -> PlannedRelease:
         """Check a plan against domain, unit and account, without any data.
 
         What each question may spend, and is charged, is fixed here.
         """
         domain = self.source.domain
         unit = self.source.unit
+        plan = as_stored(asked)
         plan.require_unit(unit)
         costs = plan.costs(cost)
         # A question may need less than its part, such as one that needs no delta.
@@ -420,44 +434,11 @@ class Publisher:
         charges = [self._account.charge_for(part) for part in used]
         money = (sum(first for first, _ in charges), sum(second for _, second in charges))
         needs = plan.needs_at(domain, unit, costs)
-        return PlannedRelease(plan, costs, used, needs, money, current())
-
-    def _asked(self, planned: PlannedRelease) -> str:
-        """The hash of what is asked: the questions, of which state of the data, at which cost.
-
-        It knows the state of the data, so it goes nowhere but into the ledger's secrets. Its form
-        must not change: stored answers, those of version 0.1 too, are found again by it. Noise from
-        a public seed is part of it, so that such an answer never stands in for a private one.
-        """
-        domain = self.source.domain
-        what = (
-            self._account.name,
-            [question.canonical(domain) for question in planned.plan.questions],
-            planned.costs,
-            list(domain.items()),
-            self.source.unit,
-            planned.label,
-            _seed(planned.noise),
-        )
-        return _fingerprint(what)
-
-    def _asked_stream(self, counter: Counter, settled: Settled, noise: Bits) -> str:
-        """What a stream is opened for; its form must not change, likewise.
-
-        The source's name is part of it: streams of two sources under one key would add up rows of
-        both.
-        """
-        what = (
-            self._account.name,
-            "stream",
-            counter,
-            settled.cost,
-            self.source.unit,
-            settled.axis,
-            settled.labels,
-            _seed(noise),
-        )
-        return f"{_fingerprint(what)} of {self.source.title}"
+        captions = [question.captions for question in asked.questions]
+        for words, need, question in zip(captions, needs, plan.questions, strict=True):
+            if words is not None:
+                words.require(question.title, need.lattice, domain)
+        return PlannedRelease(plan, costs, used, needs, money, current(), captions)
 
     @contextmanager
     def _reserved(self, planned: PlannedRelease, key: str | None, *, fresh: bool) -> Iterator[Hold]:
@@ -468,29 +449,15 @@ class Publisher:
             hold = self.ledger.reserve(
                 self._account.name,
                 key,
-                self._asked(planned),
+                asked_release(self._account.name, self.source, planned),
                 planned.money,
-                planned.plan.title[:LONGEST_NOTE],
+                _noted(planned),
                 binding=self._account.binding,
             )
         with hold:
             yield hold
 
 
-def _as_stored(plan: Plan) -> Plan:
-    """A plan with its questions as files hold them, from which they are read back as they are.
-
-    An answer holds its question. Signed with the question as it was asked, it would not match the
-    signature once it is saved and loaded.
-    """
-    require_registered(plan.questions)
-    questions = [question.as_in_files() for question in plan.questions]
-    return msgspec.structs.replace(plan, questions=questions)
-
-
-def _seed(noise: Bits) -> str:
-    return "private" if noise.private else "public seed"
-
-
-def _fingerprint(what: object) -> str:
-    return hashlib.sha256(to_bytes(what)).hexdigest()
+def _noted(planned: PlannedRelease) -> str:
+    """The questions, as the log of the ledger names them."""
+    return planned.plan.title[:LONGEST_NOTE]

@@ -71,12 +71,41 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     if from_before_upgrade:
         release = _with_new_names(release, receipt, stored.receipt)
     if to_bytes(stored) != to_bytes(release):
-        return Verdict(False, f"It differs from the answer that is stored under entry {number}.")
+        return _differing(release, receipt, stored, ledger)
     if from_before_upgrade:
         gives_away = "Its receipt is of version 0.1, and gives the size of the data file away"
         advice = f"{gives_away}: publish the stored answer instead."
         return Verdict(True, f"It is the answer stored under entry {number}. {advice}")
     return Verdict(True, f"It is the answer stored under entry {number}, charged {receipt.time}.")
+
+
+def _numbers(release: Release) -> bytes:
+    """A release without its words for people, and without the signature that covers them."""
+    bare = msgspec.structs.replace(release, captions=msgspec.UNSET)
+    receipt = bare.receipt
+    if receipt is not None:
+        unsigned = msgspec.structs.replace(receipt, signature="", signer="")
+        bare = msgspec.structs.replace(bare, receipt=unsigned)
+    return to_bytes(bare)
+
+
+def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledger) -> Verdict:
+    """Judge a release that is not, byte for byte, the one that is stored.
+
+    It may be the same answer under another heading, or under other units or names of labels. The
+    ledger does not keep the words of an answer that is shown again under others, so only its
+    signature can vouch for them: an edited name of a label would swap two rows.
+    """
+    if _numbers(stored) != _numbers(release):
+        other = f"It differs from the answer that is stored under entry {receipt.entry}."
+        return Verdict(False, other)
+    entry = f"the answer stored under entry {receipt.entry}"
+    own = receipt.signer and receipt.signer == ledger.signer()
+    if own and valid(receipt.signer, receipt.signature, signed_part(release)):
+        return Verdict(True, f"It is {entry}, charged {receipt.time}, under words of its own.")
+    differs = "but its heading, units or names of labels are not those that are stored"
+    advice = "Ask again with these words, from a ledger with a key: its signature covers them."
+    return Verdict(False, f"Its numbers are {entry}, {differs}. {advice}")
 
 
 def _stored(release: Release, receipt: Receipt, ledger: Ledger) -> Release | None:

@@ -112,6 +112,7 @@ class Quantiles(
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.axes is not None:
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         msgspec.structs.force_setattr(self, "at", _quantiles(self.at))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
 import numpy as np
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
@@ -301,6 +302,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             return pa.array(self.labels).take(pa.array(which))
         return [str(self.labels[i]) for i in which]
 
+    def _named(self, captions: Captions) -> Self:
+        return msgspec.structs.replace(self, lattice=captions.lattice(self.lattice))
+
     def plot(self, ax: Axes | None = None, rows: int | None = None) -> Axes:
         """Draw a cumulative curve through the values, or with ``by`` a box for each label.
 
@@ -310,9 +314,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         rows : int or None
             Your own public number of rows. It turns rank errors into a band around the curve.
         """
-        from sfumato.charts import quantiles
+        from sfumato.charts import quantiles, style
 
-        return quantiles.draw(self, ax, rows)
+        return style.headed(quantiles.draw(self.for_people(), ax, rows), self, ax)
 
     def quantile_labels(self) -> list[str]:
         """The quantiles as text."""

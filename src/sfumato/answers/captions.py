@@ -1,0 +1,185 @@
+"""Words for people: a heading, units of measure, and names of labels.
+
+A question carries them, and a release shows them in pages, pictures, notebooks and workbooks. They
+are public text of the user's. They change neither the cells nor the noise nor the price: a question
+with another heading is the same question.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from typing import Self, TypeAlias
+
+import msgspec
+
+from sfumato.domain import Domain
+from sfumato.errors import UsageError, nearest, shown
+from sfumato.label_axes import Label, LabelAxis
+from sfumato.lattice import Lattice, LatticeAxis
+
+LONGEST = 200
+"""Characters of a heading or a name."""
+
+Given: TypeAlias = str | msgspec.UnsetType | None
+GivenByName: TypeAlias = Mapping[str, str] | msgspec.UnsetType | None
+
+
+class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What people are shown in place of names of columns and labels.
+
+    Attributes
+    ----------
+    heading : str
+        The title; "": the one that follows from the question.
+    measured_in : str or mapping
+        The unit of measure of the values, such as "minutes"; or units by axis.
+    label_names : mapping
+        Names of labels, such as {"WN": "Southwest"}.
+    """
+
+    heading: str = ""
+    measured_in: str | Mapping[str, str] = ""
+    label_names: Mapping[str, str] = {}
+
+    def unit_of(self, axis: str) -> str:
+        """The unit of measure of an axis; "" where none was given."""
+        if isinstance(self.measured_in, str):
+            return self.measured_in
+        return self.measured_in.get(axis, "")
+
+    def axis_name(self, axis: str, form: str = "{}") -> str:
+        """The name of an axis with its unit of measure, such as "delay (minutes)".
+
+        ``form`` says how the numbers' own unit follows from it, such as "{} squared".
+        """
+        unit = self.unit_of(axis)
+        return f"{axis} ({form.format(unit)})" if unit else axis
+
+    def lattice(self, lattice: Lattice, *, grouping: bool = False) -> Lattice:
+        """A lattice whose axes and labels are named for people.
+
+        Parameters
+        ----------
+        lattice : Lattice
+        grouping : bool
+            Whether its axes only divide the rows: then a unit that names no axis is not theirs.
+        """
+        only_others = grouping and isinstance(self.measured_in, str)
+        named = self._without_units() if only_others else self
+        return Lattice(tuple(named.lattice_axis(axis) for axis in lattice.axes))
+
+    def lattice_axis(self, axis: LatticeAxis) -> LatticeAxis:
+        """An axis named for people: an axis of labels keeps its name, and its labels get theirs."""
+        if isinstance(axis, LabelAxis):
+            # Names are no fields of the calendar, whatever the labels were.
+            return LabelAxis(axis.name, self.labels(axis)) if self.label_names else axis
+        # Dates and times say themselves what they are, unless their own axis is given a unit.
+        is_number = axis.kind == "number" or not isinstance(self.measured_in, str)
+        name = self.axis_name(axis.name) if is_number else axis.name
+        return msgspec.structs.replace(axis, name=name)
+
+    def labels(self, axis: LabelAxis) -> tuple[Label, ...]:
+        """The labels of an axis, named for people; a name that is taken keeps its label beside."""
+        names = [self.label_names.get(str(label), label) for label in axis.labels]
+        times = Counter(map(str, names))
+        return tuple(
+            f"{name} ({label})" if name is not label and times[str(name)] > 1 else name
+            for name, label in zip(names, axis.labels, strict=True)
+        )
+
+    def _without_units(self) -> Self:
+        return msgspec.structs.replace(self, measured_in="")
+
+    def require(self, title: str, lattice: Lattice, domain: Domain) -> None:
+        """Refuse units of axes, and names of labels, that the question does not have.
+
+        Raises
+        ------
+        UsageError
+            Called before the charge.
+        """
+        if not isinstance(self.measured_in, str):
+            for name in self.measured_in:
+                if name not in domain:
+                    obstacle = f"the domain has no axis {name!r}; {nearest(name, domain)}"
+                    raise UsageError(f"{title}, measured_in", obstacle, "Name an axis of it")
+        if any(axis.has_keys for axis in lattice.axes):
+            return  # which keys there are is not known beforehand
+        known = [str(label) for axis in lattice.axes for label in _labels_of(axis)]
+        for label in self.label_names:
+            if label not in known:
+                obstacle = f"the question has no label {label!r}; {nearest(label, known)}"
+                raise UsageError(f"{title}, label_names", obstacle, "Name labels of its axes")
+
+
+def _labels_of(axis: LatticeAxis) -> tuple[Label, ...]:
+    return axis.labels if isinstance(axis, LabelAxis) else ()
+
+
+class Captioned(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """A question that carries words for people.
+
+    Attributes
+    ----------
+    heading : str or None
+        The title of its answer for people, such as "Age of passengers".
+    measured_in : str, mapping or None
+        The unit of measure of its values, such as "minutes"; or units by axis.
+    label_names : mapping or None
+        Names of labels for people, such as {"WN": "Southwest"}.
+    """
+
+    heading: Given = msgspec.UNSET
+    measured_in: str | Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
+    label_names: GivenByName = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if isinstance(self.measured_in, Mapping):
+            units = _public_texts("measured_in", self.measured_in)
+            msgspec.structs.force_setattr(self, "measured_in", units)
+        elif self.measured_in:
+            _public_text("measured_in", self.measured_in)
+        if self.heading:
+            _public_text("heading", self.heading)
+        if self.label_names:
+            names = _public_texts("label_names", self.label_names)
+            msgspec.structs.force_setattr(self, "label_names", names)
+
+    @property
+    def captions(self) -> Captions | None:
+        """The words for people, if there are any."""
+        if not (self.heading or self.measured_in or self.label_names):
+            return None
+        return Captions(self.heading or "", self.measured_in or "", self.label_names or {})
+
+    def uncaptioned(self) -> Self:
+        """The same question without words for people: what is charged, and stored."""
+        bare = {"heading", "measured_in", "label_names"}
+        if all(getattr(self, name) is msgspec.UNSET for name in bare):
+            return self
+        return msgspec.structs.replace(self, **dict.fromkeys(bare, msgspec.UNSET))
+
+
+def _public_texts(option: str, given: object) -> Mapping[str, str]:
+    """Check a mapping of texts; labels that are numbers are named by their digits."""
+    if not isinstance(given, Mapping):
+        remedy = 'Write label_names={"WN": "Southwest"}'
+        raise UsageError(f"{option} of type {type(given).__name__}", "it is no mapping", remedy)
+    for text in given.values():
+        _public_text(option, text)
+    return {str(name): text for name, text in given.items()}
+
+
+def _public_text(option: str, text: object) -> None:
+    """Refuse what is not a short text of one line."""
+    if not isinstance(text, str) or not text:
+        asked = f"{option} = {shown(text)}"
+        raise UsageError(asked, "it is a text that is not empty", "Give a text, or leave it out")
+    if len(text) > LONGEST:
+        obstacle = f"it is longer than {LONGEST} characters"
+        raise UsageError(option, obstacle, "Give a shorter text")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+        obstacle = "it holds a control character"
+        raise UsageError(option, obstacle, "Use letters, digits, spaces and signs")
