@@ -138,6 +138,17 @@ def test_a_unit_is_that_of_numbers_or_of_the_axis_that_is_named():
     )
 
 
+def test_bins_beside_missing_values_and_fields_of_dates_are_named_too():
+    domain = sf.Domain(delay=sf.Interval(0, 60, missing=True), month=sf.Month("day"))
+    question = sf.Histogram(["delay", "month"], bins=6)
+    lattice = Captions(measured_in="min", label_names={"January": "Jan"}).lattice(
+        question.needs(domain).lattice
+    )
+    assert lattice.names == ("delay (min)", "month")
+    assert lattice.axes[0].cell_names()[-1] == "missing"
+    assert lattice.axes[1].cell_names()[:2] == ["Jan", "February"]
+
+
 def test_two_labels_never_look_the_same():
     captions = Captions(label_names={"WN": "Airline", "7": "Airline", "True": "AA"})
     assert captions.labels(LABELS) == ("Airline (WN)", "AA", "Airline (7)", "AA (True)")

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
-from typing import Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.label_axes import Label, LabelAxis
-from sfumato.lattice import Lattice, LatticeAxis
+from sfumato.label_axes import KeyAxis, Label, LabelAxis
+from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
+
+Bins = TypeVar("Bins", bound=GridAxis | EdgesAxis)
 
 LONGEST = 200
 """Characters of a heading or a name."""
@@ -75,6 +77,11 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         if isinstance(axis, LabelAxis):
             # Names are no fields of the calendar, whatever the labels were.
             return LabelAxis(axis.name, self.labels(axis)) if self.label_names else axis
+        if isinstance(axis, BinsAndMissing):
+            return msgspec.structs.replace(axis, bins=self._bins(axis.bins))
+        return axis if isinstance(axis, KeyAxis) else self._bins(axis)
+
+    def _bins(self, axis: Bins) -> Bins:
         # Dates and times say themselves what they are, unless their own axis is given a unit.
         is_number = axis.kind == "number" or not isinstance(self.measured_in, str)
         name = self.axis_name(axis.name) if is_number else axis.name
@@ -82,11 +89,12 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     def labels(self, axis: LabelAxis) -> tuple[Label, ...]:
         """The labels of an axis, named for people; a name that is taken keeps its label beside."""
-        names = [self.label_names.get(str(label), label) for label in axis.labels]
+        shown = _shown_labels(axis)
+        names = [self.label_names.get(str(label), label) for label in shown]
         times = Counter(map(str, names))
         return tuple(
             f"{name} ({label})" if name is not label and times[str(name)] > 1 else name
-            for name, label in zip(names, axis.labels, strict=True)
+            for name, label in zip(names, shown, strict=True)
         )
 
     def _without_units(self) -> Self:
@@ -107,15 +115,17 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
                     raise UsageError(f"{title}, measured_in", obstacle, "Name an axis of it")
         if any(axis.has_keys for axis in lattice.axes):
             return  # which keys there are is not known beforehand
-        known = [str(label) for axis in lattice.axes for label in _labels_of(axis)]
+        axes = [axis for axis in lattice.axes if isinstance(axis, LabelAxis)]
+        known = [str(label) for axis in axes for label in _shown_labels(axis)]
         for label in self.label_names:
             if label not in known:
                 obstacle = f"the question has no label {label!r}; {nearest(label, known)}"
                 raise UsageError(f"{title}, label_names", obstacle, "Name labels of its axes")
 
 
-def _labels_of(axis: LatticeAxis) -> tuple[Label, ...]:
-    return axis.labels if isinstance(axis, LabelAxis) else ()
+def _shown_labels(axis: LabelAxis) -> Sequence[Label]:
+    """The labels as answers show them: those of a calendar are "January", "Monday", ..."""
+    return axis.labels if axis.calendar is msgspec.UNSET else axis.cell_names()
 
 
 class Captioned(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
