@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Label: TypeAlias = "str | int | bool"
 MOST_KEYS = 2**40
+_BLANKS = " \t"
 DROPPED = -1  # the cell of a row that the declared policy drops
 
 
@@ -122,7 +123,8 @@ class LabelAxis(
     def value_kinds(self) -> frozenset[ValueKind]:
         if self.calendar is not msgspec.UNSET:
             return frozenset({"time"})
-        return frozenset(map(_value_kind, self.listed))
+        kinds = frozenset(map(_value_kind, self.listed))
+        return kinds | {"boolean"} if _truths(self.listed) else kinds
 
     @property
     def declared(self) -> str:
@@ -162,17 +164,27 @@ class LabelAxis(
         return self.size - 1 if self.missing else DROPPED
 
     def lookup(self, values: Sequence[object]) -> Array:
-        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
+        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``.
+
+        Blanks around text do not matter, unless the label is listed with them. Labels that are
+        ``true`` and ``false``, in any case, also take booleans, and how these are written.
+        """
         import numpy as np
 
         cells = {label_key(label): cell for cell, label in enumerate(self.listed)}
-        found = []
-        for value in values:
+        truths = _truths(self.listed)
+
+        def cell_of(value: object) -> int:
             if is_missing(value):
-                found.append(self.missing_cell)
-            else:
-                found.append(cells.get(label_key(value), self.unlisted_cell))
-        return np.array(found, dtype=np.int64)
+                return self.missing_cell
+            cell = cells.get(label_key(value))
+            if cell is None and isinstance(value, str):
+                cell = cells.get(value.strip(_BLANKS))
+            if cell is None and truths:
+                cell = truths.get(str(value).strip(_BLANKS).lower())
+            return self.unlisted_cell if cell is None else cell
+
+        return np.array([cell_of(value) for value in values], dtype=np.int64)
 
     def refines(self, other: AxisCells) -> bool:
         return self == other
@@ -219,6 +231,19 @@ def is_missing(value: object) -> bool:
 def label_key(value: object) -> object:
     """Tell True from 1, but not numpy's 1 from Python's."""
     return (bool, value) if isinstance(value, bool) else value
+
+
+def _truths(labels: Sequence[Label]) -> dict[str, int]:
+    """How booleans are written, and the label that each means; empty unless the labels are two.
+
+    >>> _truths(["True", "False"]) == {"true": 0, "1": 0, "false": 1, "0": 1}
+    True
+    """
+    texts = [label.lower() for label in labels if isinstance(label, str)]
+    if len(labels) != 2 or sorted(texts) != ["false", "true"]:
+        return {}
+    yes = texts.index("true")
+    return {"true": yes, "1": yes, "false": 1 - yes, "0": 1 - yes}
 
 
 def _value_kind(label: Label) -> ValueKind:

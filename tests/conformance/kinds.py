@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import gzip
+import math
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,8 +19,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import xlsxwriter
 
 from data import random_tables
+from sfumato.data.file_options import StatedOptions, file_options
+from sfumato.data.readers.files import Files
 
 Rows = list[dict[str, Any]]
 TYPES = {**random_tables.TYPES, "who": pa.string()}
@@ -175,6 +181,76 @@ def _duckdb(rows: Rows, folder: Path) -> duckdb.DuckDBPyRelation:
     return duckdb.connect().sql(f'SELECT *, 1 AS "odd""name" FROM read_parquet(\'{path}\')')
 
 
+def as_people_write(rows: Rows, folder: Path) -> Files:
+    """CSV with semicolons, decimal commas, points between thousands, and two formats of dates."""
+    path = folder / "people.txt"
+    with path.open("w", newline="", encoding="utf-16") as file:
+        file.write("Table of people\n\n")
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow([f" {name} " for name in TYPES])
+        writer.writerows([[_by_hand(row[name]) for name in TYPES] for row in rows])
+    stated = StatedOptions(
+        separator=";",
+        decimal=",",
+        thousands=".",
+        encoding="utf-16",
+        date_format={"day": "%d.%m.%Y", "at": "%m/%d/%Y %I:%M:%S.%f %p"},
+        header_row=3,
+    )
+    return Files([path], "who", file_options(stated))
+
+
+def _by_hand(value: Any) -> str:
+    if isinstance(value, dt.datetime):
+        return value.strftime("%m/%d/%Y %I:%M:%S.%f %p").lstrip("0")
+    if isinstance(value, dt.date):
+        return f" {value.day}.{value.month}.{value.year}"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", ".")
+    if isinstance(value, float | Decimal):
+        return str(value).replace(".", ",")
+    return value or ""
+
+
+def excel(rows: Rows, folder: Path) -> Files:
+    """A sheet of several, whose third row names the columns; some numbers are stored as text."""
+    path = folder / "people.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        book.add_worksheet("notes").write(0, 0, "see the other sheet")
+        sheet = book.add_worksheet("people")
+        sheet.merge_range(0, 1, 0, 4, "Table of people")
+        sheet.write_row(2, 1, list(TYPES))
+        formats = [
+            book.add_format({"num_format": f"yyyy-mm-dd{more}"}) for more in ("", " hh:mm:ss")
+        ]
+        for number, row in enumerate(rows, 4):
+            for place, name in enumerate(TYPES, 1):
+                _write_cell(sheet, number, place, row[name], formats)
+    stated = StatedOptions(sheet="people", header_row=3)
+    return Files([path], "who", file_options(stated))
+
+
+def _write_cell(sheet: Any, row: int, column: int, value: Any, formats: list[Any]) -> None:
+    if isinstance(value, bool):
+        sheet.write_boolean(row, column, value)
+    elif isinstance(value, dt.datetime) and value.microsecond == 0:
+        sheet.write_datetime(row, column, value, formats[1])
+    elif isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        sheet.write_datetime(row, column, value, formats[0])
+    elif isinstance(value, int | float | Decimal) and _fits_a_cell(value):
+        sheet.write_number(row, column, value)
+    elif value is not None:
+        # What no cell of Excel holds exactly is there as text.
+        sheet.write_string(row, column, str(value))
+
+
+def _fits_a_cell(number: float | Decimal) -> bool:
+    """Whether a cell holds a number exactly: Excel writes 15 digits, and no infinity."""
+    return math.isfinite(number) and float(f"{number:.15g}") == number
+
+
 KINDS: dict[str, Callable[[Rows, Path], Any]] = {
     "parquet": _parquet,
     "parquet, many row groups": lambda rows, folder: _parquet(rows, folder, 37),
@@ -186,6 +262,8 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
     "csv": lambda rows, folder: write_csv(rows, folder / "t.csv"),
     "csv.gz": lambda rows, folder: write_csv(rows, folder / "t.csv.gz"),
     "csv, several": _csv_files,
+    "csv, as people write it": as_people_write,
+    "excel": excel,
     "arrow": lambda rows, folder: table(rows),
     "arrow, empty chunks": _empty_chunks,
     "arrow, dictionaries": _dictionaries,

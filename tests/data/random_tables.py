@@ -122,6 +122,7 @@ def _cell(value: Any, axis: LatticeAxis) -> int:
         return -1
     if isinstance(axis, LabelAxis):
         listed = list(axis.labels[:-1] if axis.other else axis.labels)
+        value = value.strip() if isinstance(value, str) else value
         return listed.index(value) if value in listed else len(listed) if axis.other else -1
     number = _number(value)
     if isinstance(axis, EdgesAxis):

@@ -22,7 +22,7 @@ from sfumato.ledger import open_ledger
 
 DOMAIN = sf.Domain(
     age=sf.Interval(0, 100, step=1),
-    yes=sf.Categories(["true", "false"]),
+    yes=sf.Categories(["true", "false", "maybe"]),
     kind=sf.Categories(["north", "south"], other="else"),
 )
 ROWS = (
@@ -111,10 +111,13 @@ def test_labels_without_number_are_remembered_in_part() -> None:
 
 
 FORMS: dict[str, tuple[bytes, str]] = {
-    "semicolons": (b"age;yes;kind\n1;true;north\n", "2 semicolons and 0 commas"),
+    "semicolons": (b"age;yes;kind\n1;true;north\n", "has 2 semicolons and no comma"),
     "tabs": (b"age\tyes\tkind\n1\ttrue\tnorth\n", "2 tabs"),
-    "Latin-1 in the header": ("age,yes,kind,Größe\n1,true,north,2\n".encode("latin-1"), "Latin-1"),
-    "UTF-16": ("age,yes,kind\n1,true,north\n".encode("utf-16"), "UTF-16"),
+    "Latin-1 in the header": (
+        "age,yes,kind,Größe\n1,true,north,2\n".encode("latin-1"),
+        'encoding="cp1252"',
+    ),
+    "UTF-16": ("age,yes,kind\n1,true,north\n".encode("utf-16"), 'encoding="utf-16"'),
 }
 
 
@@ -125,7 +128,7 @@ def test_a_file_that_would_be_refused_is_told_why(form: str, tmp_path: Path) -> 
     found = seen(tmp_path / "t.csv")
     assert found.rows is None
     assert found.refused is not None
-    assert any(hint in each for each in found.hints)
+    assert hint in found.refused
     assert "would be refused" in str(found)
 
 
@@ -175,7 +178,16 @@ def test_a_failure_shows_nothing_of_the_rows(tmp_path: Path) -> None:
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(table(tmp_path))
-    asked = ["check", path, "--axis", "yes=true,false", "--axis", "age=0..100/1", "--person", "p"]
+    asked = [
+        "check",
+        path,
+        "--axis",
+        "yes=true,false,maybe",
+        "--axis",
+        "age=0..100/1",
+        "--person",
+        "p",
+    ]
     assert run(asked) == 0
     shown = capsys.readouterr()
     assert "'True': 2 rows; nearest listed: 'true'" in shown.out
@@ -185,7 +197,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     plan = tmp_path / "plan.toml"
     plan.write_text(
         '[source]\npath = "t.csv"\nperson = "p"\n'
-        '[domain]\nyes = { type = "categories", labels = ["true", "false"] }\n'
+        '[domain]\nyes = { type = "categories", labels = ["true", "false", "maybe"] }\n'
         '[budget]\naccount = "a"\nepsilon = "1"\n[release]\nepsilon = "1"\n'
         '[[questions]]\ntype = "histogram"\naxes = ["yes"]\n'
     )

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
-from sfumato.cli.options import AXIS_HELP, WHERE_HELP, json_option
+from sfumato.cli.options import AXIS_HELP, WHERE_HELP, gathers, json_option, written_options
 from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes, parse_where
+from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.publishing.plan_file import domain_of, read_plan
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
     help="With a FILE: contribution bound, the number of rows of one person that are kept."
     "  [default: 1]",
 )
+@written_options
 @json_option
+@gathers(StatedOptions)
 def check(
+    written: StatedOptions,
     path: Path,
     axes: tuple[str, ...],
     where: tuple[str, ...],
@@ -43,7 +48,7 @@ def check(
 
     Use it before you pay, to find unlisted labels, values out of bounds, missing values and
     persons with more rows than the limit. PLAN is a TOML file, and each of its questions is
-    checked; a FILE (Parquet or CSV) is checked for the axes given.
+    checked; a FILE (Parquet, CSV or Excel) is checked for the axes given.
 
     Nothing is charged. The output states facts of your data, without protection: it is NOT FOR
     PUBLICATION, and bounds chosen from it are no longer public.
@@ -56,15 +61,16 @@ def check(
     from sfumato.data.check import check as checked
 
     if path.suffix.lower() == ".toml":
-        if axes or where or person is not None or rows_per_person is not None:
+        options = (axes or where or None, person, rows_per_person)
+        if any(each is not None for each in (*options, *msgspec.structs.astuple(written))):
             raise UsageError(
-                "--axis, --where, --person or --rows-per-person with a plan",
+                "options of a file with a plan",
                 "the plan says so itself",
                 "Leave them out",
             )
         rows, needs = _of_plan(path)
     else:
-        rows = _of_file(path, axes, where, person, rows_per_person)
+        rows = _of_file(path, axes, where, person, rows_per_person, written)
         needs = None
     with scanning() as progress:
         found = checked(rows, needs, progress)
@@ -86,6 +92,7 @@ def _of_file(
     where: tuple[str, ...],
     person: str | None,
     rows_per_person: int | None,
+    written: StatedOptions,
 ) -> Source:
     from sfumato.data import source
 
@@ -96,4 +103,4 @@ def _of_file(
     limit = 1 if rows_per_person is None else rows_per_person
     domain = Domain(parse_axes(axes))
     conditions = parse_where(where, domain) if where else None
-    return source(path, domain, person, limit, where=conditions)
+    return source(path, domain, person, limit, where=conditions, **written.arguments())

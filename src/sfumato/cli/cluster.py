@@ -45,9 +45,10 @@ from sfumato.clustering.kmeans import Method
 @json_option
 @gathers(PublishSettings)
 def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
-    """Publish the centres and sizes of clusters of the rows of FILE (Parquet or CSV), by k-means.
+    """Publish the centres and sizes of clusters of the rows of FILE, by k-means.
 
-    The columns are numeric. Each is scaled by its bounds before distances are measured.
+    FILE is Parquet, CSV or Excel. The columns are numeric. Each is scaled by its bounds before
+    distances are measured.
 
     \b
     Example:

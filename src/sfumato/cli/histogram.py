@@ -137,9 +137,10 @@ def histogram(
     settings: PublishSettings,
     only_preview: bool,
 ) -> None:
-    """Count the rows of FILE (Parquet or CSV) in each group, with noise, and publish the counts.
+    """Count the rows of FILE in each group, with noise, and publish the counts.
 
-    Groups are the labels of a column, bins of its numbers, or all combinations of several columns.
+    FILE is Parquet, CSV or Excel. Groups are the labels of a column, bins of its numbers, or all
+    combinations of several columns.
     Without FILE, or with --preview, cost and accuracy are printed, and nothing is published.
 
     \b

@@ -18,9 +18,11 @@ from sfumato.cli.options import (
     ROWS_PER_PERSON_HELP,
     gathers,
     json_option,
+    written_options,
 )
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_axes
+from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.numbers import positive
@@ -36,6 +38,10 @@ AXIS_OF_KIND = {
     "unknown": '{ type = "interval", lower = ?, upper = ? }   '
     '# or { type = "categories", labels = ["?", "?"] }',
 }
+WRITTEN_OTHERWISE = {
+    "decimal": '# decimal = ","             # if numbers are written 1,5\n',
+    "date_format": '# date_format = "%d.%m.%Y"  # if dates are written 14.03.2024\n',
+}
 PLAN = """\
 # A plan for {name}. Names and types of columns come from the file's schema; no row was read.
 # {fill_in}
@@ -45,6 +51,7 @@ PLAN = """\
 
 [source]
 path = {path}
+{written}\
 {person}
 
 [domain]
@@ -75,6 +82,7 @@ axes = {axes}"""
 class Given(msgspec.Struct, frozen=True):
     """What the command line says of the plan; see the options."""
 
+    written: StatedOptions
     axes: tuple[str, ...]
     person: str | None
     rows_per_person: int
@@ -105,6 +113,7 @@ class Given(msgspec.Struct, frozen=True):
 @click.option(
     "--out", type=click.Path(path_type=Path), help="File to write the plan to.  [default: stdout]"
 )
+@written_options
 @json_option
 @gathers(Given)
 def init(given: Given, file: Path, out: Path | None, as_json: bool) -> None:
@@ -112,19 +121,27 @@ def init(given: Given, file: Path, out: Path | None, as_json: bool) -> None:
 
     Only names and types of columns are read, never a row: you state what is publicly known of
     their values, here by --axis or in the plan. Each axis given is counted by itself. With --json
-    the columns and their types are printed instead of a plan.
+    the columns and their types are printed instead of a plan. Options that say how the file is
+    written become part of the plan.
 
     \b
     A plan to fill in:
       sfumato init visits.csv --out visits.toml
+      sfumato init visits.xlsx --sheet 2024 --out visits.toml
 
     \b
     A plan to release as it is:
       sfumato init visits.csv --axis age=0..120/1 --person patient --out visits.toml
     """
-    from sfumato.data.describe import kinds
+    from sfumato.data.describe import kinds, likely_separator
 
-    columns = {name: kind for name, kind in kinds(file).items() if kind in AXIS_OF_KIND}
+    written = given.written
+    if written.separator is None:
+        likely = likely_separator(file, file_options(written))
+        written = msgspec.structs.replace(written, separator=likely)
+        given = msgspec.structs.replace(given, written=written)
+    found = kinds(file, file_options(written))
+    columns = {name: kind for name, kind in found.items() if name and kind in AXIS_OF_KIND}
     if not columns:
         raise DataError(
             f"a plan for {file}", "it has no column of numbers, times or text", "Name another file"
@@ -165,6 +182,7 @@ def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given
         plan=out or "PLAN.toml",
         fill_in=FILLED_IN if domain else FILL_IN,
         path=json.dumps(str(path)),
+        written=_source_lines(given.written, is_text="unknown" in columns.values()),
         person=person,
         domain="\n".join(axes),
         account=json.dumps(file.stem),
@@ -193,6 +211,22 @@ def _inline(axis: Axis) -> str:
     fields: dict[str, object] = msgspec.to_builtins(axis, enc_hook=list)
     written = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
     return f"{{ {', '.join(written)} }}"
+
+
+def _source_lines(written: StatedOptions, *, is_text: bool) -> str:
+    """How the file is written: what is stated, and for text what else may be."""
+    stated = {name: value for name, value in written.arguments().items() if value is not None}
+    lines = [f"{name} = {_toml(value)}\n" for name, value in stated.items()]
+    if is_text:
+        lines += [line for name, line in WRITTEN_OTHERWISE.items() if name not in stated]
+    return "".join(lines)
+
+
+def _toml(value: object) -> str:
+    """A text, a number or a table of texts as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(value[name])}" for name in value) + " }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _key(name: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.output_paths import NewFile, NewFolder, Picture
+from sfumato.errors import UsageError
 from sfumato.ledger import Ledger, open_ledger
 
 Options = TypeVar("Options", bound=msgspec.Struct)
@@ -54,18 +55,29 @@ def gathers(
     Parameters
     ----------
     kind : type
-        A struct whose fields are named like the options to gather.
+        A struct whose fields are named like the options to gather. A field that is a struct itself
+        gathers those that are named like its own fields.
     """
 
     def decorate(command: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
         @functools.wraps(command)
         def run(*args: P.args, **given: P.kwargs) -> R:
-            fields = {name: given.pop(name) for name in kind.__struct_fields__}
-            return command(msgspec.convert(fields, kind), *args, **given)
+            return command(msgspec.convert(_taken(given, kind), kind), *args, **given)
 
         return run
 
     return decorate
+
+
+def _taken(given: dict[str, object], kind: type[msgspec.Struct]) -> dict[str, object]:
+    """Take the fields of a struct out of the options that are given."""
+    fields: dict[str, object] = {}
+    for field in msgspec.structs.fields(kind):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            fields[field.name] = _taken(given, field.type)
+        else:
+            fields[field.name] = given.pop(field.name)
+    return fields
 
 
 # --- output ---
@@ -190,6 +202,53 @@ def _with_options(
 # --- source and account ---
 
 
+def written_options(command: Callable[P, R]) -> Callable[P, R]:
+    """--separator and all else that says how a file is written: see ``StatedOptions``."""
+    options = [
+        click.option(
+            "--separator",
+            help='CSV: the sign between fields, such as ";" or tab.  [default: a comma]',
+        ),
+        click.option("--decimal", help='CSV: "," if numbers are written 1,5.  [default: a point]'),
+        click.option(
+            "--thousands", help='CSV: "." if numbers are written 1.234.  [default: nothing]'
+        ),
+        click.option("--encoding", help="CSV: such as cp1252 or utf-16.  [default: utf-8]"),
+        click.option(
+            "--date-format",
+            multiple=True,
+            callback=_date_formats,
+            help='How dates are written, such as "%d.%m.%Y", or NAME=FORMAT for one column; '
+            "repeat for others.  [default: ISO, 2026-11-22]",
+        ),
+        click.option("--sheet", help="Excel: the sheet to read.  [default: the only one]"),
+        click.option(
+            "--header-row",
+            type=INTEGER,
+            help="CSV or Excel: the line or row that names the columns.  [default: 1]",
+        ),
+    ]
+    return _with_options(options, command)
+
+
+def _date_formats(
+    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> str | dict[str, str] | None:
+    """One format, or one of each column; a format begins with no name and an equals sign."""
+    if not texts:
+        return None
+    if len(texts) == 1 and ("=" not in texts[0] or texts[0].startswith("%")):
+        return texts[0]
+    named = [text.partition("=") for text in texts]
+    if not all(name and equals for name, equals, _ in named):
+        raise UsageError(
+            "--date-format several times",
+            "one of them names no column",
+            'Write --date-format day="%d.%m.%Y" for each column of dates',
+        )
+    return {name: text for name, _, text in named}
+
+
 def source_options(
     optional: bool = False, *, optional_axes: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -241,6 +300,7 @@ def source_options(
     ]
 
     def decorate(command: Callable[P, R]) -> Callable[P, R]:
-        return _with_options(options, command)
+        # How the file is written stands after what is asked of it, and before the account.
+        return _with_options([*options[:-2], written_options, *options[-2:]], command)
 
     return decorate

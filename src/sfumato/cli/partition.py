@@ -119,7 +119,7 @@ def partition(
     settings: PublishSettings,
     geojson: Path | None,
 ) -> None:
-    """Publish where the rows of FILE (Parquet or CSV) lie: a map of numeric columns.
+    """Publish where the rows of FILE (Parquet, CSV or Excel) lie: a map of numeric columns.
 
     The space of the columns is divided into boxes that do not overlap, the cells. Each cell gets a
     noisy count of its rows. By default the cells

@@ -41,9 +41,9 @@ from sfumato.persons import Persons
 def persons(settings: PublishSettings, most_rows: int | None) -> None:
     """Publish how many persons are in FILE, and how many rows each has.
 
-    FILE is Parquet or CSV. The answer says, for every limit on rows per person, how many persons
-    have more rows, and which share of the rows the limit keeps. Choose --rows-per-person of later
-    answers by it.
+    FILE is Parquet, CSV or Excel. The answer says, for every limit on rows per person, how many
+    persons have more rows, and which share of the rows the limit keeps. Choose --rows-per-person
+    of later answers by it.
 
     \b
     Example:

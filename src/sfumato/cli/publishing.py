@@ -15,6 +15,7 @@ from sfumato.answers.release import Release
 from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_where
+from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy.measures import measure_of
@@ -51,6 +52,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
     """The options of a command that asks one question about one file: see ``cli.options``."""
 
     file: Path | None
+    written: StatedOptions
     axes: tuple[str, ...]
     where: tuple[str, ...]
     person: str | None
@@ -104,6 +106,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
             neighbours=self.neighbours,
             version=self.data_version,
             where=self.conditions(domain),
+            **self.written.arguments(),
         )
 
     def words(self) -> dict[str, object]:

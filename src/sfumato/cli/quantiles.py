@@ -52,7 +52,7 @@ from sfumato.quantiles import Quantiles
 def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -> None:
     """Publish medians, quartiles and other quantiles of the numeric columns of FILE.
 
-    FILE is Parquet or CSV. A quantile at 0.9 is a value below which 90% of the rows lie.
+    FILE is Parquet, CSV or Excel. A quantile at 0.9 is a value below which 90% of the rows lie.
 
     \b
     Example:

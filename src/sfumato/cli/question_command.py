@@ -46,11 +46,16 @@ from sfumato.cli.options import (
     words_options,
 )
 from sfumato.cli.publishing import PublishSettings, made, publish
+from sfumato.data.file_options import StatedOptions
 from sfumato.errors import UsageError
 
 AXIS_FIELDS = ("axes", "axis")
 """The fields that --axis fills."""
-TAKEN = {*PublishSettings.__struct_fields__, "anchor", "axis", "help", "json"}
+TAKEN = {
+    *PublishSettings.__struct_fields__,
+    *StatedOptions.__struct_fields__,
+    *("anchor", "axis", "help", "json"),
+}
 """The names of options that every such command has, which no field can take."""
 
 

@@ -78,9 +78,8 @@ def check(
     try:
         source.require([needs for _, needs in asked])
     except DataError as refusal:
-        return Check(
-            source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person
-        )
+        # Hints would repeat what the refusal says.
+        return Check(source.title, refused=str(refusal), limit=source.unit.rows_per_person)
     table_pass = _TablePass(source, reader, asked)
     try:
         table_pass.read(progress)

@@ -68,8 +68,10 @@ def check_names(table: Reader, columns: Iterable[str], person: Sequence[str] = (
     names = guarded(table.name, table.names)
     for name in columns:
         if name not in names:
-            obstacle, remedy = _no_column(name, names, header=not table.has_schema)
-            if name in person:
+            explained = guarded(table.name, table.misreading)
+            header = not table.has_schema
+            obstacle, remedy = explained or _no_column(name, names, header=header)
+            if explained is None and name in person:
                 remedy = "Give person the name of a column"
             if name in table.index_names():
                 obstacle = "it is the index of the frame, and no column"
@@ -106,6 +108,7 @@ def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]
     if header and not suggestion.startswith("did you mean"):
         return (
             "there is no column of that name in the first line",
-            "Name the axis as the column is named, or give the file a header",
+            "Name the axis as the column is named, or give the file a header; if lines stand above "
+            "it, add header_row=3 (command line: --header-row 3)",
         )
     return f"there is no column of that name; {suggestion}", "Name the axis as the column is named"

@@ -8,9 +8,12 @@ parse is a missing value.
 * Dates and times, by ISO 8601: a date; or a date, a space or T, and a time to the hour, the minute,
   the second or a part of it, with or without a zone (``Z``, ``+01``, ``+0100``, ``+01:00``). A time
   without a zone is read as UTC. ``sfumato.times`` reads a single one.
-* Labels: text as it stands; whole numbers by value; booleans as ``true``, ``True``, ``TRUE``, ``1``
-  and their opposites.
+* Labels: text as it stands; whole numbers by value; booleans as ``true``, ``t``, ``yes``, ``y`` or
+  ``1``, and their opposites, in any case.
 * Keys and persons: text as it stands.
+
+A ``Notation`` says where numbers or dates are written otherwise: decimal commas, signs between
+thousands, a format of dates.
 
 Blanks around numbers, dates and booleans do not matter. Text that is not UTF-8 does not parse.
 
@@ -32,7 +35,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.data.columns import text_of
-from sfumato.data.moments import MOMENT, is_moments, of_fields
+from sfumato.data.date_format import DateFormat
+from sfumato.data.file_options import PLAIN, Notation
+from sfumato.data.moments import MOMENT, all_alike, is_moments, of_fields
 from sfumato.data.reader import Column
 from sfumato.lattice import Label
 from sfumato.times import BLANKS, field_microseconds
@@ -44,8 +49,9 @@ ReadAll: TypeAlias = Callable[[pa.Array], pa.Array]
 """Reads a column as a whole; every field of it parses, or is null."""
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-_TRUE = (b"1", b"True", b"TRUE", b"true")
-_FALSE = (b"0", b"False", b"FALSE", b"false")
+_TRUTHS = {b"1": True, b"true": True, b"0": False, b"false": False}
+_ANSWERS = {b"t": True, b"yes": True, b"y": True, b"f": False, b"no": False, b"n": False}
+_WHOLE_TRUTHS = {b"1.0": True, b"0.0": False}  # a program that knows no missing boolean writes them
 
 
 def declared(column: Column) -> pa.DataType:
@@ -62,7 +68,7 @@ def declared(column: Column) -> pa.DataType:
     return pa.float64() if column.time is None else TIMESTAMP
 
 
-def parse(texts: pa.Array, column: Column) -> pa.Array:
+def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Array:
     """Read the fields of a column.
 
     Parameters
@@ -70,6 +76,8 @@ def parse(texts: pa.Array, column: Column) -> pa.Array:
     texts : pyarrow.BinaryArray of shape (rows,)
         The fields as bytes; null where a field is missing.
     column : Column
+    notation : Notation
+        How numbers and dates are written.
 
     Returns
     -------
@@ -84,16 +92,16 @@ def parse(texts: pa.Array, column: Column) -> pa.Array:
     """
     type_ = declared(column)
     if pt.is_float64(type_):
-        return _numbers(texts)
+        return _numbers(_in_plain_notation(texts, notation))
     if pt.is_timestamp(type_):
-        return _timestamps(texts)
+        return _times(texts, notation.dates)
     if is_moments(type_):
-        return of_fields(texts, _timestamps(texts))
+        return _moments(texts, notation.dates)
     if pt.is_boolean(type_):
-        return _one_by_one(texts, _boolean, type_)
-    if column is not None and pt.is_integer(type_):
-        return _whole_labels(texts, column.listed)
-    return _texts(texts)
+        return _one_by_one(texts, _answer, type_)
+    if column is None or pt.is_string(type_):
+        return _texts(texts)
+    return _whole_labels(_in_plain_notation(texts, notation), column.listed)
 
 
 # --- whole columns and single fields ------------------------------------------------------------
@@ -134,6 +142,34 @@ def _texts(texts: pa.Array) -> pa.Array:
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,40}")
 _PLAIN_NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+_ALIKE = {" ": ("\u00a0", "\u202f"), "'": ("’",)}
+"""Signs between thousands that look alike: blanks, and apostrophes."""
+
+
+def _in_plain_notation(texts: pa.Array, notation: Notation) -> pa.Array:
+    """Rewrite numbers with a decimal point and nothing between thousands.
+
+    Null where a number has a sign in a place where it means nothing, such as 1.5 where the decimals
+    follow a comma.
+    """
+    if notation.has_plain_numbers:
+        return texts
+    if notation.thousands is not None:
+        texts = _without_thousands(texts, notation.thousands, notation.decimal)
+    if notation.decimal == ",":
+        texts = pc.if_else(pc.match_substring(texts, "."), None, texts)
+        texts = pc.replace_substring(texts, ",", ".")
+    return texts
+
+
+def _without_thousands(texts: pa.Array, sign: str, decimal: str) -> pa.Array:
+    """Take the sign out of numbers in which it stands between all thousands."""
+    for other in _ALIKE.get(sign, ()):
+        texts = pc.replace_substring(texts, other, sign)
+    grouped = pc.match_substring_regex(
+        texts, rf"^[+-]?[0-9]{{1,3}}([{sign}][0-9]{{3}})+([{decimal}][0-9]*)?$"
+    )
+    return pc.if_else(grouped, pc.replace_substring(texts, sign, ""), texts)
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
@@ -173,10 +209,12 @@ def whole_number(raw: bytes | None) -> int | None:
 
 
 def _boolean(raw: bytes) -> bool | None:
-    raw = raw.strip(BLANKS)
-    if raw in _TRUE:
-        return True
-    return False if raw in _FALSE else None
+    return _TRUTHS.get(raw.strip(BLANKS).lower())
+
+
+def _answer(raw: bytes) -> bool | None:
+    raw = raw.strip(BLANKS).lower()
+    return (_TRUTHS | _ANSWERS | _WHOLE_TRUTHS).get(raw)
 
 
 def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
@@ -235,6 +273,26 @@ def _timestamps(texts: pa.Array) -> pa.Array:
         return pc.coalesce(zoned, local.cast(pa.int64()).cast(TIMESTAMP))
 
     return _plain_as_a_whole(texts, pc.or_(has_zone, no_zone), read_all, field_microseconds)
+
+
+def _moments(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
+    times = _times(texts, dates)
+    return of_fields(texts, times) if dates is None else all_alike(times, zoned=dates.has_zone)
+
+
+def _times(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
+    """Read dates and times that are written as a format says; without one, by ISO 8601."""
+    if dates is None:
+        return _timestamps(texts)
+    if dates.as_iso is None:
+        return _one_by_one(texts, dates.microseconds, pa.int64()).cast(TIMESTAMP)
+    pattern, replacement = dates.as_iso
+    is_plain = pc.match_substring_regex(texts, pattern)
+
+    def read_all(plain: pa.Array) -> pa.Array:
+        return _timestamps(pc.replace_substring_regex(plain, pattern, replacement))
+
+    return _plain_as_a_whole(texts, is_plain, read_all, dates.microseconds)
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:

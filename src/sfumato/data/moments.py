@@ -53,6 +53,11 @@ def of_fields(texts: pa.Array, times: pa.Array) -> pa.Array:
     return _joined(times.cast(_TIME), zoned)
 
 
+def all_alike(times: pa.Array, *, zoned: bool) -> pa.Array:
+    """Make moments of times that all have a zone, or all have none; null where a time is null."""
+    return _joined(times.cast(_TIME), pa.array(np.full(len(times), zoned)))
+
+
 def of_objects(objects: list[object]) -> pa.Array:
     """Make moments of Python objects; null where an object is no date or time."""
     times = [microseconds(each) for each in objects]

@@ -6,7 +6,8 @@ object of another kind is missing:
 
 * under an Interval of numbers: numbers, booleans and decimals;
 * under an Interval of dates or times: dates and times;
-* under Categories: text, whole numbers or booleans, as the labels are;
+* under Categories: text, whole numbers or booleans, as the labels are; booleans also under labels
+  of text that say true and false;
 * under Keys: text; whole numbers and booleans are written out;
 * persons: text, bytes, numbers, dates, times or UUIDs. Equal numbers are one person, and so are
   equal dates and times.
@@ -65,7 +66,9 @@ def _reader_of(column: Column) -> ReadOne:
     if pt.is_integer(type_):
         return _whole_label(column.listed)
     if column.has_labels:
-        return text if pt.is_string(type_) else _boolean
+        if not pt.is_string(type_):
+            return _boolean
+        return _text_or_boolean if "boolean" in column.value_kinds else text
     return number if pt.is_float64(type_) else microseconds
 
 
@@ -99,6 +102,10 @@ def _integer_part(value: object) -> int:
 
 def _boolean(value: object) -> bool | None:
     return bool(value) if isinstance(value, bool | np.bool_) else None
+
+
+def _text_or_boolean(value: object) -> str | None:
+    return str(bool(value)) if isinstance(value, bool | np.bool_) else text(value)
 
 
 def _whole_label(listed: Sequence[Label]) -> ReadOne:

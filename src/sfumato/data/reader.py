@@ -20,8 +20,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 
+from sfumato.data.file_options import FileOptions, refuse_without_files
 from sfumato.errors import UsageError
 from sfumato.lattice import LatticeAxis
 
@@ -101,6 +102,17 @@ class Reader(ABC):
         """
         return None
 
+    def written_as(self, options: FileOptions) -> Self:
+        """Give the same table, written as the options say; a table that is no file has none.
+
+        Raises
+        ------
+        UsageError
+            If the options do not concern the table.
+        """
+        refuse_without_files(options)
+        return self
+
     @abstractmethod
     def names(self) -> list[str]:
         """Give the names of the columns, each as often as it occurs."""
@@ -138,7 +150,20 @@ class Reader(ABC):
 
     def hints(self) -> Iterable[str]:
         """Give sentences for ``sfumato check`` on what may be wrong with the form of the table."""
-        return ()
+        explained = self.misreading()
+        if explained is not None:
+            obstacle, remedy = explained
+            yield f"{obstacle[0].upper()}{obstacle[1:]}. {remedy}."
+
+    def misreading(self) -> tuple[str, str] | None:
+        """Say what in the form of the table may be why a column is not found.
+
+        Returns
+        -------
+        (str, str) or None
+            What stands in the way, and which option to use. It depends on the header alone.
+        """
+        return None
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Keep the data in one state for all scans in this context, if the engine can.

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
+from sfumato.data.file_options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import CountingReader, Reader, RowReader
 from sfumato.data.readers.listing import local
 from sfumato.errors import UsageError
@@ -118,14 +119,24 @@ def open_reader(
     data: object,
     axes: Sequence[str],
     person: str | None,
+    options: FileOptions = NO_OPTIONS,
 ) -> RowReader | CountingReader:
     """Choose the reader of what ``source`` was given, by its type.
 
     Raises
     ------
     UsageError
-        If nothing reads it.
+        If nothing reads it, or it is no file and there are options of files.
     """
+    reader = _reader_of(data, axes, person)
+    return reader if options == NO_OPTIONS else reader.written_as(options)
+
+
+def _reader_of(
+    data: object,
+    axes: Sequence[str],
+    person: str | None,
+) -> RowReader | CountingReader:
     if isinstance(data, RowReader | CountingReader):
         return data
     if hasattr(data, "to_frame") and hasattr(data, "dtype"):
@@ -152,7 +163,7 @@ def _table_of(data: object) -> str:
         return "Write sf.source(pandas.DataFrame(rows), domain)"
     if hasattr(data, "read"):
         return 'Give the path of the file, as in sf.source("visits.csv", domain)'
-    return "Give a Parquet or CSV file, a pyarrow, polars or pandas table, or a numpy array"
+    return "Give a Parquet, CSV or Excel file, a pyarrow, polars or pandas table, or a numpy array"
 
 
 def _candidates(data: object) -> Iterator[type[Reader]]:

@@ -22,6 +22,7 @@ from sfumato.data.column_uses import (
     type_names,
 )
 from sfumato.data.engine_abilities import WHAT, abilities
+from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
 from sfumato.display import card, facts, structs
@@ -54,6 +55,13 @@ def source(
     cells_per_person: int | None = None,
     norm_per_person: int | None = None,
     where: Mapping[str, object] | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    date_format: str | Mapping[str, str] | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Source:
     """Declare a table: where its rows are, which axes are public, and who is protected.
 
@@ -63,7 +71,9 @@ def source(
     Parameters
     ----------
     data : str, Path, list of these, table, ndarray or Reader
-        * A Parquet file, or a CSV file with a header (its name ends in ``.csv`` or ``.csv.gz``).
+        * A Parquet file; a CSV file with a header (its name ends in ``.csv``, ``.tsv`` or ``.txt``,
+          and in ``.gz`` if it is packed); a sheet of an Excel file (``.xlsx`` or ``.xlsm``; needs
+          the extra ``excel``).
         * A directory, a pattern such as ``"data/*.parquet"``, or a list of paths. Folders named
           ``key=value`` are columns (see ``readers.listing``).
         * A pyarrow Table, Dataset or RecordBatchReader, a polars frame (eager or lazy), a pandas
@@ -122,7 +132,7 @@ def source(
     Raises
     ------
     UsageError
-        If the domain, the unit or the kind of table is wrong.
+        If the domain, the unit, the kind of table or an option is wrong.
 
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows, and no
     more than the limits by cell allow. Under ``where``, this is about the rows that satisfy it.
@@ -160,9 +170,10 @@ def source(
     limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
     conditions = () if where is None else conditions_of(where, domain)
     unit = unit_within(rows_per_person, neighbours, person, limits, conditions)
-    reader = open_reader(data, domain.columns, unit.person)
+    stated = StatedOptions(separator, decimal, thousands, encoding, date_format, sheet, header_row)
+    reader = open_reader(data, domain.columns, unit.person, file_options(stated))
     check_person_names(reader, unit.person_columns)
-    return Source(reader, domain, unit, name, version, data)
+    return Source(reader, domain, unit, name, version, data, stated)
 
 
 def _check_person(person: object) -> None:
@@ -224,6 +235,7 @@ class Source:
         name: str | None,
         version: str | None,
         data: object,
+        stated: StatedOptions = NOTHING_STATED,
     ) -> None:
         self.domain = domain
         self.unit = unit
@@ -231,6 +243,7 @@ class Source:
         self.version = version
         self._reader = reader
         self._data = data
+        self._stated = stated
         self._token = secrets.token_hex(16)
         self.row_filter = self._filter()
 
@@ -457,7 +470,7 @@ class Source:
         unit = self.unit
         limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
         where = None if unit.where is msgspec.UNSET else as_written(unit.where)
-        return partial(source, **limits, where=where), (
+        return partial(source, **limits, where=where, **self._stated.arguments()), (
             self._data,
             self.domain,
             unit.person_columns or None,

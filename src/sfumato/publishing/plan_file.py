@@ -14,6 +14,7 @@ from sfumato.answers import registry
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
+from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, SfumatoError, UsageError, missing_file
 from sfumato.numbers import Exactly
@@ -35,8 +36,8 @@ _DOTTED = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{MOST_DOTS 
 EXAMPLE = "examples/flights.toml"
 
 
-class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[source]``: where the rows are, and whom each row belongs to.
+class SourceSpec(StatedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[source]``: where the rows are, how they are written, and whom each row belongs to.
 
     A relative path starts at the folder of the plan. The other fields are parameters of
     ``sf.source``; conditions stand in ``[source.where]``, labels and ranges alike as lists.
@@ -73,6 +74,7 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             cells_per_person=self.cells_per_person,
             norm_per_person=self.norm_per_person,
             where=self.where,
+            **self.arguments(),
         )
 
 

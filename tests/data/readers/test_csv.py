@@ -114,7 +114,7 @@ ROWS: dict[str, tuple[bytes, list[dict[int, int]]]] = {
     "nothing parses": (b"x,y,\xff,z,w\n", MISSING),
     "Latin-1": (b"M\xfcller,\xfc,M\xfcller,\xfc,\xfc\n", MISSING),
     "empty fields": (b",,,,\n", MISSING),
-    "a day that is not": (b"1e,2020-02-30,NA,T,1.5.\n", MISSING),
+    "a day that is not": (b"1e,2020-02-30,NA,maybe,1.5.\n", MISSING),
     "too short": (b"31,2020-01-01\n", NOTHING),
     "too long": (b"31,2020-01-01T05:00,a,true,1,\n", NOTHING),
     "a blank line": (b"\n", NOTHING),

@@ -43,7 +43,7 @@ def test_a_name_with_signs_of_a_pattern_is_the_file_of_that_name(tmp_path: Path)
 
 
 def test_what_is_not_a_table_is_passed_over_in_directories(folder: Path) -> None:
-    for name in ("_SUCCESS", "_part.parquet", ".c.parquet", "notes.txt"):
+    for name in ("_SUCCESS", "_part.parquet", ".c.parquet", "notes.md"):
         (folder / name).write_text("x")
     (folder / "_logs").mkdir()
     shutil.copy(folder / "a.parquet", folder / "_logs")
@@ -67,7 +67,9 @@ def test_files_that_cannot_be_listed_are_refused(folder: Path, tmp_path: Path) -
     with pytest.raises(DataError, match="no file matches"):
         _ = source(f"{folder}/*.csv", TRIPS).label
     (tmp_path / "empty").mkdir()
-    refused_in_both(source(tmp_path / "empty", TRIPS), DataError, "holds no Parquet or CSV file")
+    refused_in_both(
+        source(tmp_path / "empty", TRIPS), DataError, "holds no Parquet, CSV or Excel file"
+    )
     refused_in_both(
         source([folder / "a.parquet", f"{folder}/*.parquet"], TRIPS), DataError, "there twice"
     )

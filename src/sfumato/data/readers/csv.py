@@ -1,37 +1,40 @@
 """Read CSV files. The domain declares the types; none is inferred from the data.
 
-The first line is the header. It must be UTF-8 and name each wanted column once; otherwise the file
-is refused. After it, no value and no row is refused, whatever it holds: a row of another length
-than the header is dropped, and a field that does not parse is a missing value (see ``fields``). How
-a row is read depends on that row alone (see ``csv_rows``). ``.csv.gz`` is decompressed.
+The first line is the header. It must be text of the encoding and name each wanted column once;
+otherwise the file is refused (see ``csv_header``). After it, no value and no row is refused,
+whatever it holds: a row of another length than the header is dropped, and a field that does not
+parse is a missing value (see ``text_table``). How a row is read depends on that row alone (see
+``csv_rows``) and on what the custodian states of the file (see ``file_options``). ``.csv.gz`` is
+decompressed.
 
-A field is missing if it is empty, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` or one of a
-few more texts (pyarrow's list), unless the domain lists that text as a label. Blank lines are
-skipped; but in a file of one column, a blank line is a row whose field is missing.
+Blank lines are skipped; but in a file of one column, a blank line is a row whose field is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from sfumato.data.columns import text_of
-from sfumato.data.fields import declared, parse
-from sfumato.data.guard import check_file
-from sfumato.data.reader import Column, Columns, Losses, RowReader
+from sfumato.data.encodings import UTF_8, Transcoded
+from sfumato.data.file_options import NO_OPTIONS, TAB, FileOptions
+from sfumato.data.guard import check_file, guarded
+from sfumato.data.reader import Columns, Losses, RowReader
 from sfumato.data.readers import csv_rows
+from sfumato.data.readers.csv_header import (
+    Header,
+    likely_separator,
+    other_separator,
+    read_header,
+    read_up_to,
+)
+from sfumato.data.readers.text_table import common_missing, parsed_column, text_schema
 from sfumato.errors import DataError
-from sfumato.lattice import Label
-
-MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
-HEAD_BYTES = 2**16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs write it before UTF-8
-_OTHER_DELIMITERS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 
 
 class CsvFile(RowReader):
@@ -40,10 +43,17 @@ class CsvFile(RowReader):
     in_memory = False
     has_schema = False
 
-    def __init__(self, path: Path, name: str, person: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        person: str | None = None,
+        options: FileOptions = NO_OPTIONS,
+    ) -> None:
         self.path = path
         self.name = name
         self._person = person
+        self._options = options
 
     def names(self) -> list[str]:
         """Give the names of the columns, from the header.
@@ -53,18 +63,11 @@ class CsvFile(RowReader):
         DataError
             If the file cannot be read, or its first line is no header.
         """
-        return self._header()[0]
+        return self._header().names
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types that the domain declares. The file is not read."""
-        for name, column in columns.items():
-            if name == self._person and column is not None and not _names_persons(column):
-                raise DataError(
-                    f"{self.name}, column {name!r}",
-                    "it names the person, as text, and is an axis of numbers at the same time",
-                    "Write it twice, under two names, or write the table as Parquet",
-                )
-        return pa.schema([(name, declared(column)) for name, column in columns.items()])
+        return text_schema(columns, self.name, self._person)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
@@ -72,97 +75,52 @@ class CsvFile(RowReader):
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted, and add to ``losses`` what is lost in reading them."""
-        names, header_bytes = self._header()
-        listed = {label for column in columns.values() for label in _listed(column)}
-        missing = [text for text in MISSING if text not in listed]
-        form = RowForm(names, list(columns), missing)
-        for piece in self._pieces(header_bytes, losses):
+        header = self._header()
+        form = RowForm(header.names, list(columns), common_missing(columns), self._separator)
+        for piece in self._pieces(header.n_bytes, losses):
             for batch in read_rows(piece, form, losses).to_batches():
-                yield _parsed_batch(batch, columns, missing, losses)
+                yield _parsed_batch(batch, columns, self._options, losses)
 
-    def hints(self) -> Iterator[str]:
-        """Say what may be wrong with the encoding and the delimiter, from the first line."""
-        with self._open() as stream:
-            head = _read_up_to(stream, HEAD_BYTES)
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            yield "The file seems to be UTF-16: save it as UTF-8."
-            return
-        line = head.lstrip(_BYTE_ORDER_MARK + b"\r\n").partition(b"\n")[0]
-        if text_of(line) is None:
-            yield (
-                "The first line is not UTF-8. Latin-1 or Windows-1252 is likely: "
-                "save the file as UTF-8."
-            )
-        n_commas = line.count(b",")
-        delimiter = max(_OTHER_DELIMITERS, key=line.count)
-        n_others = line.count(delimiter)
-        if n_others > n_commas:
-            yield (
-                f"The first line has {n_others} {_OTHER_DELIMITERS[delimiter]} "
-                f"and {n_commas} commas: save the file with commas."
-            )
+    def misreading(self) -> tuple[str, str] | None:
+        """Say whether the header looks as if another sign separated the fields."""
+        check_file(self.path, self.name)
+        try:
+            header = guarded(self.name, self._header)
+        except DataError:
+            # The refusal of the header says what is wrong.
+            return None
+        return other_separator(header, self._separator, self._options.header_row)
 
-    def _open(self) -> pa.NativeFile:
+    def likely_separator(self) -> str | None:
+        """Say which separator the header seems to have."""
+        return likely_separator(self._header().line)
+
+    @property
+    def _separator(self) -> str:
+        if self._options.separator is not None:
+            return self._options.separator
+        return TAB if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
+    @contextmanager
+    def _open(self) -> Iterator[pa.NativeFile | Transcoded]:
+        """Open the file, as UTF-8."""
         check_file(self.path, self.name)
         packed = "gzip" if self.path.suffix.lower() == ".gz" else None
-        return pa.input_stream(str(self.path), compression=packed)
+        with pa.input_stream(str(self.path), compression=packed) as stream:
+            encoding = self._options.encoding
+            yield stream if encoding == UTF_8 else Transcoded(stream, encoding)
 
     def _pieces(self, header_bytes: int, losses: Losses) -> Iterator[memoryview]:
         def dropped() -> None:
             losses.unended += 1
 
         with self._open() as stream:
-            stream.read(header_bytes)
-            yield from csv_rows.pieces(stream.readinto, dropped)
+            read_up_to(stream, header_bytes)
+            yield from csv_rows.pieces(stream.readinto, dropped, self._separator.encode())
 
-    def _header(self) -> tuple[list[str], int]:
-        """The header's names, and how many bytes lie before the first row."""
+    def _header(self) -> Header:
         with self._open() as stream:
-            head = _read_up_to(stream, csv_rows.LONGEST + 1)
-        header = head.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
-        if not header:
-            raise DataError(
-                self.name, "it has no header", "Write the names of the columns in the first line"
-            )
-        end = csv_rows.first_row_end(header, is_final=len(head) <= csv_rows.LONGEST)
-        if not end:
-            raise DataError(
-                self.name,
-                "its first line does not end within 1 MB, or a quotation mark in it is not closed",
-                "Write the names of the columns in the first line",
-            )
-        if text_of(header[:end]) is None:
-            raise DataError(
-                self.name,
-                "its first line, which names the columns, is not UTF-8 text",
-                "Save the file as CSV in UTF-8",
-            )
-        n_skipped = len(head) - len(header)
-        return _names(header[:end]), n_skipped + end
-
-
-def _read_up_to(stream: pa.NativeFile, size: int) -> bytes:
-    """Read ``size`` bytes, or all that there are: one call may give fewer than it is asked for."""
-    parts: list[bytes] = []
-    while size > 0 and (more := stream.read(size)):
-        parts.append(more)
-        size -= len(more)
-    return b"".join(parts)
-
-
-def _names(header: bytes) -> list[str]:
-    read = csv.ReadOptions(block_size=len(header) + 2)
-    parse_options = csv.ParseOptions(newlines_in_values=True)
-    return list(csv.read_csv(pa.BufferReader(header + b"\n"), read, parse_options).column_names)
-
-
-def _names_persons(column: Column) -> bool:
-    """Whether ids can be read as the axis is read: as numbers, two long ids could become equal."""
-    return not (pa.types.is_float64(declared(column)) or pa.types.is_int64(declared(column)))
-
-
-def _listed(column: Column) -> tuple[Label, ...]:
-    return () if column is None else column.listed
+            return read_header(stream, self.name, self._options, self._separator)
 
 
 # --- rows to batches ----------------------------------------------------------------------------
@@ -180,11 +138,14 @@ class RowForm:
         The columns to read.
     missing : list of str
         The texts that stand for a missing value in all of them.
+    separator : str
+        What separates the fields.
     """
 
     names: list[str]
     wanted: list[str]
     missing: list[str]
+    separator: str = ","
 
 
 def read_rows(piece: memoryview, form: RowForm, losses: Losses) -> pa.Table:
@@ -219,6 +180,7 @@ def _parsed(
         pa.BufferReader(pa.py_buffer(text)),
         csv.ReadOptions(column_names=form.names, block_size=len(text) + 1),
         csv.ParseOptions(
+            delimiter=form.separator,
             newlines_in_values=True,
             ignore_empty_lines=len(form.names) > 1,
             invalid_row_handler=wrong_length,
@@ -233,24 +195,11 @@ def _parsed(
 
 
 def _parsed_batch(
-    batch: pa.RecordBatch, columns: Columns, missing: list[str], losses: Losses
+    batch: pa.RecordBatch, columns: Columns, options: FileOptions, losses: Losses
 ) -> pa.RecordBatch:
     """Parse the fields of a batch as the columns are declared, and count what does not parse."""
-    values: dict[str, pa.Array] = {}
-    for name, column in columns.items():
-        texts = _without_missing(batch[name], column, missing)
-        values[name] = parse(texts, column)
-        n_unparsed = values[name].null_count - texts.null_count
-        if n_unparsed:
-            losses.unparsed[name] += n_unparsed
-            unparsed = texts.filter(values[name].is_null()).drop_null().to_pylist()
-            n_not_utf8 = sum(text_of(raw) is None for raw in unparsed)
-            losses.not_utf8.update({name: n_not_utf8} if n_not_utf8 else {})
-    return pa.RecordBatch.from_arrays(list(values.values()), names=list(values))
-
-
-def _without_missing(texts: pa.Array, column: Column, missing: list[str]) -> pa.Array:
-    """Make null what stands for a missing value in this column, though another lists it."""
-    listed = _listed(column)
-    also = [text.encode() for text in MISSING if text not in missing and text not in listed]
-    return pc.if_else(pc.is_in(texts, pa.array(also, pa.binary())), None, texts) if also else texts
+    values = [
+        parsed_column(batch[name], name, column, losses, options.notation(name))
+        for name, column in columns.items()
+    ]
+    return pa.RecordBatch.from_arrays(values, names=list(columns))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 
@@ -29,17 +30,35 @@ LONGEST = 2**20
 WINDOW = 2**22
 """How many bytes are held, and cut, at a time."""
 
-_MARK, _COMMA, _LINE, _RETURN = b'",\n\r'
-_SEPARATES_FIELDS = np.zeros(256, bool)
-_SEPARATES_FIELDS[[_MARK, _COMMA, _LINE, _RETURN]] = True
-_OPENING = re.compile(rb'(?:\A|[,\r\n])"')
+COMMA = b","
+
+_MARK = ord('"')
+_RETURN = ord("\r")
 _LINE_BREAK = re.compile(rb"\r\n|\n|\r")
+
+
+@cache
+def _beside_marks(separator: bytes) -> Array:
+    """Which bytes may stand before an opening mark or behind a closing one: bool, of shape (256,).
+
+    A mark may stand beside another one, where two marks stand for one within a field.
+    """
+    found = np.zeros(256, bool)
+    found[list(b'"\n\r' + separator)] = True
+    return found
+
+
+@cache
+def _opening(separator: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb'(?:\A|[\r\n]|%b)"' % re.escape(separator))
 
 
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def pieces(fill: Callable[[memoryview], int], dropped: Callable[[], None]) -> Iterator[memoryview]:
+def pieces(
+    fill: Callable[[memoryview], int], dropped: Callable[[], None], separator: bytes = COMMA
+) -> Iterator[memoryview]:
     """Cut a stream into pieces of whole rows.
 
     Parameters
@@ -48,6 +67,8 @@ def pieces(fill: Callable[[memoryview], int], dropped: Callable[[], None]) -> It
         Reads into a buffer, and returns how many bytes it read; 0 at the end.
     dropped : callable
         Called for each row that does not end in time.
+    separator : bytes of length 1
+        What separates the fields of a row.
 
     Returns
     -------
@@ -56,7 +77,7 @@ def pieces(fill: Callable[[memoryview], int], dropped: Callable[[], None]) -> It
     """
     window = Window(fill)
     while window.fill():
-        stop = rows_end(window.text, window.size, window.is_final)
+        stop = rows_end(window.text, window.size, window.is_final, separator)
         if stop:
             yield memoryview(window.text)[:stop]
             window.drop(stop)
@@ -117,7 +138,7 @@ class Window:
 # --- ends of rows -------------------------------------------------------------------------------
 
 
-def rows_end(held: bytes | bytearray, size: int, is_final: bool) -> int:
+def rows_end(held: bytes | bytearray, size: int, is_final: bool, separator: bytes = COMMA) -> int:
     """Find where the last of the rows ends, of those before the first row that is too long.
 
     Returns
@@ -126,7 +147,7 @@ def rows_end(held: bytes | bytearray, size: int, is_final: bool) -> int:
         All rows before it are whole. 0 if the first row does not end within ``LONGEST`` bytes or,
         if these bytes are the last ones, if it does not end at all.
     """
-    marks = _marks(held, size)
+    marks = _marks(held, size, separator)
     all_closed = is_final and len(marks) % 2 == 0
     stop = size if all_closed else _last_break(held, size, marks, is_final)
     if _are_surely_short(held, marks, stop):
@@ -139,10 +160,10 @@ def rows_end(held: bytes | bytearray, size: int, is_final: bool) -> int:
     return stop if stop - start <= LONGEST else start
 
 
-def first_row_end(held: bytes, is_final: bool) -> int:
+def first_row_end(held: bytes, is_final: bool, separator: bytes = COMMA) -> int:
     """Find where the first row ends; 0 if it does not end in time."""
     size = len(held)
-    marks = _marks(held, size)
+    marks = _marks(held, size, separator)
     end = next(iter(_breaks(held, size, marks, is_final)), 0)
     if not end and is_final and len(marks) % 2 == 0:
         end = size
@@ -207,29 +228,31 @@ def _has_line_feed(held: bytes | bytearray, marks: Array, start: int, stop: int)
 # --- quotation marks ----------------------------------------------------------------------------
 
 
-def _marks(held: bytes | bytearray, size: int) -> Array:
+def _marks(held: bytes | bytearray, size: int, separator: bytes) -> Array:
     """The positions of the marks that open and close fields, in turn: int64 ndarray."""
     if held.find(b'"', 0, size) < 0:
         return np.zeros(0, np.int64)
     text = np.frombuffer(held, np.uint8, size)
     marks = np.flatnonzero(text == _MARK)
     # Suppose that the marks open and close in turn. This is right if each opening one follows a
-    # comma, a line break or a mark, and each closing one comes before such a byte. Two marks
+    # separator, a line break or a mark, and each closing one comes before such a byte. Two marks
     # within a field then count as closing and opening it again.
+    beside_marks = _beside_marks(separator)
     opening = marks[0::2]
     closing = marks[1::2]
-    first_opens = opening[0] == 0 or _SEPARATES_FIELDS[text[opening[0] - 1]]
-    before_opening = _SEPARATES_FIELDS[text[opening[1:] - 1]]
-    after_closing = _SEPARATES_FIELDS[text[np.minimum(closing + 1, size - 1)]]
+    first_opens = opening[0] == 0 or beside_marks[text[opening[0] - 1]]
+    before_opening = beside_marks[text[opening[1:] - 1]]
+    after_closing = beside_marks[text[np.minimum(closing + 1, size - 1)]]
     if first_opens and before_opening.all() and after_closing.all():
         return marks
-    return np.array(_marks_field_by_field(held, size), np.int64)
+    return np.array(_marks_field_by_field(held, size, separator), np.int64)
 
 
-def _marks_field_by_field(held: bytes | bytearray, size: int) -> list[int]:
+def _marks_field_by_field(held: bytes | bytearray, size: int, separator: bytes) -> list[int]:
     """The positions of the marks that open and close fields, found one field after another."""
     marks: list[int] = []
-    opening = _OPENING.search(held, 0, size)
+    opens = _opening(separator)
+    opening = opens.search(held, 0, size)
     while opening is not None:
         marks.append(opening.end() - 1)
         closing = held.find(b'"', opening.end(), size)
@@ -239,5 +262,5 @@ def _marks_field_by_field(held: bytes | bytearray, size: int) -> list[int]:
         if closing < 0:
             break
         marks.append(closing)
-        opening = _OPENING.search(held, closing + 1, size)
+        opening = opens.search(held, closing + 1, size)
     return marks

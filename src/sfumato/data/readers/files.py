@@ -6,18 +6,21 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard
+from typing import Self, TypeGuard
 
 import pyarrow as pa
 
 from sfumato.data.column_types import ids_form
 from sfumato.data.columns import decoded
+from sfumato.data.file_options import NO_OPTIONS, FileOptions
 from sfumato.data.guard import guarded, guarded_batches, stat_file
 from sfumato.data.reader import Columns, Losses, RowReader
 from sfumato.data.readers.csv import CsvFile
+from sfumato.data.readers.excel import ExcelFile
 from sfumato.data.readers.hive import FileInFolders, folder_values
 from sfumato.data.readers.listing import File, called, files_of, is_local, local, state_digest
 from sfumato.data.readers.parquet import ParquetFile
+from sfumato.errors import DataError
 
 
 def _is_path(data: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -28,11 +31,12 @@ def _are_paths(data: object) -> TypeGuard[Sequence[str | os.PathLike[str]]]:
     return isinstance(data, list | tuple) and bool(data) and all(map(_is_path, data))
 
 
-READERS: dict[str, Callable[[Path, str, str | None], RowReader]] = {
-    "Parquet": lambda path, name, person: ParquetFile(path, name),
+READERS: dict[str, Callable[[Path, str, str | None, FileOptions], RowReader]] = {
+    "Parquet": lambda path, name, person, options: ParquetFile(path, name),
     "CSV": CsvFile,
+    "Excel": ExcelFile,
 }
-"""Opens a file of each form: takes its path, the name for errors, and the person's column."""
+"""Opens a file of each form: takes its path, the name for errors, the person's column, options."""
 
 
 class Files(RowReader):
@@ -51,19 +55,36 @@ class Files(RowReader):
             return cls([data], person) if is_local(os.fspath(data)) else None
         return cls(data, person) if _are_paths(data) else None
 
-    def __init__(self, given: Sequence[str | os.PathLike[str]], person: str | None) -> None:
+    def __init__(
+        self,
+        given: Sequence[str | os.PathLike[str]],
+        person: str | None,
+        options: FileOptions = NO_OPTIONS,
+    ) -> None:
         self._given = [os.fspath(each) for each in given]
         for each in self._given:
             local(each)
         self._person = person
+        self._options = options
         self.name = called(self._given)
+
+    def written_as(self, options: FileOptions) -> Self:
+        """Give the same files, written as the options say."""
+        return type(self)(self._given, self._person, options)
 
     def parts(self) -> list[RowReader]:
         """Give the files that exist at this moment."""
         return [self._open(file) for file in files_of(self._given)]
 
     def _open(self, file: File) -> RowReader:
-        table = READERS[file.form](file.path, file.name, self._person)
+        if file.form not in READERS:
+            raise DataError(
+                file.name,
+                "it is a spreadsheet of another form than .xlsx",
+                "Open it, and save it as .xlsx or as CSV",
+            )
+        self._options.require(file.form, file.name)
+        table = READERS[file.form](file.path, file.name, self._person, self._options)
         values = folder_values(file.below[:-1])
         return FileInFolders(table, values, self._person) if values else table
 
@@ -78,7 +99,15 @@ class Files(RowReader):
         return guarded(first.name, partial(first.schema, columns))
 
     def label(self, name: str | None) -> str:
-        """Identify the state of the files: it changes when one of them changes, comes or goes."""
+        """Identify the state of the files: it changes when one of them changes, comes or goes.
+
+        The options that are stated belong to it: read otherwise, the files hold other rows.
+        """
+        stated = self._options.stated()
+        state = self._state(name)
+        return f"{state} read with {stated}" if stated else state
+
+    def _state(self, name: str | None) -> str:
         files = files_of(self._given)
         if len(files) == 1 and files[0].name == self._given[0]:
             path = files[0].path
@@ -102,6 +131,10 @@ class Files(RowReader):
         """Give the hints on all files."""
         for part in self.parts():
             yield from guarded_batches(part.name, part.hints)
+
+    def misreading(self) -> tuple[str, str] | None:
+        """Say what the first file says."""
+        return self.parts()[0].misreading()
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read file by file."""

@@ -65,6 +65,10 @@ class FileInFolders(RowReader):
         """Give the hints on the file."""
         return self._file.hints()
 
+    def misreading(self) -> tuple[str, str] | None:
+        """Say what the file says."""
+        return self._file.misreading()
+
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the file, and add a constant column for each folder."""
         return self.batches_noting(columns, Losses())

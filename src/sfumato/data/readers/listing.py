@@ -1,8 +1,9 @@
 """List the files of a source, anew each time and always in the same order.
 
-* A directory stands for the Parquet and CSV files below it, all of one kind. A pattern (``*``,
-  ``?``, ``[ab]``, and ``**`` for any depth) stands for what it matches, directories included. Names
-  that begin with ``.`` or ``_`` are skipped.
+* A directory stands for the Parquet, CSV and Excel files below it, all of one kind. A pattern
+  (``*``, ``?``, ``[ab]``, and ``**`` for any depth) stands for what it matches, directories
+  included. Names that begin with ``.`` or ``_`` are skipped, and so are those of ``~$``, which
+  Excel writes beside an open file.
 * Files are sorted by path, folder by folder, in order of code points, whatever order they were
   given in.
 * Folders named ``key=value``, below a directory or from the first wildcard on, are columns (see
@@ -31,8 +32,22 @@ from urllib.request import url2pathname
 from sfumato.data.guard import guarded, stat_file
 from sfumato.errors import DataError, UsageError
 
-FORMS = {"Parquet": (".parquet", ".parq", ".pq"), "CSV": (".csv", ".csv.gz")}
+FORMS = {
+    "Parquet": (".parquet", ".parq", ".pq"),
+    "CSV": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    "Excel": (".xlsx", ".xlsm"),
+}
 """The forms of files, and how their names end. ``files`` says who reads each."""
+
+_NAMED_ONLY = {
+    ".txt": "CSV",
+    ".txt.gz": "CSV",
+    ".xls": "another spreadsheet",
+    ".xlsb": "another spreadsheet",
+    ".ods": "another spreadsheet",
+    ".numbers": "another spreadsheet",
+}
+"""The forms of files that a directory does not stand for, but that can be named."""
 
 Names = tuple[str, ...]
 """The parts of a path."""
@@ -58,9 +73,14 @@ class File:
 
     @property
     def form(self) -> str:
-        """One of ``FORMS``. A file with another ending, given by its name, is read as Parquet."""
+        """One of ``FORMS``, or "another spreadsheet".
+
+        A file with an unknown ending, given by its name, is read as Parquet.
+        """
         name = self.path.name.lower()
-        return next((form for form, endings in FORMS.items() if name.endswith(endings)), "Parquet")
+        named = (form for ending, form in _NAMED_ONLY.items() if name.endswith(ending))
+        listed = (form for form, endings in FORMS.items() if name.endswith(endings))
+        return next(chain(listed, named), "Parquet")
 
 
 def is_local(given: str) -> bool:
@@ -142,8 +162,8 @@ def _expanded(given: str) -> list[File]:
         remedy = "Check the pattern, and the folder from which you run"
     elif path.is_dir():
         files = list(_below(path, ()))
-        obstacle = "it is a directory, and holds no Parquet or CSV file"
-        remedy = "Name a file, or a directory with files ending in .parquet or .csv"
+        obstacle = "it is a directory, and holds no Parquet, CSV or Excel file"
+        remedy = "Name a file, or a directory with files ending in .parquet, .csv or .xlsx"
     else:
         return [File(path, given, (path.name,))]
     if not files:
@@ -159,7 +179,7 @@ def _expanded(given: str) -> list[File]:
 
 
 def _require_one_form(given: str, files: list[File]) -> None:
-    """Refuse Parquet and CSV side by side: a table and its export would count each row twice."""
+    """Refuse forms side by side: a table and its export would count each row twice."""
     forms = {file.form for file in files}
     if len(forms) > 1:
         raise DataError(
@@ -232,7 +252,7 @@ def _below(folder: Path, below: Names) -> Iterator[File]:
 
 def _names(folder: Path, pattern: str = "*") -> list[str]:
     """The matching names in a folder, sorted; hidden ones only if the pattern begins like them."""
-    hidden = tuple(sign for sign in "._" if not pattern.startswith(sign))
+    hidden = tuple(sign for sign in (".", "_", "~$") if not pattern.startswith(sign))
     return sorted(
         name
         for name in os.listdir(folder)
