@@ -22,6 +22,7 @@ from sfumato.arrays import Array
 from sfumato.data.axis_losses import AxisLosses, losses_of
 from sfumato.data.bounding import fresh_key
 from sfumato.data.column_types import of_known_types
+from sfumato.data.file_options import stating
 from sfumato.data.findings import Check, QuestionCheck
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.locating import RowLocator
@@ -34,6 +35,7 @@ from sfumato.data.person_losses import (
 from sfumato.data.persons import person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
 from sfumato.data.row_priorities import RowPriorities, chosen_by
+from sfumato.data.written_forms import sentence
 from sfumato.domain import grid_axis
 from sfumato.errors import DataError, without_frames
 from sfumato.lattice import Lattice, LatticeAxis
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from sfumato.data.source import Source
 
 NOT_UTF8_HINT = (
-    "Some fields are not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8."
+    "Some fields are not text of the encoding, which is UTF-8 unless another is stated. If the "
+    f"file was written on Windows, add {stating('encoding', 'cp1252')}; or save it as UTF-8."
 )
 
 
@@ -177,6 +180,8 @@ class _TablePass:
         losses = self._losses
         if losses.not_utf8:
             hints = (*hints, NOT_UTF8_HINT)
+        for (column, looks), fields in losses.forms.items():
+            hints = (*hints, sentence(column, looks, fields))
         axes = [
             axis_losses.result(losses.unparsed[axis.column_name], losses.not_utf8[axis.column_name])
             for axis, axis_losses in self._axes.items()

@@ -58,12 +58,15 @@ class Losses:
         Rows that do not end in time.
     unparsed, not_utf8 : Counter of str
         Fields of each column that did not parse, and how many of them are not UTF-8.
+    forms : Counter of (str, str)
+        Of those fields, how many of each column have one of the forms of ``written_forms``.
     """
 
     wrong_length: int = 0
     unended: int = 0
     unparsed: Counter[str] = field(default_factory=Counter)
     not_utf8: Counter[str] = field(default_factory=Counter)
+    forms: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 class Reader(ABC):

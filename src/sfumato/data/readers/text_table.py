@@ -15,7 +15,9 @@ from pyarrow import csv
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.fields import declared, parse
 from sfumato.data.file_options import PLAIN, Notation
+from sfumato.data.moments import holds_times
 from sfumato.data.reader import Column, Columns, Losses
+from sfumato.data.written_forms import forms_of
 from sfumato.errors import DataError
 from sfumato.lattice import Label
 
@@ -128,6 +130,9 @@ def parsed_column(
         unparsed = texts.filter(values.is_null()).drop_null().to_pylist()
         n_invalid = sum(text_of(raw) is None for raw in unparsed)
         losses.not_utf8.update({name: n_invalid} if n_invalid else {})
+        of_times = holds_times(declared(column))
+        for looks, n_fields in forms_of(unparsed, of_times=of_times).items():
+            losses.forms[name, looks] += n_fields
     return values
 
 
