@@ -85,7 +85,8 @@ def read_header(stream: Stream, name: str, options: FileOptions, separator: str)
         raise DataError(
             name,
             f"its {where} does not end within 1 MB, or a quotation mark in it is not closed",
-            f"Write the names of the columns in the {where}",
+            f"Write the names of the columns in the {where}; if lines stand above them, add "
+            "header_row=3 (command line: --header-row 3)",
         )
     line = text_of(header[:end])
     if line is None:

@@ -1,0 +1,309 @@
+"""A sheet of Excel is read as a person means it, or refused with what to do."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+
+import sfumato as sf
+from data.refusals import CANARY, refused, refuses, write
+from data.releases import released
+from sfumato.data import check as checking
+from sfumato.data import count, source
+from sfumato.data.readers import excel
+from sfumato.data.readers.excel import ExcelFile, text_of_cell
+from sfumato.domain import Domain, Interval, grid_axis
+from sfumato.lattice import KeyAxis, LabelAxis, Lattice
+
+PROTECTED = Path(__file__).parents[2] / "fixtures" / "protected.xlsx"
+AGE = Interval(0, 50, step=1)
+DAYS = Interval("2024-03-14", "2024-03-19", step=1)
+
+Fill = Callable[[Any, Any], None]
+"""Writes a sheet, given the book and the sheet."""
+
+
+def book(path: Path, fill: Fill, *more: str, name: str = "2024", **options: Any) -> Path:
+    with xlsxwriter.Workbook(path, options) as found:
+        fill(found, found.add_worksheet(name))
+        for sheet in more:
+            found.add_worksheet(sheet)
+    return path
+
+
+def rows(*given: list[Any]) -> Fill:
+    def fill(found: Any, sheet: Any) -> None:
+        for number, row in enumerate(given):
+            sheet.write_row(number, 0, row)
+
+    return fill
+
+
+def dates(number_format: str, *given: dt.date) -> Fill:
+    def fill(found: Any, sheet: Any) -> None:
+        format_ = found.add_format({"num_format": number_format})
+        sheet.write(0, 0, "day")
+        for number, day in enumerate(given, 1):
+            sheet.write_datetime(number, 0, day, format_)
+
+    return fill
+
+
+def ages(path: Path, **options: Any) -> list[int]:
+    return released(path, "age", AGE, 5, **options)
+
+
+# --- as a person means it -------------------------------------------------------------------------
+
+
+def test_cells_of_every_kind_under_numbers(tmp_path: Path) -> None:
+    """Formulas count as their stored values; errors, text and empty cells are missing."""
+
+    def fill(found: Any, sheet: Any) -> None:
+        sheet.write_column(0, 0, ["age", 31, "12", " 12 ", "1e1", True, "x"])
+        sheet.write_formula(7, 0, "=20+21", None, 41)
+        sheet.write_formula(8, 0, "=1/0", None, "#DIV/0!")
+        sheet.write_formula(9, 0, "=A100", None, "")
+        sheet.write_column(0, 1, ["p", *range(11)])
+
+    assert ages(book(tmp_path / "t.xlsx", fill)) == [1, 3, 0, 1, 1]
+
+
+def test_cells_of_every_kind_under_labels(tmp_path: Path) -> None:
+    day = dt.date(2024, 3, 14)
+
+    def fill(found: Any, sheet: Any) -> None:
+        sheet.write_column(0, 0, ["kind", "a ", 7, 7.5, "007", True])
+        sheet.write_datetime(6, 0, day, found.add_format({"num_format": "dd.mm.yyyy"}))
+
+    labels = ["a", "7", "7.5", "007", "TRUE", "2024-03-14"]
+    path = book(tmp_path / "t.xlsx", fill)
+    assert released(path, "kind", sf.Categories(labels)) == [1] * 6
+    reader = ExcelFile(path, "t.xlsx")
+    (batch,) = reader.batches({"kind": KeyAxis("kind")})
+    assert batch["kind"].to_pylist() == ["a ", *labels[1:]]
+
+
+@pytest.mark.parametrize("labels", [[True, False], ["true", "false"], ["True", "False"]])
+def test_booleans_however_they_are_written(labels: list[Any], tmp_path: Path) -> None:
+    path = book(
+        tmp_path / "t.xlsx", rows(["yes"], [True], ["true"], ["TRUE "], [1], [False], [0], ["?"])
+    )
+    assert released(path, "yes", sf.Categories(labels)) == [4, 2]
+
+
+@pytest.mark.parametrize("options", [{}, {"date_1904": True}])
+@pytest.mark.parametrize("number_format", ["dd.mm.yyyy", "m/d/yy", "yyyy-mm-dd hh:mm"])
+def test_dates_are_dates_however_they_are_shown(
+    number_format: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    given = [dt.datetime(2024, 3, 14), dt.datetime(2024, 3, 15, 23, 59, 59)]
+    path = book(tmp_path / "t.xlsx", dates(number_format, *given), **options)
+    assert released(path, "day", DAYS, 5) == [1, 1, 0, 0, 0]
+    # The format of text is no matter of cells that are dates already.
+    assert released(path, "day", DAYS, 5, date_format="%m/%d/%Y") == [1, 1, 0, 0, 0]
+
+
+def test_dates_and_numbers_stored_as_text(tmp_path: Path) -> None:
+    day = dt.date(2024, 3, 14)
+
+    def fill(found: Any, sheet: Any) -> None:
+        sheet.write_row(0, 0, ["day", "age"])
+        sheet.write_column(1, 0, ["3/15/2024", "2024-03-16", 45366])
+        sheet.write_datetime(4, 0, day, found.add_format({"num_format": "m/d/yyyy"}))
+        sheet.write_column(1, 1, ["12,5", "1.012,5", 12.5, "12.5"])
+
+    path = book(tmp_path / "t.xlsx", fill)
+    options: dict[str, Any] = {"decimal": ",", "thousands": ".", "date_format": "%m/%d/%Y"}
+    assert released(path, "day", DAYS, 5, **options) == [1, 1, 0, 0, 0]
+    assert released(path, "day", DAYS, 5) == [1, 0, 1, 0, 0]
+    assert ages(path, **options) == [0, 2, 0, 0, 1]
+
+
+def test_a_check_says_what_numbers_under_dates_are(tmp_path: Path) -> None:
+    path = book(tmp_path / "t.xlsx", rows(["day"], [45366], [45367.5], ["14.03.2024"]))
+    found = checking.check(source(path, Domain(day=DAYS)))
+    assert [(each.missing, each.unparsed) for each in found.axes] == [(3, 3)]
+    assert len(found.hints) == 2
+    assert "Format the column as dates in Excel" in found.hints[0]
+    assert "date_format=" in found.hints[1]
+
+
+def test_empty_rows_are_no_rows(tmp_path: Path) -> None:
+    def fill(found: Any, sheet: Any) -> None:
+        sheet.write_column(2, 3, ["age", 31, "", 12])
+        sheet.write_blank(20, 9, None, found.add_format({"bold": True}))
+
+    path = book(tmp_path / "t.xlsx", fill)
+    assert ages(path) == ages(path, header_row=3) == [0, 1, 0, 1, 0]
+    assert checking.check(source(path, Domain(age=AGE))).rows == 2
+
+
+def test_rows_come_in_batches_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = book(tmp_path / "t.xlsx", rows(["age", "p"], *([n % 50, f"p{n}"] for n in range(100))))
+    whole = ages(path, person="p")
+    monkeypatch.setattr(excel, "BATCH_ROWS", 7)
+    assert ages(path, person="p") == whole == [20] * 5
+    reader = ExcelFile(path, "t.xlsx", "p")
+    columns = {"age": grid_axis("age", AGE, 5), "p": None}
+    assert [len(batch) for batch in reader.batches(columns)] == [7] * 14 + [2]
+
+
+def test_several_files_have_the_same_sheet(tmp_path: Path) -> None:
+    for number in range(2):
+        book(tmp_path / f"{number}.xlsx", rows(["age"], [31]), "notes")
+    (tmp_path / "~$0.xlsx").write_bytes(b"a lock of Excel")
+    assert ages(tmp_path, sheet="2024") == [0, 0, 0, 2, 0]
+    assert ages(tmp_path / "*.xlsx", sheet="2024") == [0, 0, 0, 2, 0]
+    (tmp_path / "t.csv").write_text("age\n31\n")
+    refuses(tmp_path, "both CSV and Excel")
+
+
+# --- refused --------------------------------------------------------------------------------------
+
+SHEETS: dict[str, tuple[Fill, dict[str, Any], tuple[str, ...], dict[str, Any]]] = {
+    "a title above": (
+        rows(["Visits of 2024"], [], ["age", "kind"], [31, "a"]),
+        {},
+        ("row 1 has 1 name and 1 empty cell", "header_row=2", "--header-row 2"),
+        {"header_row": 3},
+    ),
+    "two rows of names": (
+        rows(["Patient", "", "Visit"], ["age", "kind", "cost"], [31, "a", 3]),
+        {},
+        ("row 1 has 2 names and 1 empty cell", "header_row=2"),
+        {"header_row": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHEETS)
+def test_the_option_that_the_message_names_reads_the_sheet(case: str, tmp_path: Path) -> None:
+    fill, options, words, remedy = SHEETS[case]
+    path = book(tmp_path / "t.xlsx", fill)
+    refuses(path, *words, **options)
+    assert ages(path, **remedy) == [0, 0, 0, 1, 0]
+
+
+def test_merged_cells_leave_names_out(tmp_path: Path) -> None:
+    def fill(found: Any, sheet: Any) -> None:
+        sheet.merge_range(0, 0, 0, 1, "age")
+        sheet.write_row(0, 2, ["kind"])
+        sheet.write_row(1, 0, [31, 12, "a"])
+
+    path = book(tmp_path / "t.xlsx", fill)
+    assert ages(path) == [0, 0, 0, 1, 0]
+    second = Domain(second=AGE)
+    lattice = Lattice((grid_axis("second", AGE, 5),))
+    words = ("1 empty cell", "merged cells", "give each its own")
+    refuses(path, *words, domain=second, lattice=lattice)
+    assert any("merged cells" in hint for hint in checking.check(source(path, {"age": AGE})).hints)
+
+
+def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    path = book(tmp_path / "t.xlsx", rows(["age"], [31]), "2023", "notes")
+    refuses(path, "3 sheets: '2024', '2023', 'notes'", 'sheet="2024"', '--sheet "2024"')
+    refuses(path, "sheet '2025'", "no such sheet", "'2023'", sheet="2025")
+    refuses(path, "sheet '2023'", "no row from row 1 on", sheet="2023")
+    refuses(path, "sheet '2024'", "no row from row 9 on", sheet="2024", header_row=9)
+    refuses(path, "no column of that name", sheet="2024", header_row=2)
+    assert ages(path, sheet="2024") == [0, 0, 0, 1, 0]
+    many = book(tmp_path / "many.xlsx", rows(["age"]), *(f"s{n}" for n in range(30)))
+    refuses(many, "31 sheets", "and 11 more")
+
+
+def test_what_is_no_file_of_excel_is_refused(tmp_path: Path) -> None:
+    refuses(PROTECTED, "protected by a password", "take the password off")
+    compound = PROTECTED.read_bytes()[:1024]
+    refuses(write(tmp_path, compound, "t.xlsx"), "an .xls file under another name")
+    for name in ("t.xls", "t.xlsb", "t.ods"):
+        refuses(write(tmp_path, compound, name), "another form than .xlsx", "save it as .xlsx")
+    for content in (b"", b"PK\x03\x04", f"age\n{CANARY}\n".encode(), compound[8:]):
+        words = ("the file is empty",) if not content else ("not an .xlsx file", ".csv")
+        refuses(write(tmp_path, content, "t.xlsx"), *words)
+    with zipfile.ZipFile(tmp_path / "zip.xlsx", "w") as archive:
+        archive.writestr("notes.txt", CANARY)
+    refuses(tmp_path / "zip.xlsx", "not an .xlsx file")
+    refuses(tmp_path / "none.xlsx", "no such file")
+
+
+def test_twice_the_same_name(tmp_path: Path) -> None:
+    refuses(book(tmp_path / "t.xlsx", rows(["age", "age"], [1, 2])), "several columns")
+    same = book(tmp_path / "u.xlsx", rows(["age"], [CANARY]))
+    refuses(same, "names the person, as text", person="age")
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = book(tmp_path / "t.xlsx", rows(["age"], [31]))
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    src = source(path, Domain(age=AGE))
+    lattice = Lattice((grid_axis("age", AGE, 5),))
+    refused(lambda: src.require([lattice]), sf.UsageError, "sfumato[excel]", "CSV")
+
+
+def test_a_cell_never_refuses_a_sheet(tmp_path: Path) -> None:
+    """Whether a field can be read as the option says makes it missing, and no more."""
+    odd: list[Any] = [CANARY, "", "\ufffd", "a\nb", "=1", dt.time(1), dt.timedelta(3), 1e300, -1]
+
+    def fill(found: Any, sheet: Any) -> None:
+        format_ = found.add_format({"num_format": "[h]:mm"})
+        sheet.write_row(0, 0, ["age", "day", "kind", "yes"])
+        for number, cell in enumerate(odd, 1):
+            for place in range(4):
+                if isinstance(cell, dt.time | dt.timedelta):
+                    sheet.write_datetime(number, place, cell, format_)
+                else:
+                    sheet.write_string(number, place, cell) if isinstance(
+                        cell, str
+                    ) else sheet.write_number(number, place, cell)
+
+    path = book(tmp_path / "t.xlsx", fill)
+    labels = LabelAxis("kind", ("a", "else"), True)
+    domain = Domain(
+        age=AGE, day=DAYS, kind=sf.Categories(["a"], other="else"), yes=sf.Categories([True])
+    )
+    axes = (grid_axis("age", AGE, 5), grid_axis("day", DAYS, 5), labels, LabelAxis("yes", (True,)))
+    for options in ({}, {"decimal": ",", "date_format": "%d.%m.%Y"}):
+        src = source(path, domain, **options)  # type: ignore[arg-type]
+        cubes = count(src, [Lattice((axis,)) for axis in axes])
+        assert [int(cube.counts.sum()) for cube in cubes] == [3, 0, 8, 0]
+
+
+def test_memory_is_bounded_by_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's objects of one batch at a time; the sheet itself is held by the reader."""
+    path = book(tmp_path / "t.xlsx", rows(["age"], *([n % 50] for n in range(20_000))))
+    columns = {"age": grid_axis("age", AGE, 5)}
+    peaks = []
+    for size in (500, 20_000):
+        monkeypatch.setattr(excel, "BATCH_ROWS", size)
+        reader = ExcelFile(path, "t.xlsx")
+        tracemalloc.start()
+        assert sum(map(len, reader.batches(columns))) == 20_000
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] < peaks[1] / 4
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("", None),
+        (-3.0, b"-3"),
+        (2.0**53, b"9007199254740992.0"),
+        (0.1, b"0.1"),
+        (False, b"FALSE"),
+        (dt.time(5, 6), b"05:06:00"),
+        (dt.datetime(2024, 3, 14, 5, 6, 7, 8), b"2024-03-14T05:06:07.000008"),
+        (dt.timedelta(1), b"1 day, 0:00:00"),
+    ],
+)
+def test_a_cell_as_a_field(cell: Any, text: bytes | None) -> None:
+    assert text_of_cell(cell) == text
