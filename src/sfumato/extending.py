@@ -6,7 +6,7 @@ The contracts come first, then the parts that answers are made of. Everything he
 where it is defined; nothing is defined here.
 """
 
-from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.counts import Counts, Needs, Summed
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
@@ -57,6 +57,7 @@ __all__ = [
     "Release",
     "RowReader",
     "Splits",
+    "Summed",
     "Unit",
     "add_noise",
     "assumptions_of",

@@ -20,7 +20,13 @@ from sfumato.aggregates.encoding import (
 from sfumato.aggregates.groups import group_lattice
 from sfumato.aggregates.per_person import person_scale, rows_axis
 from sfumato.aggregates.preview import AggregatePreview, Statistic
-from sfumato.aggregates.proofs import KEYS_PROOF, PERSONS_KEYS_PROOF, PERSONS_PROOF, PROOF
+from sfumato.aggregates.proofs import (
+    KEYS_PROOF,
+    LIMITS_PROOF,
+    PERSONS_KEYS_PROOF,
+    PERSONS_PROOF,
+    PROOF,
+)
 from sfumato.aggregates.release import AggregateRelease
 from sfumato.aggregates.sums import group_sums
 from sfumato.aggregates.value_sums import ValueSums
@@ -34,7 +40,7 @@ from sfumato.errors import UsageError, printable, shown
 from sfumato.histogram import keys
 from sfumato.lattice import GridAxis, Lattice
 from sfumato.limits import require_numbers
-from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Guarantee, Proof
@@ -73,6 +79,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = PROOF
     keys_proof: ClassVar[Proof] = KEYS_PROOF
+    limits_proof: ClassVar[Proof] = LIMITS_PROOF
     persons_proof: ClassVar[Proof] = PERSONS_PROOF
     persons_keys_proof: ClassVar[Proof] = PERSONS_KEYS_PROOF
 
@@ -151,7 +158,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         A value is rounded to steps before it is added up. How fine they are follows from the cost.
         """
         groups = self._group_lattice(domain)
-        share = self._divided(groups, self._unit_of_sums(unit, groups), cost)
+        share = self._divided(groups, self._unit_of_sums(unit, groups, cost), cost)
         return self._needs(domain, share.count_noise)
 
     def _needs(self, domain: Domain, count_noise: Law | None) -> Needs:
@@ -173,16 +180,15 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     ) -> AggregatePreview:
         """Say how accurate the statistic would be. Means and variances need ``rows`` for that."""
         groups = self._group_lattice(domain)
-        unit = self._unit_of_sums(unit, groups)
-        self.needs(domain)  # refuses what could not be counted and stored at any cost
+        unit = self._unit_of_sums(unit, groups, cost)
         share = self._divided(groups, unit, cost)
-        forms = self._forms(domain, share.count_noise)
+        needs = self._needs(domain, share.count_noise)
         return AggregatePreview(
             self.title,
             share.spent,
             unit,
             groups.size if share.selects is None else None,
-            encodings=tuple(self._encoding(form.summed.axis, share.count_noise) for form in forms),
+            encodings=self._encodings([summed.axis for summed in needs.sums], share.count_noise),
             statistic=self.statistic,
             rows=rows,
             selects=share.selects,
@@ -196,9 +202,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         cube = counts.on(counts.lattice)
         n_group_axes = len(self._groups)
         groups = Lattice(cube.lattice.axes[:n_group_axes])
-        unit = self._unit_of_sums(unit, groups)
+        unit = self._unit_of_sums(unit, groups, cost)
         share = self._divided(cube.lattice, unit, cost)
-        encodings = tuple(self._encoding(axis, share.count_noise) for axis in cube.summed)
+        encodings = self._encodings(cube.summed, share.count_noise)
         mechanism = _mechanism(encodings)
         if share.selects is not None:
             cube, _ = keys.select_keys(cube, share.selects, noise)
@@ -223,7 +229,8 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """What an answer promises, and what it is about."""
         has_keys = share.selects is not None
         if self.per == "row":
-            proof = self.keys_proof if has_keys else self.proof
+            known = self.limits_proof if unit.by_cell else self.proof
+            proof = self.keys_proof if has_keys else known
             return self.promise(share.spent, unit, mechanism, noise, proof=proof)
         proof = self.persons_keys_proof if has_keys else self.persons_proof
         promised = self.promise(share.spent, unit, mechanism, noise, proof=proof)
@@ -243,10 +250,10 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """What the value of a person is made of."""
         return "sum" if self.statistic == "sum" else "mean"
 
-    def _unit_of_sums(self, unit: Unit, groups: Lattice) -> Unit:
-        """What one person changes of the sums."""
+    def _unit_of_sums(self, unit: Unit, groups: Lattice, cost: CentralMeasure) -> Unit:
+        """What one person changes of the sums: M times what they change of the counts of groups."""
         if self.per == "row":
-            return unit
+            return unit if groups.keyed else unit_of_table(without_delta(cost), unit, groups.size)
         if unit.person is None:
             obstacle = "no column names the persons"
             raise UsageError(self.title, obstacle, 'Give the source person="rider"')
@@ -272,6 +279,10 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         clip = None if self.clip == "auto" else self.clip
         scale = person_scale(self.title, rows, self._of_rows, clip)
         return person_form(self.title, scale, self._basis_name, count_noise)
+
+    def _encodings(self, axes: Sequence[GridAxis], count_noise: Law) -> tuple[Encoding, ...]:
+        """How each value is summed that is located on its axis, and the noise on its sums."""
+        return tuple(self._encoding(axis, count_noise) for axis in axes)
 
     def _encoding(self, axis: GridAxis, count_noise: Law) -> Encoding:
         """How a value is summed that is located on an axis, and the noise on its sums."""

@@ -31,6 +31,21 @@ KEYS_PROOF = Proof(
 )
 
 
+LIMITS_PROOF = Proof(
+    sensitivity="of the sums of all groups' functions, M times that of the numbers of rows per "
+    "group, whose L1 and L2 follow from the limits on a person's rows (replace: L1 twice, L2 times "
+    "sqrt 2); M is what the functions add up to at every value.",
+    because="a row lies in one group and adds to its sums non-negative integers that add up to M. "
+    "So k rows of a person change the sums of a group by k M in L1 and at most k M in L2; over "
+    "disjoint groups, that is M times the norm of the person's numbers of rows per group. Vectors "
+    "without negative entries that replace each other differ by at most sqrt 2 times the longer "
+    "one. The groups are fixed by the public domain, and the noise is exact on the integers.",
+    not_covered="the choice of columns, groups and bounds; the time the query takes.",
+    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024; "
+    "discrete noise: Canonne, Kamath, Steinke 2020.",
+)
+
+
 PERSONS_PROOF = Proof(
     sensitivity="of the sums of all groups' functions, L1 = c M (twice that under replace); "
     "L2 = sqrt c M (sqrt 2 times that under replace); c is the largest number of groups that a "

@@ -55,6 +55,9 @@ class Mean(
     With an axis of keys in ``by``, (epsilon, delta) and instead:
     {keys_proof}
 
+    Under limits by cell, without keys:
+    {limits_proof}
+
     With ``per="person"``, instead:
     {persons_proof}
 
@@ -118,6 +121,9 @@ class Sum(
     With an axis of keys in ``by``, (epsilon, delta) and instead:
     {keys_proof}
 
+    Under limits by cell, without keys:
+    {limits_proof}
+
     With ``per="person"``, instead:
     {persons_proof}
 
@@ -177,6 +183,9 @@ class Variance(
 
     With an axis of keys in ``by``, (epsilon, delta) and instead:
     {keys_proof}
+
+    Under limits by cell, without keys:
+    {limits_proof}
 
     With ``per="person"``, instead:
     {persons_proof}

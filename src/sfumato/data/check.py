@@ -109,6 +109,13 @@ class _TablePass:
         self._needs = [needs for _, needs in asked]
         axes = dict.fromkeys(axis for needs in self._needs for axis in needs.columns)
         self._axes: dict[LatticeAxis, AxisLosses] = {axis: losses_of(axis) for axis in axes}
+        # Where values are added up in parts of their axis, the axis loses them, not each part.
+        self._segments = {
+            axis
+            for needs in self._needs
+            for axis in needs.lattice.axes
+            if axis.name in {summed.axis.name for summed in needs.sums}
+        }
         self._losses = Losses()
         self._rows = 0
         self._not_asked = 0
@@ -185,6 +192,7 @@ class _TablePass:
         axes = [
             axis_losses.result(losses.unparsed[axis.column_name], losses.not_utf8[axis.column_name])
             for axis, axis_losses in self._axes.items()
+            if axis not in self._segments
         ]
         return Check(
             self._source.table,
@@ -194,7 +202,8 @@ class _TablePass:
             not_asked=self._not_asked,
             without_person=self._without_person,
             limit=self._source.unit.rows_per_person,
-            axes=tuple(axes),
+            # Questions that lay different cells along one axis lose the same rows there.
+            axes=tuple(dict.fromkeys(axes)),
             questions=tuple(self._question_checks()),
             hints=hints,
         )

@@ -120,7 +120,8 @@ def source(
         None is the axis' own bound; as in bins, a range up to the upper bound holds that value and
         what lies above. A row without a value satisfies no range.
 
-    The limits by cell hold on the cells of the table that is asked for, and on no coarser ones. So
+    The limits by cell hold on the cells of the table that is asked for (the groups of a mean), and
+    on no coarser ones. So
     questions that count on several lattices, such as partitions and quantiles, are refused under
     them.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from sfumato.audit.subjects.subject import COSTS, PURE, RELATIONS, UNITS, Subjec
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
+from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -44,29 +46,43 @@ OTHERS: Rows = ((8, 0, 1), (9, 2, 3), (9, 2, 2))
 
 
 @cache
-def _counted_people(rows: Rows, needs: Needs, unit: Unit) -> Cube:
+def _counted_people(rows: Rows, needs: Needs, unit: Unit, domain: Domain) -> Cube:
     """People and their rows, counted by the code that publishing uses."""
     rider, ward, x = np.array(rows, float).reshape(len(rows), 3).T
     table = pa.table({"rider": rider.astype(np.int64), "ward": ward, "x": x})
-    visits = source(table, VISITS, "rider", unit.rows_per_person, unit.neighbours)
+    limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
+    visits = source(table, domain, "rider", unit.rows_per_person, unit.neighbours, **limits)
     return count(visits, [needs], key=KEY)[0]
 
 
-def of_people(question: OfPersons, unit: Unit, cost: CentralMeasure) -> Mechanism:
-    """A question's own code from the rows of people to its release."""
-    needs = question.needs_at(VISITS, unit, cost)
+def of_people(
+    question: OfPersons,
+    unit: Unit,
+    cost: CentralMeasure,
+    domain: Domain = VISITS,
+    needs: Needs | None = None,
+) -> Mechanism:
+    """A question's own code from the rows of people to its release.
+
+    Parameters
+    ----------
+    needs : Needs or None
+        What is counted. None: what the question says.
+    """
+    counted = needs or question.needs_at(domain, unit, cost)
 
     def run(rows: Rows, noise: Bits) -> Published:
-        return published(question.answer(_counted_people(rows, needs, unit), unit, cost, noise))
+        cube = _counted_people(rows, counted, unit, domain)
+        return published(question.answer(cube, unit, cost, noise))
 
     return run
 
 
-def people(relation: str) -> tuple[Pair, ...]:
+def people(relation: str, visitors: Sequence[Rows] = VISITORS) -> tuple[Pair, ...]:
     """Pairs of tables that differ in one person; under replace that person becomes another one."""
-    another = VISITORS if relation == "replace" else ((),)
+    another = visitors if relation == "replace" else ((),)
     pairs: list[Pair] = []
-    for one, other in product(VISITORS, another):
+    for one, other in product(visitors, another):
         first = OTHERS + tuple((0.0, *row) for row in one)
         second = OTHERS + tuple((1.0, *row) for row in other)
         pairs += [(first, second), (second, first)]
@@ -94,6 +110,80 @@ def _subjects_of_persons() -> Iterator[Subject]:
         yield _of_persons(name, question, Unit(2, "replace", "rider"), COSTS[-1])
 
 
+# --- rows within limits by cell ---
+
+WIDE = Domain(ward=Interval(0, 6, step=1), x=Interval(0, 9, step=1))
+LOW, HIGH = 0.0, 8.0
+BELOW_KNOT, ON_KNOT = 3.0, 4.0
+"""Values in two segments of hats, to both of which the hat of the knot 4 extends."""
+
+
+def _visitor(rows_in_wards: Sequence[int], x: float) -> Rows:
+    """A person with so many rows in each ward, from the first one on, all of one value."""
+    return tuple((float(ward), x) for ward, n in enumerate(rows_in_wards) for _ in range(n))
+
+
+LIMITED: tuple[tuple[int, Limits, tuple[Rows, ...]], ...] = (
+    # The largest L2 norm in one ward, the largest L1 norm in four.
+    (
+        4,
+        Limits(norm_per_person=2),
+        (
+            _visitor((3,), HIGH),
+            _visitor((3,), LOW),
+            _visitor((0, 0, 3), HIGH),
+            _visitor((1, 1, 1, 1), LOW),
+            _visitor((1, 1, 1, 1), HIGH),
+        ),
+    ),
+    (
+        2,
+        Limits(rows_per_cell=1),
+        (
+            _visitor((2, 1), LOW),
+            _visitor((2, 2, 1), HIGH),
+            _visitor((0, 0, 1, 1), HIGH),
+            # A limit on each segment of a ward would let both of these rows pass.
+            _visitor((1,), BELOW_KNOT) + _visitor((1,), ON_KNOT),
+        ),
+    ),
+    (
+        4,
+        Limits(rows_per_cell=2, cells_per_person=2),
+        (_visitor((3, 3), LOW), _visitor((2, 2, 1), HIGH), _visitor((0, 0, 2, 2), HIGH)),
+    ),
+)
+"""Rows in all, limits by cell, and people with as many rows as these allow, and with more."""
+
+
+def limited(
+    question: OfPersons,
+    unit: Unit,
+    visitors: Sequence[Rows],
+    cost: CentralMeasure,
+    needs: Needs | None = None,
+) -> Subject:
+    """One person who may have more rows than the limits allow, beside two others.
+
+    ``needs`` is for ``of_people``.
+    """
+    clip = ", chosen clip" if question.clip == "auto" else ""
+    name = f"{type(question).__name__}{clip}, limits by cell"
+    mechanism = of_people(question, unit, cost, WIDE, needs)
+    printed = question.preview(WIDE, unit, cost).unit
+    pairs = people(unit.neighbours, visitors)
+    return Subject(name, printed, cost, mechanism, universe=OTHERS, pairs=pairs)
+
+
+def _subjects_within_limits() -> Iterator[Subject]:
+    for (limit, limits, visitors), relation, cost in product(LIMITED, RELATIONS, COSTS):
+        unit = Unit(limit, relation, "rider", limits)
+        yield limited(Mean("x", by="ward"), unit, visitors, cost)
+    for question in (Variance("x", by="ward"), Mean("x", by="ward", clip="auto")):
+        for (limit, limits, visitors), relation in zip(LIMITED[:2], RELATIONS, strict=True):
+            yield limited(question, Unit(limit, relation, "rider", limits), visitors, COSTS[-1])
+
+
 def subjects() -> Iterator[Subject]:
     """Every subject of this module."""
     for promise in product(UNITS, COSTS):
@@ -105,3 +195,4 @@ def subjects() -> Iterator[Subject]:
     yield of("Mean, chosen clip", Mean("x", clip="auto"), UNITS[0], PURE)
     yield of("Mean, chosen clip", Mean("x", clip="auto"), UNITS[3], COSTS[-1])
     yield from _subjects_of_persons()
+    yield from _subjects_within_limits()
