@@ -27,3 +27,9 @@ def test_the_preview_of_a_sum_of_rounded_values_wants_the_number_of_rows() -> No
     assert "state rows=" in str(publisher.preview(sf.Sum("wage"), epsilon=1))
     stated = publisher.preview(sf.Sum("wage"), epsilon=1, rows=ROWS).accuracy()
     assert stated >= publisher.release(sf.Sum("wage"), epsilon=1).accuracy() * 0.99
+
+
+def test_the_preview_says_what_a_row_adds_beside_the_noise(publisher: sf.Publisher) -> None:
+    said = str(publisher.preview(sf.Mean("wage"), epsilon=1))
+    assert "noise of scale 2147483648 to 2 sums in each of 1 groups" in said
+    assert "each row adds 2,147,483,648 to them in all" in said

@@ -14,17 +14,17 @@ import sfumato as sf
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.proofs import LIMITS_PROOF
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
-from sfumato.audit.subjects.aggregates import GROUPED, LIMITED, limited
+from sfumato.audit.subjects.aggregates import LIMITED, WIDE, limited
 from sfumato.audit.subjects.subject import claimed
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.testing import deterministic
 
 QUESTIONS = [
-    sf.Mean("x", by="g"),
-    sf.Variance("x", by="g"),
-    sf.Mean("x", by="g", clip="auto"),
-    sf.Sum("x", by="g", clip="auto"),
+    sf.Mean("x", by="ward"),
+    sf.Variance("x", by="ward"),
+    sf.Mean("x", by="ward", clip="auto"),
+    sf.Sum("x", by="ward", clip="auto"),
 ]
 ONCE = LIMITED[1]
 
@@ -56,10 +56,10 @@ def test_limits_on_parts_of_a_group_would_not_be_enough() -> None:
     rows, limits, people = ONCE
     unit = sf.Unit(rows, "add-remove", "rider", limits)
     cost = sf.ZCDP("0.5")
-    question = sf.Mean("x", by="g", clip="auto")
-    needs = question.needs_at(GROUPED, unit, cost)
+    question = sf.Mean("x", by="ward", clip="auto")
+    needs = question.needs_at(WIDE, unit, cost)
     assert needs.cells is not None
-    assert needs.cells.names == ("g",)
+    assert needs.cells.names == ("ward",)
     on_segments = msgspec.structs.replace(needs, cells=None)
     subject = limited(question, unit, people, cost, on_segments)
     assert share_found(subject.mechanism, subject.pairs, cost) > 1.2
@@ -74,6 +74,20 @@ def test_sums_of_a_group_are_no_longer_than_m_times_its_rows(name: str) -> None:
     assert (np.abs(added).sum(axis=1) == 3 * basis.unity).all()
     squared = (added**2).sum(axis=1)
     assert squared.max() == (3 * basis.unity) ** 2
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_in_few_groups_the_noise_is_that_of_what_fits_into_them(
+    relation: sf.privacy.unit.Neighbours,
+) -> None:
+    """All rows are one group here: of twelve rows two are counted."""
+    unit = sf.Unit(12, relation, "rider", Limits(rows_per_cell=2))
+    high = ((0.0, 8.0), (1.0, 8.0), (2.0, 8.0))
+    low = tuple((ward, 0.0) for ward, _ in high)
+    for cost in (sf.PureDP("1"), sf.ZCDP("0.5")):
+        preview = sf.Sum("x").preview(WIDE, unit, cost)
+        assert preview.unit.rows_per_person == 2
+        assert 0.99 <= share_of_claim(sf.Sum("x"), unit, (high, low), cost) <= 1 + 1e-9
 
 
 RIDES = pa.table(

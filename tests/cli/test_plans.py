@@ -92,3 +92,9 @@ def test_a_plan_states_limits_by_cell_and_a_period(sfumato: Run, tmp_path: Path)
     assert json.loads(out)[0]["counts"] == [0, 1, 1, 0]
     path.write_text(plan.replace("cells_per_person = 2\n", ""))
     assert "without a bound" in sfumato("preview", str(path))[2]
+    path.write_text(plan.replace('type = "histogram"\naxes = ["x"]', 'type = "mean"\nvalue = "x"'))
+    assert unit in sfumato("preview", str(path))[1]
+    code, out, _ = sfumato("release", str(path), "--ledger", str(tmp_path / "s.db"), "--json")
+    assert code == 0
+    to_upper, to_lower = json.loads(out)[0]["released"]  # sums of distances from the bounds 0 and 3
+    assert round(3 * to_lower / (to_upper + to_lower), 1) == 1.5

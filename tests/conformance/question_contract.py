@@ -100,6 +100,9 @@ def needs_public_things_only(question: AnyQuestion) -> None:
     # Numbers of rows are counted on an axis that is no column.
     assert needs.of_each_person or set(needs.lattice.names) <= set(LINE)
     assert needs.numbers >= 1
+    # The cost may decide how finely values are added up, and nothing else.
+    at_cost = question.needs_at(LINE, unit_of(question), COST)
+    assert msgspec.structs.replace(at_cost, sums=needs.sums) == needs
 
 
 def holds_no_more_than_it_said(question: AnyQuestion) -> None:

@@ -164,7 +164,11 @@ class AggregatePreview(Preview, frozen=True):
         groups = (
             "each group that is shown" if self.cells is None else f"each of {self.cells:,} groups"
         )
-        lines = [f"adds {encoding.law} to {encoding.basis.size} sums{of_value} in {groups}"]
+        basis = encoding.basis
+        lines = [
+            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}; each row adds "
+            f"{basis.unity:,} to them in all"
+        ]
         if self.chooses_clip:
             lines.append(
                 f"a clip is chosen from the noisy sums: the values may be clipped to as little as "
