@@ -165,9 +165,10 @@ class AggregatePreview(Preview, frozen=True):
             "each group that is shown" if self.cells is None else f"each of {self.cells:,} groups"
         )
         basis = encoding.basis
+        adder = self.unit.who if self.of_persons else "row"
         lines = [
-            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}; each row adds "
-            f"{basis.unity:,} to them in all"
+            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}, where each "
+            f"{adder} adds {basis.unity:,} in all"
         ]
         if self.chooses_clip:
             lines.append(
