@@ -7,6 +7,7 @@ import pickle
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -236,3 +237,23 @@ def test_losses_to_limits_by_cell_are_counted() -> None:
     assert (persons.counted, persons.beyond_limit, persons.persons_beyond_limit) == (4, 2, 1)
     assert (rows.counted, rows.beyond_limit, rows.dropped, rows.persons) == (7, 0, 1, 2)
     assert publisher.remaining == 1
+
+
+@pytest.mark.parametrize("clip", [None, "auto"])
+def test_values_of_persons_lose_whole_cells_only(clip: Any) -> None:
+    frame = pa.table({"x": [0, 0, 0, 1, 2, 0], "v": [1, 2, 3, 4, 5, None], "p": [1, 1, 1, 1, 2, 2]})
+    domain = sf.Domain(x=sf.Interval(0, 4, step=1), v=sf.Interval(0, 9, step=1))
+    one, two = (
+        sf.Publisher(sf.source(frame, domain, person="p", rows_per_person=cells), budget=1)
+        for cells in (1, 2)
+    )
+    question = sf.Mean("v", by="x", per="person", clip=clip)
+    (found,) = two.check(question).questions
+    assert (found.counted, found.beyond_limit, found.dropped) == (5, 0, 1)
+    (fewer,) = one.check(question).questions
+    # Which of two cells is kept, that of three rows or that of one, is chosen at random.
+    assert (fewer.counted, fewer.beyond_limit) in ((4, 1), (2, 3))
+    assert (fewer.persons, fewer.persons_beyond_limit) == (2, 1)
+    assert "the limits of a person (at most 1 cell): 1 of 2" in " ".join(
+        str(one.check(question)).split()
+    )

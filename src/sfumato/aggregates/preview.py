@@ -186,6 +186,8 @@ class AggregatePreview(Preview, frozen=True):
             evenly = f", if {self.rows:,} {things} are divided evenly among the groups,"
         if self.chooses_clip:
             evenly += " if no clip below the bounds is chosen,"
+        if encoding.values.cut and not evenly:
+            evenly = ","
         each = self._accuracy_of(encoding, "0.95")
         lines.append(
             f"of {self.unit.counted}{encoding.values.cut}{evenly} each {self.statistic}{of_value} "

@@ -15,7 +15,8 @@ from sfumato.data.packing import Packing
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_priorities import PersonRows
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import MOST_ROWS, Unit
 
 
 class PersonLosses(NamedTuple):
@@ -81,6 +82,10 @@ class PersonCounter(PersonRecords[None]):
 
 def limits_on_cells(needs: Needs, unit: Unit) -> Unit | None:
     """The unit under which a question counts, if its limits are about cells."""
+    if needs.counted == "persons" and needs.sums:
+        # All rows of a person in a cell make one value together: none of them is left out.
+        limits = Limits(cells_per_person=unit.cells_of_person)
+        return msgspec.structs.replace(unit, rows_per_person=MOST_ROWS, limits=limits)
     if needs.counted == "persons":
         return unit.counting_persons(unit.cells_of_person)
     return unit if unit.by_cell and needs.counted == "rows" else None
@@ -96,14 +101,15 @@ class CellPersonCounter(CellBounder):
         assert unit.limits is not msgspec.UNSET
         key = fresh_key()
         super().__init__(key, unit.rows_per_person, unit.limits)
-        self._form = RowForm(needs)
+        self._form = RowForm(msgspec.structs.replace(needs, lattice=needs.row_lattice))
         self._limited = None if needs.cells is None else Packing(needs.cells)
         self._cell_choice = None
         if unit.limits.cells_per_person is not None:
-            self._cell_choice = CellChoice(key, needs.cells or needs.lattice)
+            self._cell_choice = CellChoice(key, needs.cells or needs.row_lattice)
         self._totals = np.zeros(3, np.int64)
-        rows = f"at most {unit.rows_per_person:,} rows"
-        self._words = ", ".join([rows, *unit.limits.in_words()])
+        all_rows = unit.rows_per_person == MOST_ROWS
+        rows = [] if all_rows else [f"at most {unit.rows_per_person:,} rows"]
+        self._words = ", ".join([*rows, *unit.limits.in_words()])
 
     def add_cells(self, persons: PersonRows, cells: Cells) -> None:
         """Take a batch."""
