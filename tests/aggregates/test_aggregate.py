@@ -365,3 +365,16 @@ def test_without_a_person_column_nothing_is_charged() -> None:
     with pytest.raises(sf.UsageError, match="no column names the persons"):
         asked.release(sf.Mean("wage", per="person"), epsilon="1")
     assert asked.account.spent == (0, 0)
+
+
+def test_a_limit_is_recommended_from_the_cells_of_each_person() -> None:
+    asked = publisher()
+    of_rows = asked.release(sf.Persons(most_rows=900), epsilon="9")
+    of_cells = asked.release(sf.Persons(most_rows=900, of="cells", axes="ward"), epsilon="9")
+    for clip in (None, "auto"):
+        question = sf.Mean("wage", by="ward", per="person", clip=clip)  # type: ignore[arg-type]
+        assert sf.recommend(of_cells, question, epsilon="1", domain=DOMAIN).limit in (1, 2)
+        with pytest.raises(sf.UsageError, match=r"axes=\['ward'\]"):
+            sf.recommend(of_rows, question, epsilon="1", domain=DOMAIN)
+    with pytest.raises(sf.UsageError, match="each person once, whatever the limit"):
+        sf.recommend(of_cells, sf.Mean("wage", per="person"), epsilon="1", domain=DOMAIN)

@@ -189,7 +189,7 @@ def _add_exactly(total: Array, cells: Array, added: Array) -> None:
 def _columns(sums: Sequence[Summed]) -> list[_Column]:
     """The columns of sums, in order."""
     return [
-        _Column(index, squared, (summed.axis.size - 1) ** (2 if squared else 1))
+        _Column(index, squared, summed.most ** (2 if squared else 1))
         for index, summed in enumerate(sums)
         for squared in ((False, True) if summed.squares else (False,))
     ]

@@ -9,7 +9,9 @@ In parts: numbers of rows and sums of whole numbers in several parts add up exac
 is not among the c least of a part is not among the c least of all. So parts may be joined as often
 as wished and in any order. The result is the same in memory, through files and for every size of
 batch and order of rows.
-Exact: up to colliding tokens of text ids (see ``persons``) and equal hashes of two cells.
+Exact: up to colliding tokens of text ids (see ``persons``) and equal hashes of two cells, for
+persons of at most 2^31 rows, whose sums are below 2^62. The sum of a person with more may be wrong,
+but it still depends on that person's rows alone.
 """
 
 from __future__ import annotations

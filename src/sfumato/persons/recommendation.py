@@ -324,18 +324,19 @@ def _counts_persons(
     """Whether the question counts persons; refused where the release does not limit it."""
     needs = question.needs(domain)
     asked = f"a recommended limit for {question.title}, from {release.title!r}"
-    if needs.of_each_person:
+    of_one_cell = needs.counted == "persons" and not needs.row_lattice.axes
+    if needs.of_each_person or of_one_cell:
         obstacle = "it counts each person once, whatever the limit"
         raise UsageError(asked, obstacle, "Ask for a histogram, means or sums by group")
     if needs.counted == "persons" and release.of != "cells":
         raise UsageError(
             asked,
             "it does not count rows, so only the cells of each person limit it",
-            f'Release sf.Persons(of="cells", axes={list(needs.lattice.names)})',
+            f'Release sf.Persons(of="cells", axes={list(needs.row_lattice.names)})',
         )
     if release.spread is not msgspec.UNSET:
         cells = release.spread.cells(domain)
-        if cells.size != n_cells or not _holds(needs.lattice, cells):
+        if cells.size != n_cells or not _holds(needs.row_lattice, cells):
             raise UsageError(
                 asked,
                 "a limit by cell holds on the cells of one table, and theirs differ",
