@@ -140,6 +140,20 @@ def test_counts_of_persons_state_the_limit_on_cells(tmp_path: Path) -> None:
     assert "in at most 3 cells: " not in rows.guarantee.counted
 
 
+def test_means_over_persons_state_the_limit_on_cells(tmp_path: Path) -> None:
+    domain = sf.Domain(hour=sf.Interval(0, 24, step=1), kind=sf.Categories(["a", "b"]))
+    table = pa.table(
+        {"hour": [1, 2, 3, 4] * 9, "kind": ["a", "b"] * 18, "rider": [i // 4 for i in range(36)]}
+    )
+    source = sf.source(table, domain, person="rider", rows_per_person=1, name="kinds")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="99") as pub:
+        persons = pub.release(sf.Persons(of="cells", axes="kind", most_rows=9), epsilon="9")
+        means = pub.release(sf.Mean("hour", by="kind", per="person"), epsilon="1")
+        alone = pub.release(sf.Mean("hour", per="person"), epsilon="1")
+    assert persons.sentence(1) in means.guarantee.counted
+    assert "in at most 1 cell: " not in alone.guarantee.counted
+
+
 @pytest.mark.parametrize("question", [sf.Mean("hour"), sf.Sum("hour"), sf.Variance("hour")])
 def test_means_sums_and_variances_say_it(question: sf.Mean, ledger: Path) -> None:
     with publisher(ledger) as pub:

@@ -26,6 +26,7 @@ QUESTIONS = {
     "keys": (sf.Histogram("shop"), {"epsilon": "2", "delta": "1e-6"}),
     "mean": (sf.Mean("wage", by="carrier"), HALF),
     "means": (sf.Mean(["wage", "year"]), HALF),
+    "means over persons": (sf.Mean("wage", by="carrier", per="person"), HALF),
     "sum": (sf.Sum("wage", clip="auto"), HALF),
     "variance": (sf.Variance("year"), HALF),
     "quantiles": (sf.Quantiles(["wage", "year"], by="carrier"), HALF),

@@ -38,6 +38,10 @@ PURE: dict[str, Any] = {
     "sum, clipped": sf.Sum("y", by=["kind", "x"], clip=8),
     "variance": sf.Variance("y"),
     "means of two values, clips chosen": sf.Mean(["x", "y"], by="kind", clip="auto"),
+    "mean over persons": sf.Mean("x", by="kind", per="person"),
+    "sum over persons": sf.Sum("y", by=["kind", "x"], per="person", clip=(0, 20)),
+    "variance over persons": sf.Variance(["x", "y"], by="kind", per="person"),
+    "mean over persons, clip chosen": sf.Mean("x", by="kind", per="person", clip="auto"),
     "quantiles, joint": sf.Quantiles("x", method="joint"),
     "quantiles, recursive": sf.Quantiles("y", method="recursive"),
     "quantiles, tree": sf.Quantiles("x", method="tree", by="kind"),
@@ -61,6 +65,7 @@ KEYED: dict[str, Any] = {
 } | {
     "keys beside": sf.Histogram(["shop", "kind"]),
     "mean by keys": sf.Mean("x", by=["shop", "kind"]),
+    "mean over persons by keys": sf.Mean("x", by=["shop", "kind"], per="person"),
 }
 
 # Questions that are not tried above by name are tried by their examples, which are over the axis
