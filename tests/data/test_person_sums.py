@@ -311,3 +311,41 @@ def test_no_person_moves_sums_by_more_than_the_unit_says(limit: int) -> None:
         reached = max(reached, int(np.abs(whole.counts - left.counts).sum()))
     # Somebody is in as many cells as the limit allows.
     assert reached == unit.counts_l1 == limit
+
+
+@pytest.mark.parametrize("person", [1, 2, 3])
+def test_under_keys_nobody_elses_rows_choose_the_keys_of_a_person(person: int) -> None:
+    """Keys are numbered as they occur, and that depends on everybody's rows."""
+    draw = np.random.default_rng(4)
+    n_rows = 300
+    table = pa.table(
+        {
+            "shop": [f"shop {i}" for i in draw.integers(0, 9, n_rows)],
+            "wage": draw.integers(0, 90, n_rows).astype(float),
+            "p": draw.integers(1, 9, n_rows),
+        }
+    )
+    domain = Domain(shop=Keys(), wage=DOMAIN["wage"])
+    need = needs(Lattice((KeyAxis("shop"),)), SUMMED[2:])
+
+    def by_key(rows: pa.Table) -> dict[object, tuple[int, int]]:
+        src = source(rows, domain, person="p", rows_per_person=2)
+        cube = count(src, [need], key=KEY)[0]
+        assert cube.coordinates is not None
+        assert cube.sums is not None
+        keys = cube.keys["shop"].to_pylist()
+        totals = zip(cube.counts.tolist(), cube.sums[:, 0].tolist(), strict=True)
+        found = zip(cube.coordinates[:, 0].tolist(), totals, strict=True)
+        return {keys[at]: total for at, total in found}
+
+    is_own = np.array(table["p"].to_pylist()) == person
+    alone = by_key(table.filter(pa.array(is_own)))
+    rest = by_key(table.filter(pa.array(~is_own)))
+    reverse = table.take(np.arange(n_rows)[::-1])
+    for together in (by_key(table), by_key(reverse)):
+        difference = {
+            key: (n - rest.get(key, (0, 0))[0], total - rest.get(key, (0, 0))[1])
+            for key, (n, total) in together.items()
+        }
+        assert {key: change for key, change in difference.items() if change != (0, 0)} == alone
+    assert len(alone) == 2
