@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -19,6 +21,7 @@ from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import Mechanism, Published, Rows, published
 from sfumato.audit.subjects.aggregates import KEY, VISITS, of_people, people
 from sfumato.audit.subjects.subject import less_noise
+from sfumato.cli import run
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.privacy.measures import CentralMeasure
@@ -38,6 +41,7 @@ def visits() -> pa.Table:
     draw = np.random.default_rng(7)
     wages = draw.normal(40, 60, ROWS)
     wages[draw.random(ROWS) < 0.02] = math.nan
+    wages[draw.random(ROWS) < 0.01] = math.inf
     table = {
         "ward": draw.choice(["A", "B"], ROWS, p=[0.8, 0.2]).tolist(),
         "wage": wages.tolist(),
@@ -322,6 +326,62 @@ def test_previews_take_a_number_of_persons() -> None:
         rows=3000,
     )
     assert found.feasible
+
+
+PLAN = """
+[source]
+path = "visits.parquet"
+person = "rider"
+rows_per_person = 3
+[domain]
+ward = { type = "categories", labels = ["A", "B", "C"] }
+cost = { type = "interval", lower = 0, upper = 100, step = 0.01 }
+[budget]
+account = "visits"
+epsilon = 5
+[release]
+epsilon = 4
+[[questions]]
+type = "mean"
+value = "cost"
+by = "ward"
+per = "person"
+[[questions]]
+type = "sum"
+value = "cost"
+per = "person"
+clip = [0, 50]
+"""
+
+
+def test_plans_and_commands_ask_for_persons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(TABLE, "visits.parquet")
+    Path("plan.toml").write_text(PLAN)
+    assert run(["release", "plan.toml", "--ledger", "b.db", "--report", "r.html"]) == 0
+    printed = capsys.readouterr().out
+    assert "# Mean of cost over riders by ward\nward\tpersons\tmean" in printed
+    assert "# Sum of cost over riders\npersons\tsum" in printed
+    assert "Values are of the riders counted" in Path("r.html").read_text()
+    asked = ["mean", "visits.parquet", "--axis", "cost=0..100/0.01", "--value", "cost"]
+    paid = ["--epsilon", "1", "--budget", "1", "--json"]
+    assert run([*asked, "--person", "rider", "--per", "person", *paid]) == 0
+    (release,) = json.loads(capsys.readouterr().out)
+    assert release["scale"]["persons"] == {"statistic": "mean", "step": 0.01, "rounding": 0.0}
+    assert run([*asked, "--per", "person", *paid]) == 2
+    assert "no column names them" in capsys.readouterr().err
+
+
+def test_a_missing_value_may_stand_for_one(tmp_path: Path) -> None:
+    table = pa.table({"x": [None, 4.0, 8.0], "rider": [1, 1, 2]})
+    for interval in (sf.Interval(0, 9, missing=0), sf.Interval(0, 10, step=1, missing=0)):
+        rides = sf.source(table, {"x": interval}, person="rider", rows_per_person=2, name="missing")
+        release = sf.Publisher(rides, budget=10**6).release(
+            sf.Mean("x", per="person"), epsilon=10**5
+        )
+        assert float(release.values) == pytest.approx(5, abs=0.01)
 
 
 # --- refusals -------------------------------------------------------------------------------------
