@@ -67,7 +67,7 @@ class Interval(
         The value, within the bounds, at which rows with a missing value are counted; None drops
         them. True: where the axis is divided into bins, as in histograms and groups, these rows
         have a cell of their own, called "missing". Questions that ask about the values themselves,
-        such as means, quantiles, partitions and clusters, drop them.
+        such as means, quantiles, partitions and clusters, drop them; so do bins by ``records``.
     column : str or None
         The column of the table; None: the one that is named as the axis is.
 

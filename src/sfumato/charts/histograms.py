@@ -8,6 +8,7 @@ them off would bias what one sees.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,12 +28,13 @@ from sfumato.charts.reduce import (
     sum_out,
     table_of,
 )
-from sfumato.lattice import LatticeAxis
+from sfumato.lattice import BinsAndMissing, LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
 MOST_STEPS = 400  # beyond, neighbours are added up
 MOST_LABELS = 80  # beyond, the largest only
+MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn without that cell
 
 
 def draw(release: Counted, ax: Axes | None = None) -> Axes:
@@ -54,6 +56,8 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     # Whether labels were not known beforehand.
     found = selection is not None
     note = "" if selection is None else _told(selection, axes)
+    table, axes, left_out = _without_missing(table, axes)
+    note = f"{note} {left_out}".strip()
     if len(axes) > 2:
         others = ", ".join(style.plain(axis.name) for axis in axes[2:])
         note = f"{note} Added up over {others}.".strip()
@@ -94,6 +98,30 @@ class Picture:
 
     def noted(self, more: str) -> str:
         return f"{self.note} {more}".strip()
+
+
+def _without_missing(
+    table: Table, axes: tuple[LatticeAxis, ...]
+) -> tuple[Table, tuple[LatticeAxis, ...], str]:
+    """Leave out cells of missing values beside many bins, which then keep their scale.
+
+    The note says which they are.
+    """
+    notes = []
+    for at, axis in enumerate(axes):
+        if not isinstance(axis, BinsAndMissing) or axis.size <= MOST_NAMED:
+            continue
+        name = style.plain(axis.name)
+        note = f"Rows without {name} are not drawn."
+        if len(axes) == 1:
+            note = (
+                f"Not drawn: {table.values[-1]:,} without {name} "
+                f"({table.low[-1]:,.0f} to {table.high[-1]:,.0f} with 95% confidence)."
+            )
+        notes.append(note)
+        table = mapped(table, partial(np.take, indices=range(axis.bins.size), axis=at))
+        axes = (*axes[:at], axis.bins, *axes[at + 1 :])
+    return table, axes, " ".join(notes)
 
 
 def _told(selection: Selection, axes: tuple[LatticeAxis, ...]) -> str:
