@@ -1,4 +1,4 @@
-"""Write what was measured into the README and the audit's page, from docs/evidence.
+"""Write what was measured into its page and the audit's, from docs/evidence.
 
 `make docs` runs it, and a test compares.
 """
@@ -14,8 +14,11 @@ from sfumato.audit import COLUMNS, Finding
 from sfumato.bench.measuring import shown
 
 ROOT = Path(__file__).parent.parent
-README, AUDIT, EVIDENCE = ROOT / "README.md", ROOT / "docs" / "audit.md", ROOT / "docs" / "evidence"
-IN_README = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.S)
+DOCS = ROOT / "docs"
+MEASURED = DOCS / "measured.md"
+AUDIT = DOCS / "audit.md"
+EVIDENCE = DOCS / "evidence"
+IN_MEASURED = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.S)
 IN_AUDIT = re.compile(r"(?<=```text\n).*?(?=```)", re.S)
 SCAN = ("what", "cells", "cpu s", "of decoding", "wall s", "peak MiB")
 BRIEF = [0, 2, 3, 4, 5, 6]  # of the audit's columns
@@ -25,13 +28,13 @@ def pages() -> dict[Path, str]:
     """The pages as they should be."""
     found: list[Finding] = from_bytes((EVIDENCE / "audit.json").read_bytes(), list[Finding])
     return {
-        README: IN_README.sub(lambda _: excerpt(found), README.read_text(encoding="utf-8")),
+        MEASURED: IN_MEASURED.sub(lambda _: excerpt(found), MEASURED.read_text(encoding="utf-8")),
         AUDIT: IN_AUDIT.sub(lambda _: whole(found), AUDIT.read_text(encoding="utf-8")),
     }
 
 
 def excerpt(found: list[Finding]) -> str:
-    """Make the README's part: one benchmark, and a line for each subject of the quick audit.
+    """Make the tables of the page: one benchmark, and a line for each subject of the quick audit.
 
     Each subject is shown at its simplest unit.
     """

@@ -1,0 +1,147 @@
+"""The README as a reader follows it: every command works as it is pasted.
+
+From an empty machine to a report on a table of one's own it takes six commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+
+from sfumato.ledger import open_ledger
+from support import pages
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+INSTALL = ("python3 -m venv", ". .venv/bin/activate", "pip install")
+MAKE = ("make demo", "make test")
+
+
+def commands() -> list[str]:
+    """What the README has one type, in order; a line that goes on is joined to the next."""
+    blocks = [text for language, text in pages.blocks(README) if language == "console"]
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    lines = [line for line in joined.splitlines() if line]
+    assert all(line.startswith("$ ") for line in lines), "continue a command by a backslash"
+    return [" ".join(line[2:].split()) for line in lines]
+
+
+INSTALLING = [line for line in commands() if line.startswith(INSTALL)]
+PUBLISHING = [line for line in commands() if line.startswith("sfumato ")]
+
+
+def type_all(folder: Path, lines: list[str], path: str) -> list[str]:
+    """Type commands into one shell; return what each printed on stdout."""
+    script = "set -e\n" + "\n".join(f"{line}\necho '=== end'" for line in lines)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("=== end\n")[:-1]
+
+
+def installed(folder: Path) -> str:
+    """A PATH on which `sfumato` is the command of this tree."""
+    program = folder / "bin" / "sfumato"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sfumato "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the examples of the repository."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    monkeypatch.delenv("SFUMATO_LEDGER", raising=False)
+    return tmp_path
+
+
+def test_it_takes_six_commands() -> None:
+    """Every command is one of those that are run here, or by `make`."""
+    rest = [line for line in commands() if line not in (*INSTALLING, *PUBLISHING)]
+    assert [line.partition(" #")[0].strip() for line in rest] == list(MAKE)
+    assert len(INSTALLING) == 3
+    assert len(INSTALLING) + len(PUBLISHING) <= 6
+
+
+def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
+    path = installed(copy)
+    _, preview, first = type_all(copy, PUBLISHING, path)
+    (printed,) = [text for language, text in pages.blocks(README) if language == "text"]
+    assert preview.startswith(printed)
+    assert "<svg" in (copy / "report.html").read_text(encoding="utf-8")
+    # The same plan again prints the same numbers.
+    assert type_all(copy, PUBLISHING[-1:], path) == [first]
+    (block,) = [text for language, text in pages.blocks(README) if language == "python"]
+    names: dict[str, object] = {}
+    exec(compile(block, "README.md", "exec"), names)
+    with open_ledger(copy / "budget.db") as ledger:
+        (account,) = ledger.accounts()
+    assert (account.name, account.remaining) == ("visits", (0, 0))
+    assert (copy / "ages.html").exists()
+
+
+def test_a_spreadsheet_takes_the_same_commands(copy: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    book = openpyxl.Workbook()
+    table = pyarrow.csv.read_csv(copy / "examples" / "visits.csv")
+    book.active.append(table.column_names)
+    for row in table.to_pylist():
+        book.active.append(list(row.values()))
+    book.save(copy / "mine.xlsx")
+    lines = [line.replace("examples/visits.csv", "mine.xlsx") for line in PUBLISHING]
+    _, _, answers = type_all(copy, lines, installed(copy))
+    of_spreadsheet = _counts(answers)
+    _, _, answers = type_all(copy, _elsewhere(PUBLISHING), f"{copy / 'bin'}:{os.environ['PATH']}")
+    assert of_spreadsheet.keys() == _counts(answers).keys()
+    # Each count is within 60 of the truth with probability 1 - 1e-4 for each of 14 counts.
+    assert sum(of_spreadsheet.values()) == pytest.approx(2 * len(table), abs=900)
+
+
+def _elsewhere(lines: list[str]) -> list[str]:
+    """The same commands, with files of other names."""
+    return [
+        re.sub(r"\b(visits\.toml|budget\.db|report\.html)", r"other-\1", line) for line in lines
+    ]
+
+
+def _counts(text: str) -> dict[tuple[str, ...], int]:
+    """The counts of the tables that were printed, by what they count."""
+    rows = [line.split("\t") for line in text.splitlines() if "\t" in line]
+    return {tuple(row[:-3]): int(row[-3]) for row in rows if row[-3] != "count"}
+
+
+def test_it_is_short_and_has_one_picture() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 100
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert (ROOT / picture).stat().st_size < 100_000
+
+
+@pytest.mark.deep
+def test_from_an_empty_machine_to_a_report(tmp_path: Path) -> None:
+    """All six commands, with an environment and an installation of their own."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    type_all(tmp_path, [*INSTALLING, *PUBLISHING], os.environ["PATH"])
+    assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")

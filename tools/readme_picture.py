@@ -1,0 +1,28 @@
+"""Draw the picture of the README: the demo's answer on hours and delays, as the report shows it.
+
+`python tools/readme_picture.py` runs the demo in a folder of its own. Its noise is new each time,
+and so is the picture; `make docs` leaves it as it is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from sfumato.charts import style
+from sfumato.demo.run import publish
+
+PICTURE = Path(__file__).parent.parent / "docs" / "figures" / "demo.svg"
+TITLE = "Histogram of hour x dep_delay"
+
+
+def draw(picture: Path) -> None:
+    """Run the demo, and draw one of its answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        releases = publish(Path(folder)).releases
+    (release,) = [each for each in releases if each.title == TITLE]
+    style.save(style.figure_of(release.plot()), picture)
+
+
+if __name__ == "__main__":
+    draw(PICTURE)
