@@ -12,7 +12,7 @@ from pathlib import Path
 from sfumato.charts import style
 from sfumato.demo.run import publish
 
-PICTURE = Path(__file__).parent.parent / "docs" / "figures" / "demo.svg"
+PICTURE = Path(__file__).parent.parent / "docs" / "demo.svg"
 TITLE = "Histogram of hour x dep_delay"
 
 
