@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 
 import sfumato as sf
@@ -112,3 +113,114 @@ def test_a_signature_of_another_key_does_not(publisher):
     forged = named(release, captions=edited, receipt=receipt)
     receipt = named(receipt, signature=sign(key, signed_part(forged)))
     assert not verify(named(forged, receipt=receipt), publisher.ledger).ok
+
+
+# --- one question, written in several ways --------------------------------------------------------
+
+FEW = {"year": [1990, 1995, 2010]}
+SAME = [
+    (sf.Histogram("year", bins=FEW["year"]), sf.Histogram("year", bins=FEW)),
+    (sf.Histogram("year"), sf.Histogram(["year"], bins=20)),
+    (sf.Histogram("wage"), sf.Histogram("wage", bins={"wage": 10})),
+    (sf.Histogram("year", bins=4), sf.Histogram("year", width=5)),
+    (sf.Histogram("year", selection="stability"), sf.Histogram("year")),
+    (sf.Histogram(["carrier", "year"], bins=4), sf.Histogram(["year", "carrier"], bins=4)),
+    (
+        sf.Histogram(["year", "wage"], bins=[4, 5]),
+        sf.Histogram(["wage", "year"], bins={"year": 4, "wage": 5}),
+    ),
+    (
+        sf.Histogram(["wage", "carrier", "year"], bins=[2, 4]),
+        sf.Histogram(["carrier", "year", "wage"], bins=[4, 2]),
+    ),
+    (sf.Mean("wage", by=["year", "carrier"]), sf.Mean("wage", by=["carrier", "year"])),
+    (
+        sf.Sum(["wage", "year"], by=["carrier", "day"], clip="auto"),
+        sf.Sum(["wage", "year"], by=["day", "carrier"], clip="auto"),
+    ),
+]
+OTHERS = [
+    (sf.Histogram("year", bins=4), sf.Histogram("year", bins=5)),
+    (sf.Histogram("year", bins=[1990, 2000, 2010]), sf.Histogram("year", bins=2)),
+    (sf.Histogram("carrier"), sf.Histogram("carrier", count="persons")),
+    (sf.Histogram("year"), sf.Histogram("year", records=100)),
+    (sf.Mean("wage", by="carrier"), sf.Sum("wage", by="carrier")),
+    (sf.Mean(["wage", "year"]), sf.Mean(["year", "wage"])),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_one_question_written_in_two_ways_is_paid_for_once(one, other, publisher):
+    first = publisher.release(one, epsilon="1")
+    spent = publisher.account.spent
+    second = publisher.release(other, epsilon="1")
+    assert publisher.account.spent == spent
+    assert second.replayed
+    names = second.layout
+    assert names == other.layout
+    assert second.arranged(first.layout) == first
+    for both in (first.values, second.values), (first.accuracy(), second.accuracy()):
+        moved = both[0].transpose(_order(first, names, both[0].ndim))
+        np.testing.assert_array_equal(moved, both[1])
+    assert _rows(second, names) == _rows(first, names)
+    assert verify(second, publisher.ledger).ok
+    assert publisher.release(one, epsilon="1") == first
+
+
+def _order(release, names, dimensions):
+    """The axes of an array of the release, in the order of these names; values come first."""
+    before = dimensions - len(names)
+    return [*range(before), *(before + release.layout.index(name) for name in names)]
+
+
+def _rows(release, names):
+    """The rows of its table, in an order of their own."""
+    columns = sorted(release.to_frame().column_names)
+    return sorted(
+        ([str(row[name]) for name in columns] for row in release.to_frame().to_pylist()),
+        key=str,
+    )
+
+
+@pytest.mark.parametrize(("one", "other"), OTHERS)
+def test_another_question_is_paid_for(one, other, publisher):
+    publisher.release(one, epsilon="1")
+    spent = publisher.account.spent
+    assert not publisher.release(other, epsilon="1").replayed
+    assert publisher.account.spent > spent
+
+
+def test_a_selection_of_keys_is_part_of_a_question_about_keys(publisher):
+    for selection in ("truncated-geometric", "stability"):
+        question = sf.Histogram("shop", selection=selection)
+        assert not publisher.release(question, epsilon="1", delta="1e-6").replayed
+
+
+def test_the_key_of_a_question_fits_it_in_every_order(publisher):
+    first = publisher.release(sf.Histogram(["carrier", "day"]), epsilon="1", key="k")
+    again = publisher.release(sf.Histogram(["day", "carrier"]), epsilon="1", key="k")
+    assert again.arranged(first.layout) == first
+    with pytest.raises(sf.UsageError, match="another question"):
+        publisher.release(sf.Histogram(["day", "shop"]), epsilon="1", delta="1e-6", key="k")
+
+
+def test_an_answer_in_another_order_is_signed_anew_and_edited_ones_are_found_out(publisher):
+    signer = publisher.ledger.signer(create=True)
+    publisher.release(sf.Histogram(["carrier", "day"], bins=4), epsilon="1")
+    release = publisher.release(sf.Histogram(["day", "carrier"], bins=4), epsilon="1")
+    assert verify_signature(release, signer).ok
+    assert verify(release, publisher.ledger).ok
+    moved = named(release, counts=release.counts[::-1].copy())
+    assert not verify(moved, publisher.ledger).ok
+
+
+def test_what_an_earlier_version_charged_is_found(publisher, monkeypatch):
+    """It told questions by the way in which they were written."""
+    question = sf.Histogram("year", bins={"year": 4})
+    monkeypatch.setattr(sf.Histogram, "asks", sf.Question.asks)
+    first = publisher.release(question, epsilon="1")
+    keyed = publisher.release(sf.Histogram("wage"), epsilon="1", key="k")
+    monkeypatch.undo()
+    assert publisher.release(question, epsilon="1") == first
+    assert publisher.release(sf.Histogram("wage"), epsilon="1", key="k") == keyed
+    assert publisher.account.spent == (2 * 10**9, 0)

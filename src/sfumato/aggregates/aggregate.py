@@ -134,6 +134,16 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """The groups' axes, then those of the values."""
         return (*self._groups, *self._values)
 
+    def asks(self, domain: Domain) -> object:
+        """The canonical form with its groups in the order of the domain."""
+        places = list(domain)
+        groups = tuple(sorted(self._groups, key=places.index)) or None
+        return msgspec.structs.replace(self, by=groups).canonical(domain)
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        return self._groups
+
     @property
     def title(self) -> str:
         by = " and ".join(map(printable, self._groups))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -67,9 +67,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     law: Law
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
     others: tuple[ValueSums, ...] | msgspec.UnsetType = msgspec.UNSET
-
-    unit_form: ClassVar[str] = "{}"
-    """What the statistic is measured in, by what its values are measured in."""
+    unit_form: ClassVar[str] = "{}"  # what the statistic is measured in, by its values' unit
 
     def __post_init__(self) -> None:
         for sums in self.tables:
@@ -87,7 +85,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return tuple(sums.scale.name for sums in self.tables)
 
     def __getitem__(self, name: str) -> Self:
-        """The release of one of the values, with the guarantee and the receipt of all of them.
+        """The release of one of the values, with the guarantee and the receipt of all.
 
         Raises
         ------
@@ -97,16 +95,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         if name not in self.names:
             obstacle = f"there is no value of that name; {nearest(name, self.names)}"
             raise UsageError(f"{self.title}, of {printable(name)}", obstacle, "Name one of them")
-        sums = self.tables[self.names.index(name)]
-        return msgspec.structs.replace(
-            self,
-            scale=sums.scale,
-            basis=sums.basis,
-            released=sums.released,
-            law=sums.law,
-            knot_indices=sums.knot_indices,
-            others=msgspec.UNSET,
-        )
+        return self._of(self.lattice, [self.tables[self.names.index(name)]])
 
     # --- what it says of itself -------------------------------------------------------------------
 
@@ -343,10 +332,6 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """The published integers, in the order in which they were drawn."""
         return tuple(number for sums in self.tables for number in sums.released.tolist())
 
-    @property
-    def label_columns(self) -> tuple[str, ...]:
-        return self.lattice.names
-
     def to_frame(self) -> pa.Table:
         """One row per group: its axes, rows, the statistic, low, high (95%), known.
 
@@ -379,23 +364,32 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             numbers["above"] = self.above.reshape(-1)
         return pa.table(cell_columns(self.lattice) | numbers)
 
+    @property
+    def layout(self) -> tuple[str, ...]:
+        return self.lattice.names
+
+    def _transposed(self, order: Sequence[int]) -> Self:
+        lattice = Lattice(tuple(self.lattice.axes[i] for i in order))
+        return self._of(lattice, [sums.arranged(self.lattice.shape, order) for sums in self.tables])
+
     def _named(self, captions: Captions) -> Self:
-        others = self.others
-        if others is not msgspec.UNSET:
-            named = (
-                msgspec.structs.replace(sums, scale=self._named_scale(sums.scale, captions))
-                for sums in others
-            )
-            others = tuple(named)
+        lattice = captions.lattice(self.lattice, grouping=True)
+        names = [captions.axis_name(name, self.unit_form) for name in self.names]
+        return self._of(lattice, [t.named(n) for t, n in zip(self.tables, names, strict=True)])
+
+    def _of(self, lattice: Lattice, tables: Sequence[ValueSums]) -> Self:
+        """The same statistic of these sums, over these groups."""
+        first, *others = tables
         return msgspec.structs.replace(
             self,
-            lattice=captions.lattice(self.lattice, grouping=True),
-            scale=self._named_scale(self.scale, captions),
-            others=others,
+            lattice=lattice,
+            scale=first.scale,
+            basis=first.basis,
+            released=first.released,
+            law=first.law,
+            knot_indices=first.knot_indices,
+            others=tuple(others) or msgspec.UNSET,
         )
-
-    def _named_scale(self, scale: Values, captions: Captions) -> Values:
-        return msgspec.structs.replace(scale, name=captions.axis_name(scale.name, self.unit_form))
 
     @property
     def has_picture(self) -> bool:

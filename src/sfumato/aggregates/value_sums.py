@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -54,6 +54,27 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     released: Array
     law: Law
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
+
+    def arranged(self, shape: Sequence[int], order: Sequence[int]) -> Self:
+        """The same sums, with the axes of the groups in another order.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            The numbers of cells along the axes of the groups.
+        order : sequence of int
+            The axes of now, in the order to come.
+        """
+        per_group = self.released.reshape((*shape, -1))
+        released = per_group.transpose((*order, len(shape))).reshape(-1)
+        knots = self.knot_indices
+        if knots is not msgspec.UNSET:
+            knots = knots.reshape(shape).transpose(order).reshape(-1)
+        return msgspec.structs.replace(self, released=released, knot_indices=knots)
+
+    def named(self, name: str) -> Self:
+        """The same sums, of a value of another name."""
+        return msgspec.structs.replace(self, scale=msgspec.structs.replace(self.scale, name=name))
 
     def require_groups(self, n_groups: int) -> None:
         """Refuse sums that do not fit their groups, as an edited file may hold them.

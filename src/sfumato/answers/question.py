@@ -87,6 +87,22 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
             return self
         return msgspec.structs.replace(self, axes=domain.select(fields["axes"]))
 
+    def asks(self, domain: Domain) -> object:
+        """What tells the question from others, however it is written.
+
+        Two questions that ask the same are paid for once: the second is given the first one's
+        stored answer. Unless a subclass says otherwise, it is the canonical form.
+        """
+        return self.canonical(domain)
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The axes along which the answer is laid out, where their order is but a wish.
+
+        A stored answer in another order is then given in this one (``Release.arranged``).
+        """
+        return ()
+
     def needs(self, domain: Domain) -> Needs:
         """Name what is to be counted, from public things only.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
@@ -118,6 +118,25 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """The title for people: the question's ``heading``, or else ``title``."""
         given = "" if self.captions is msgspec.UNSET else self.captions.heading
         return given or self.title
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The axes along which it is laid out, if it can be laid out in another order."""
+        return ()
+
+    def arranged(self, axes: Sequence[str]) -> Self:
+        """The same numbers, laid out along the axes in this order.
+
+        Nothing changes if these are not its axes, or if the order matters to the answer.
+        """
+        names = self.layout
+        if tuple(axes) == names or sorted(axes) != sorted(names):
+            return self
+        return self._transposed([names.index(name) for name in axes])
+
+    def _transposed(self, order: Sequence[int]) -> Self:
+        """The release with the axes of its layout in another order."""
+        raise NotImplementedError
 
     def for_people(self) -> Self:
         """The same release with its axes and labels named as the question asks.
@@ -235,7 +254,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def label_columns(self) -> tuple[str, ...]:
         """The columns of ``to_frame`` that hold labels, which are printed as they are."""
-        return ()
+        return self.layout
 
     def kind_of_column(self, name: str) -> Kind:
         """What a column of ``to_frame`` holds: amounts, values of an axis, or labels."""

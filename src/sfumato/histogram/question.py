@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -28,7 +28,7 @@ from sfumato.histogram.bins import (
 from sfumato.histogram.counts_table import CountsTable
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
-from sfumato.lattice import Lattice, LatticeAxis
+from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
@@ -204,6 +204,39 @@ class Histogram(
             require_numbers(self.title, lattice.size)
         return Needs(lattice, lattice.public_size, counted=self.count)
 
+    def asks(self, domain: Domain) -> object:
+        """Its cells, in the order of the domain, and how they are counted.
+
+        So ``bins=[0, 18, 65]`` and ``bins={"age": [0, 18, 65]}`` ask the same.
+        """
+        if self.records is not None:
+            return self.canonical(domain)
+        axes = self.needs(domain).lattice.axes
+        places = list(domain)
+        in_order = sorted(axes, key=lambda axis: places.index(axis.name))
+        has_keys = any(axis.has_keys for axis in axes)
+        return ("histogram", in_order, self.count, self.selection if has_keys else "")
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        return tuple(self.axes)
+
+    def rearranged(self, axes: Sequence[str], intervals: Sequence[str]) -> Self:
+        """The same question with its axes in another order.
+
+        Parameters
+        ----------
+        axes : sequence of str
+        intervals : sequence of str
+            Those of its axes that have bins, in the order of now.
+        """
+        bins: Bins = self.bins
+        if isinstance(bins, Sequence) and len(intervals) > 1:
+            # They are listed in the order of the axes.
+            places = [intervals.index(name) for name in axes if name in intervals]
+            bins = tuple(bins[place] for place in places)
+        return msgspec.structs.replace(self, axes=tuple(axes), bins=bins)
+
     @property
     def title(self) -> str:
         axes = " x ".join(map(printable, self.axes))
@@ -353,6 +386,20 @@ class HistogramRelease(
         if self.rows is None:
             return super().numbers()
         return (self.rows, *super().numbers())
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        return self.lattice.names
+
+    def _transposed(self, order: Sequence[int]) -> Self:
+        lattice = Lattice(tuple(self.lattice.axes[i] for i in order))
+        binned_axes = [axis.name for axis in self.lattice.axes if not isinstance(axis, LabelAxis)]
+        return msgspec.structs.replace(
+            self,
+            question=self.question.rearranged(lattice.names, binned_axes),
+            lattice=lattice,
+            counts=np.ascontiguousarray(self.values.transpose(order)).reshape(-1),
+        )
 
     def kept(self, counts: ArrayLike) -> Array:
         """The probability that a key held by this many rows is shown.

@@ -7,7 +7,7 @@ nothing of SQL.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -196,6 +196,7 @@ class Book:
         lease: float = 900.0,
         wait: float = 60.0,
         resumes: int | None = 1,
+        formerly: Sequence[str] = (),
     ) -> Hold:
         """Charge an account, durably, before anything is counted; or find what is paid for.
 
@@ -226,6 +227,8 @@ class Book:
             How often a reservation without an answer may be taken over under its old charge; None:
             always. There is a limit because whether a run fails may depend on the data. Beyond it
             the charge stays spent, and the key is refused.
+        formerly : sequence of str
+            ``asked`` in the words of earlier versions, which may have charged for it.
 
         Returns
         -------
@@ -241,7 +244,9 @@ class Book:
         LedgerError
             The ledger cannot be written, or another process is still answering this key.
         """
-        request = Request(account, key, asked, cost, note, lease, resumes, binding)
+        request = Request(
+            account, key, asked, cost, note, lease, resumes, binding, formerly=tuple(formerly)
+        )
         self._parts.examined_secrets()
         return self._charges.reserve(request, wait)
 

@@ -110,7 +110,9 @@ class Charges:
         secrets = self._parts.secrets()
         failure: UsageError | LedgerError
         try:
-            name = secrets.name(account, request.key, request.asked, charged)
+            name = secrets.name(
+                account, request.key, request.asked, charged, formerly=request.formerly
+            )
         except Conflict:
             failure = refusals.conflict(rows.of_key(account, request.name)[0])
         except Unknown:

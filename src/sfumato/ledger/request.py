@@ -15,7 +15,8 @@ LONGEST_LEASE = 366 * 86400.0  # seconds
 class Request:
     """A request for a charge; the parameters of `Book.reserve`.
 
-    ``digest`` is random. It is found, or made, together with the key.
+    ``digest`` is random. It is found, or made, together with the key. ``formerly`` is what was
+    asked for in the words of earlier versions.
     """
 
     account: str
@@ -27,6 +28,7 @@ class Request:
     resumes: int | None
     binding: Binding | None = None
     digest: str = ""
+    formerly: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_text("account", self.account)

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sfumato.errors import LedgerError
@@ -72,6 +72,8 @@ class Secrets:
         key: str | None,
         asked: str,
         charged: Callable[[str], bool],
+        *,
+        formerly: Sequence[str] = (),
     ) -> Name:
         """Find the name of a question, or give it one.
 
@@ -85,6 +87,8 @@ class Secrets:
         charged : callable
             Whether a key was charged in the ledger. A name without a charge is left over from a
             charge that was refused, and may be given again.
+        formerly : sequence of str
+            ``asked`` in the words of earlier versions, under which it may be known.
 
         Raises
         ------
@@ -93,20 +97,20 @@ class Secrets:
         Unknown
             The key was charged, and nothing here says for what.
         """
-        tag = self.tag(account, asked)
+        tags = [self.tag(account, words) for words in (asked, *formerly)]
         if key is None:
-            found = self.store.reading(lambda rows: rows.of_tag(account, tag))
+            found = self.store.reading(lambda rows: _first_of_tags(rows, account, tags))
         else:
             found = self.store.reading(lambda rows: rows.of_key(account, key))
         # These secrets are older than the book, or another ledger's: they never heard of the key.
         if found is None and key is not None and charged(key):
             raise Unknown
-        if found is not None and found.tag == tag:
+        if found is not None and found.tag in tags:
             return Name(found.key, found.digest)
         if found is not None and charged(found.key):
             raise Conflict
         fresh = Name(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
-        self.adopt(account, fresh, tag, derived=key is None)
+        self.adopt(account, fresh, tags[0], derived=key is None)
         return fresh
 
     def tag(self, account: str, asked: str) -> bytes:
@@ -136,6 +140,12 @@ class Secrets:
             return value
 
         return self.store.reading(settle) if make is None else self.store.writing(settle)
+
+
+def _first_of_tags(rows: SecretRows, account: str, tags: Sequence[bytes]) -> NameRow | None:
+    """The name under the first of some tags that has one."""
+    found = (rows.of_tag(account, tag) for tag in tags)
+    return next((row for row in found if row is not None), None)
 
 
 def _settle(rows: SecretRows, identity: str) -> None:

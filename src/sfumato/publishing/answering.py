@@ -96,11 +96,12 @@ class Answering:
         return releases
 
     def replayed_answers(self, planned: PlannedRelease, hold: Hold) -> list[Release]:
-        """The stored answers to a plan, with the words for people that it has now."""
+        """The stored answers to a plan, with the words for people and the order of now."""
         shown = []
-        for stored, captions in zip(read_stored(hold), planned.captions, strict=True):
-            named = _captioned(stored, captions)
-            # A signature covers the words, too.
+        asked = zip(planned.plan.questions, planned.captions, strict=True)
+        for stored, (question, captions) in zip(read_stored(hold), asked, strict=True):
+            named = _captioned(stored.arranged(question.layout), captions)
+            # A signature covers the words, too, and the order.
             shown.append(stored if named is stored else signed(named, self._account.ledger))
         return shown
 

@@ -31,19 +31,30 @@ def as_stored(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, questions=questions)
 
 
-def asked_release(account: str, source: Source, planned: PlannedRelease) -> str:
-    """The hash of the questions, of which state of the data, at which cost."""
+def asked_release(account: str, source: Source, planned: PlannedRelease) -> list[str]:
+    """The hashes of the questions, of which state of the data, at which cost.
+
+    The first is the one of now. The other is that of earlier versions, in which a question that was
+    written in another way was another question.
+    """
     domain = source.domain
-    what = (
-        account,
-        [question.canonical(domain) for question in planned.plan.questions],
-        planned.costs,
-        list(domain.items()),
-        source.unit,
-        planned.label,
-        _seed(planned.noise),
-    )
-    return _fingerprint(what)
+
+    def hash_of(questions: list[object]) -> str:
+        what = (
+            account,
+            questions,
+            planned.costs,
+            list(domain.items()),
+            source.unit,
+            planned.label,
+            _seed(planned.noise),
+        )
+        return _fingerprint(what)
+
+    questions = planned.plan.questions
+    now = hash_of([question.asks(domain) for question in questions])
+    before = hash_of([question.canonical(domain) for question in questions])
+    return [now] if before == now else [now, before]
 
 
 def asked_stream(

@@ -445,14 +445,16 @@ class Publisher:
         if fresh:
             # A key of its own, which nobody asked for before, is always charged.
             key = f"{key or secrets.token_hex(8)}+{secrets.token_hex(8)}"
+        asked, *formerly = asked_release(self._account.name, self.source, planned)
         with self._account.refusing_in_measure(planned.money):
             hold = self.ledger.reserve(
                 self._account.name,
                 key,
-                asked_release(self._account.name, self.source, planned),
+                asked,
                 planned.money,
                 _noted(planned),
                 binding=self._account.binding,
+                formerly=formerly,
             )
         with hold:
             yield hold
