@@ -26,19 +26,22 @@ def secret(key: bytes, number: int) -> bytes:
     return Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor().update(bytes(32))
 
 
-def mac(under: bytes, words: Sequence[int]) -> int:
-    """CBC-MAC of 64-bit words, of which the first word is taken."""
+def mac(under: bytes, words: Sequence[int], start: int = 0) -> int:
+    """CBC-MAC of 64-bit words, of which the first word is taken; ``start`` is that of the chain."""
     message = b"".join((word % 2**64).to_bytes(8, "little") for word in words)
     message += bytes(-len(message) % 16)
-    cipher = Cipher(algorithms.AES256(under), modes.CBC(bytes(16))).encryptor()
+    chain = modes.CBC(start.to_bytes(16, "little"))
+    cipher = Cipher(algorithms.AES256(under), chain).encryptor()
     return int.from_bytes(cipher.update(message)[-16:-8], "little")
 
 
 def person_word(key: bytes, person: object) -> int:
+    """The token of a whole number, however it is written; else one that follows from the text's."""
+    tokens = PersonTokens(key)
     if isinstance(person, str) and not re.fullmatch("0|-?[1-9][0-9]*", person, re.ASCII):
-        return int(PersonTokens(key).of(pa.array([person]))[0][0])
+        return int(tokens._mixed(tokens.of(pa.array([person]))[0])[0])
     assert isinstance(person, str | int)
-    return int(person)
+    return int(tokens.of(pa.array([int(person)], pa.int64()))[0][0])
 
 
 def value_word(value: object, axis: LatticeAxis) -> int:
@@ -69,7 +72,7 @@ def by_priority(
         words_of.setdefault(who, person_word(key, who))
         words = (words_of[who], *(value_word(row[axis.name], axis) for axis in axes))
         copies[words] += 1
-        priority = mac(secret(key, 0), words)
+        priority = mac(secret(key, 0), words[1:], start=words[0])
         if copies[words] > 1:
             priority = mac(secret(key, 1), (priority, copies[words]))
         own[who].append((priority, index))

@@ -21,6 +21,7 @@ from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, fresh_key
 from sfumato.data.keyed_hash import KeyedHash
+from sfumato.data.persons import PersonTokens
 from sfumato.data.row_order import CopyNumbers
 from sfumato.data.row_priorities import chosen_by
 from sfumato.domain import Categories, Domain, Interval, grid_axis
@@ -157,7 +158,7 @@ def test_persons_with_the_same_rows_keep_different_ones(monkeypatch: pytest.Monk
     assert abs(_persons_who_keep_a() - 500) < (1000 * np.log(2 / FALSE_ALARM) / 2) ** 0.5
     # A broken twin: the person is not hashed, so everybody keeps the same kind of row.
     monkeypatch.setattr(
-        "sfumato.data.row_priorities.choice_words", lambda persons, _: [np.zeros(len(persons))]
+        PersonTokens, "choice_words", lambda self, persons, _: [np.zeros(len(persons), np.int64)]
     )
     assert _persons_who_keep_a() in (0, 1000)
 
@@ -190,8 +191,8 @@ def test_every_subset_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     # A broken twin: a choice that leans on small values a little.
     plain = KeyedHash.of
 
-    def leaning(self: KeyedHash, words: list[np.ndarray]) -> np.ndarray:
-        hashed = plain(self, words)
+    def leaning(self: KeyedHash, words: list[np.ndarray], start: Any = ()) -> np.ndarray:
+        hashed = plain(self, words, start)
         return np.where(words[-1] == 0, hashed - hashed // np.uint64(10), hashed)
 
     monkeypatch.setattr(KeyedHash, "of", leaning)

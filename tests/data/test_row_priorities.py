@@ -12,7 +12,7 @@ from sfumato.answers.counts import Needs, Summed
 from sfumato.data import count, source
 from sfumato.data.keyed_hash import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
-from sfumato.data.persons import PersonIds, PersonTokens, choice_words, normalized_ids
+from sfumato.data.persons import PersonIds, PersonTokens, normalized_ids
 from sfumato.data.row_priorities import KeyWords, chosen_by, number_words
 from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
@@ -45,24 +45,24 @@ def test_the_columns_that_choose_do_not_depend_on_bins_or_on_the_order_of_needs(
 @pytest.mark.parametrize("type_", [pa.string(), pa.int16(), pa.float64(), pa.decimal128(20, 0)])
 def test_an_id_is_the_same_person_in_every_type(type_: pa.DataType) -> None:
     ids = normalized_ids(pa.array([5, 7, 12345 % 2**15]).cast(type_))
-    words = choice_words(PersonIds(ids), PersonTokens(KEY).of(ids))
-    assert [word.tolist() for word in words] == [[5, 7, 12345]]
+    tokens = PersonTokens(KEY)
+    (words,) = tokens.choice_words(PersonIds(ids), tokens.of(ids))
+    assert words.tolist() == tokens.of(pa.array([5, 7, 12345]))[0].tolist()
 
 
 def test_ids_that_are_no_whole_numbers_differ() -> None:
-    doubles = pa.array([0.5, 1.5, 1e300, 2.0**63, -1.0])
-    found = choice_words(PersonIds(doubles), PersonTokens(KEY).of(doubles))[0].tolist()
-    assert len(set(found)) == 5
-    assert found[-1] == 2**64 - 1
-    texts = pa.array(["x", "y", "007", "7"])
-    found = choice_words(PersonIds(texts), PersonTokens(KEY).of(texts))[0].tolist()
-    assert len(set(found)) == 4
+    tokens = PersonTokens(KEY)
+    for ids in (pa.array([0.5, 1.5, 1e300, 2.0**63, -1.0]), pa.array(["x", "y", "007", "7"])):
+        (words,) = tokens.choice_words(PersonIds(ids), tokens.of(ids))
+        assert len(set(words.tolist())) == len(ids)
 
 
 def test_a_day_is_part_of_the_person() -> None:
     ids = pa.array(["x", "x"])
     persons = PersonIds(ids, np.array([3, 4]))
-    words = choice_words(persons, PersonTokens(KEY).of_persons(persons))
+    tokens = PersonTokens(KEY)
+    words = tokens.choice_words(persons, tokens.of_persons(persons))
+    assert words[0][0] == words[0][1]
     assert words[1].tolist() == [3, 4]
 
 

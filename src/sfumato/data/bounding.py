@@ -192,14 +192,23 @@ class CellBounder(RowRecords[list[Array]]):
         """
         return self._all_finished()
 
-    def _sorted_rows(self, records: Records, splits: int) -> tuple[Array, LimitedRows]:
-        """The order of the records by person and priority, and their rows in it."""
+    def _sorted_rows(
+        self, records: Records, splits: int, *, only_candidates: bool = True
+    ) -> tuple[Array, LimitedRows]:
+        """The order of the records by person and priority, and their rows in it.
+
+        Records that the limits need not look at are left out.
+        """
         rows = self._in_order(records, splits)
+        order, tokens = rows.order, rows.tokens
+        places = self._limits.candidates(tokens) if only_candidates else None
+        if places is not None:
+            order, tokens = order[places], [word[places] for word in tokens]
         first = self._n_tokens + 1
-        choice = [field[rows.order] for field in records[first : first + self._n_choice]]
+        choice = [field[order] for field in records[first : first + self._n_choice]]
         first += self._n_choice
-        cells = [field[rows.order] for field in records[first : first + self._n_limited]]
-        return rows.order, LimitedRows(rows.tokens, cells, choice[0] if choice else None)
+        cells = [field[order] for field in records[first : first + self._n_limited]]
+        return order, LimitedRows(tokens, cells, choice[0] if choice else None)
 
     def _finished(self, records: Records, splits: int) -> list[Array]:
         order, rows = self._sorted_rows(records, splits)

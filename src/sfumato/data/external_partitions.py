@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.data.scratch import Scratch
 from sfumato.errors import DataError, UsageError
 
 DEFAULT_MEMORY = 2**29
@@ -29,6 +30,9 @@ DEFAULT_MEMORY = 2**29
 
 PARTITION_BITS = 6
 N_PARTITIONS = 2**PARTITION_BITS
+BLOCK_ROWS = 2**12
+"""How many records a block in memory holds."""
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 Records: TypeAlias = list[Array]
@@ -75,6 +79,7 @@ class ExternalPartitions:
     def __init__(self, limit: int, reduce: Reduce | None = None) -> None:
         self._limit = limit
         self._reduce = reduce
+        self._blocks = _Blocks(self._limit // 16)
         self._held: list[list[Records]] = [[] for _ in range(N_PARTITIONS)]
         self._held_rows = [0] * N_PARTITIONS
         self._held_bytes = 0
@@ -84,6 +89,7 @@ class ExternalPartitions:
         self.bytes_written = 0
         self._empty: Records = []  # tells the types of the fields
         self._row_bytes = 0
+        self._scratch = Scratch()
 
     def add(self, partitions: Array, records: Records) -> None:
         """Add records; ``partitions`` is a uint8 ndarray of shape (records,)."""
@@ -91,17 +97,33 @@ class ExternalPartitions:
             self._empty = [np.empty(0, field.dtype) for field in records]
             self._row_bytes = sum(field.itemsize for field in self._empty)
         order = np.argsort(partitions, kind="stable")
-        grouped = [field.take(order) for field in records]
+        grouped = []
+        for i, field in enumerate(records):
+            room = self._scratch.array(f"grouped {i}", len(field), field.dtype)
+            # In this mode numpy writes to the room at once. No index is out of bounds.
+            grouped.append(field.take(order, out=room, mode="clip"))
         stops = np.searchsorted(partitions[order], np.arange(N_PARTITIONS), side="right").tolist()
         start = 0
         for partition, stop in enumerate(stops):
             if start < stop:
-                self._held[partition].append([field[start:stop] for field in grouped])
-                self._held_rows[partition] += stop - start
+                self._hold(partition, grouped, start, stop)
             start = stop
         self._held_bytes += self._row_bytes * len(order)
         if self._held_bytes > self._limit:
             self._flush(self._limit // 2)
+
+    def _hold(self, partition: int, records: Records, start: int, stop: int) -> None:
+        """Copy some records to the blocks of a partition."""
+        blocks = self._held[partition]
+        while start < stop:
+            filled = self._held_rows[partition] % BLOCK_ROWS
+            if not filled:
+                blocks.append(self._blocks.take(records))
+            count = min(stop - start, BLOCK_ROWS - filled)
+            for field, room in zip(records, blocks[-1], strict=True):
+                room[filled : filled + count] = field[start : start + count]
+            self._held_rows[partition] += count
+            start += count
 
     def settle(self) -> None:
         """Write all records that are held. This frees the memory."""
@@ -115,32 +137,69 @@ class ExternalPartitions:
     def read(self, partition: int, most_bytes: int = 2**62) -> Iterator[Records]:
         """Give the records of a partition, and forget those that were held in memory.
 
-        Records from the file come in blocks of at most ``most_bytes`` bytes.
+        Records from the file come in blocks of at most ``most_bytes`` bytes. Records are valid
+        until the next ones are asked for.
         """
-        yield from self._taken(partition)
+        in_memory = self._held_rows[partition]
+        for i, block in enumerate(self._taken(partition)):
+            yield [field[: in_memory - i * BLOCK_ROWS] for field in block]
+            self._blocks.give_back(block)
         # A block holds whole records, and at least one.
-        block = max(1, most_bytes // max(1, self._row_bytes))
+        block_rows = max(1, most_bytes // max(1, self._row_bytes))
         for start, n_records in self._pieces[partition]:
-            for first in range(0, n_records, block):
-                yield self._load(start, n_records, first, min(block, n_records - first))
+            for first in range(0, n_records, block_rows):
+                records = [
+                    np.empty(min(block_rows, n_records - first), field.dtype)
+                    for field in self._empty
+                ]
+                self._load(records, start, n_records, first)
+                yield records
 
     def whole(self, partition: int) -> Records:
-        """Give all records of a partition that has some, and forget those held in memory."""
-        return joined(list(self.read(partition)))
+        """Give all records of a partition, and forget those that were held in memory.
+
+        They are valid until another partition is asked for.
+        """
+        in_memory = self._held_rows[partition]
+        n_rows = in_memory + sum(n_records for _, n_records in self._pieces[partition])
+        records = [
+            self._scratch.array(f"whole {i}", n_rows, field.dtype)
+            for i, field in enumerate(self._empty)
+        ]
+        self._move(partition, [field[:in_memory] for field in records])
+        begin = in_memory
+        for start, n_records in self._pieces[partition]:
+            piece = [field[begin : begin + n_records] for field in records]
+            self._load(piece, start, n_records, 0)
+            begin += n_records
+        return records
 
     def close(self) -> None:
-        """Forget all records, and free the disk."""
+        """Forget all records, and free the memory and the disk."""
         self._held = [[] for _ in range(N_PARTITIONS)]
+        self._blocks = _Blocks(self._limit // 16)
+        self._scratch = Scratch()
         if self._file is not None:
             self._file.close()
 
     def _taken(self, partition: int) -> list[Records]:
-        """The records of a partition that are held, which are forgotten."""
-        held = self._held[partition]
+        """The blocks of a partition, which is forgotten; they are to be given back."""
+        blocks = self._held[partition]
         self._held[partition] = []
         self._held_bytes -= self._held_rows[partition] * self._row_bytes
         self._held_rows[partition] = 0
-        return held
+        return blocks
+
+    def _move(self, partition: int, rooms: Records) -> None:
+        """Copy the records of a partition that are held, and forget them."""
+        blocks = self._taken(partition)
+        for i, room in enumerate(rooms):
+            starts = range(0, len(room), BLOCK_ROWS)
+            for start, block in zip(starts, blocks, strict=True):
+                rest = room[start : start + BLOCK_ROWS]
+                rest[:] = block[i][: len(rest)]
+        for block in blocks:
+            self._blocks.give_back(block)
 
     def _flush(self, target: int) -> None:
         """Write records, reduced where that helps, until at most ``target`` bytes are held."""
@@ -151,7 +210,11 @@ class ExternalPartitions:
                 break
             if not self._held[partition]:
                 continue
-            records = joined(self._taken(partition))
+            records = [
+                self._scratch.array(f"whole {i}", self._held_rows[partition], field.dtype)
+                for i, field in enumerate(self._empty)
+            ]
+            self._move(partition, records)
             if reduce is not None:
                 fewer = reduce(records)
                 # Persons are spread over the partitions at random: the first one tells for all
@@ -161,14 +224,6 @@ class ExternalPartitions:
                 tried = True
                 records = fewer
             self._write(partition, records)
-        self._compact()
-
-    def _compact(self) -> None:
-        """Copy what is still held: parts of arrays keep whole arrays in memory."""
-        for partition, held in enumerate(self._held):
-            if held:
-                whole = [np.concatenate(parts) for parts in zip(*held, strict=True)]
-                self._held[partition] = [whole]
 
     def _write(self, partition: int, records: Records) -> None:
         start = self.bytes_written
@@ -196,15 +251,11 @@ class ExternalPartitions:
             "Let TMPDIR name a folder with more room, or let SFUMATO_MEMORY allow more memory",
         )
 
-    def _load(self, start: int, n_records: int, first: int, count: int) -> Records:
+    def _load(self, rooms: Records, start: int, n_records: int, first: int) -> None:
         """Load some records of a piece, in which field follows field."""
-        records = []
-        for empty in self._empty:
-            field = np.empty(count, empty.dtype)
-            self._load_field(field, start + first * empty.itemsize)
-            records.append(field)
-            start += n_records * empty.itemsize
-        return records
+        for field in rooms:
+            self._load_field(field, start + first * field.itemsize)
+            start += n_records * field.itemsize
 
     def _load_field(self, field: Array, start: int) -> None:
         left = memoryview(field.view(np.uint8).data)
@@ -219,6 +270,38 @@ class ExternalPartitions:
                     "Check the disk that TMPDIR names",
                 )
             left = left[n_read:]
+
+
+class _Blocks:
+    """Room for records, in blocks of ``BLOCK_ROWS`` that are used again.
+
+    Blocks are cut from larger and larger arrays, which the system provides in huge pages.
+
+    Parameters
+    ----------
+    most_bytes : int
+        How much is asked for at once.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._free: list[Records] = []
+        self._n_blocks = 16
+        self._most_bytes = most_bytes
+
+    def take(self, like: Records) -> Records:
+        """Give a block with fields of the same types."""
+        if not self._free:
+            n_blocks = self._n_blocks
+            block_bytes = BLOCK_ROWS * sum(field.itemsize for field in like)
+            self._n_blocks = max(16, min(2 * n_blocks, self._most_bytes // block_bytes))
+            slabs = [np.empty(n_blocks * BLOCK_ROWS, field.dtype) for field in like]
+            for start in range(0, n_blocks * BLOCK_ROWS, BLOCK_ROWS):
+                self._free.append([slab[start : start + BLOCK_ROWS] for slab in slabs])
+        return self._free.pop()
+
+    def give_back(self, block: Records) -> None:
+        """Take a block back."""
+        self._free.append(block)
 
 
 def joined(several: list[Records]) -> Records:

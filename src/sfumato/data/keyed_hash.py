@@ -6,12 +6,14 @@ prefix-free, so it is a pseudorandom function, as ``text_hash`` says with its so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
+from sfumato.data.scratch import Scratch
 
 Purpose = Literal["rows", "copies", "cells", "keys"]
 """What is hashed. Each purpose has a secret of its own."""
@@ -38,17 +40,29 @@ class KeyedHash:
     def __init__(self, key: bytes, purpose: Purpose) -> None:
         secret = secret_for(key, purpose)
         self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
+        self._scratch = Scratch()
+        self._turn = 0  # a block is encrypted from one array to the other
 
-    def of(self, words: list[Array]) -> Array:
+    def of(self, words: list[Array], start: Sequence[Array] = ()) -> Array:
         """Give the hash of each row: uint64 ndarray of shape (rows,).
 
         Parameters
         ----------
         words : list of int ndarray of shape (rows,)
             Always as many for one purpose and key, and at least one.
+        start : sequence of int ndarray of shape (rows,)
+            At most two words that the first block is combined with, by exclusive or. Rows with the
+            same start have the same hash only if they have the same words, but for collisions. Rows
+            with different starts have hashes of different messages, unless their first two words
+            differ just as their starts do.
         """
-        state = np.zeros((len(words[0]), 2), np.uint64)
-        for i in range(0, len(words), 2):
+        n_rows = len(words[0])
+        state = self._scratch.array("state", 2 * n_rows, np.uint64).reshape(n_rows, 2)
+        for column in range(2):
+            word = words[column] if column < len(words) else None
+            _set(state[:, column], word, start[column] if column < len(start) else None)
+        state = self._encrypted(state)
+        for i in range(2, len(words), 2):
             for column, word in enumerate(words[i : i + 2]):
                 state[:, column] ^= _unsigned(word)
             state = self._encrypted(state)
@@ -56,9 +70,19 @@ class KeyedHash:
 
     def _encrypted(self, blocks: Array) -> Array:
         # The cipher wants room for one block more than it fills.
-        room = np.empty(blocks.nbytes + _BLOCK, np.uint8)
+        room = self._scratch.array(f"room {self._turn}", blocks.nbytes + _BLOCK, np.uint8)
+        self._turn = 1 - self._turn
         self._cipher.update_into(blocks.reshape(-1).view(np.uint8).data, room.data)
         return room[: blocks.nbytes].view(np.uint64).reshape(-1, 2)
+
+
+def _set(column: Array, word: Array | None, start: Array | None) -> None:
+    """Fill one half of each block."""
+    if word is None or start is None:
+        one = start if word is None else word
+        column[:] = 0 if one is None else _unsigned(one)
+    else:
+        np.bitwise_xor(_unsigned(word), _unsigned(start), out=column)
 
 
 def _unsigned(word: Array) -> Array:

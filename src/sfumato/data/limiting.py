@@ -29,6 +29,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.data.person_records import person_numbers
+from sfumato.data.row_order import first_rows
 from sfumato.privacy.limits import Limits
 
 _ALWAYS_WITHIN = 2**31
@@ -82,15 +83,20 @@ class RowLimits:
         # Without rows to skip, those taken are a person's first ones.
         self._skips = limits.cells_per_person is not None or limits.rows_per_cell is not None
 
+    def candidates(self, tokens: list[Array]) -> Array | None:
+        """Which rows need be looked at: int64 ndarray, ascending; None for all.
+
+        Parameters
+        ----------
+        tokens : list of uint64 ndarray of shape (rows,)
+            Of rows that are sorted by person and priority.
+        """
+        if self._skips:
+            return None
+        return np.flatnonzero(first_rows(tokens, self._rows))
+
     def kept(self, rows: LimitedRows) -> Array:
         """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
-        if not self._skips:
-            # The same without the rows that would be sorted in vain.
-            first = np.flatnonzero(_positions(person_numbers(rows.tokens)) < self._rows)
-            return first[self._kept(rows.take(first))]
-        return self._kept(rows)
-
-    def _kept(self, rows: LimitedRows) -> Array:
         indices, ranks = self._within_cells(rows)
         return indices[self._within_all(rows.take(indices), ranks)]
 
@@ -101,11 +107,12 @@ class RowLimits:
     def _within_cells(self, rows: LimitedRows) -> tuple[Array, Array]:
         """Rows within the limits on cells and on rows in a cell, and their ranks in the cells."""
         by_cell = _ByCell(rows)
-        is_kept = by_cell.ranks < self._rows_per_cell
+        ranks = by_cell.ranks()
+        is_kept = ranks < self._rows_per_cell
         if self._cells_per_person is not None:
             is_kept &= by_cell.in_first_cells(self._cells_per_person)
         indices = np.flatnonzero(is_kept)
-        return indices, by_cell.ranks[indices]
+        return indices, ranks[indices]
 
     def _within_all(self, rows: LimitedRows, ranks: Array) -> Array:
         """Whether each row is within the norm and the number of rows: bool ndarray."""
@@ -155,7 +162,6 @@ class _ByCell:
         self._starts = np.flatnonzero(is_new)
         self._pair_of_sorted = np.cumsum(is_new) - 1
 
-    @property
     def ranks(self) -> Array:
         """How many rows of the same person precede each row in its cell: int64 ndarray."""
         ranks = np.empty(len(self._order), np.int64)

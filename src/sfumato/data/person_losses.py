@@ -131,7 +131,7 @@ class CellPersonCounter(CellBounder):
 
     def _finished(self, records: Records, splits: int) -> list[Array]:
         """Count the persons of one partition; no row is wanted."""
-        _, rows = self._sorted_rows(records, splits)
+        _, rows = self._sorted_rows(records, splits, only_candidates=False)
         kept = self._limits.kept(rows)
         persons = person_numbers(rows.tokens)
         n_rows = np.bincount(persons)

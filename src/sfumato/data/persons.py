@@ -143,6 +143,39 @@ class PersonTokens:
             return words
         return self._texts.of_blocks([words, [persons.periods.view(np.uint64)]])
 
+    def choice_words(self, persons: PersonIds, tokens: list[Array]) -> list[Array]:
+        """Give the words by which the choice of rows tells persons apart, alike for all formats.
+
+        A whole number has one word, whether the column holds integers, doubles, decimals or texts
+        that write it: the token of the integer. Any other id has a word that follows from its
+        token. Two persons may share a word, with a negligible probability: their rows are then
+        chosen by the same hash, but each person's among that person's own.
+
+        Parameters
+        ----------
+        persons : PersonIds
+            Whose ids are not null.
+        tokens : list of uint64 ndarray of shape (rows,)
+            The persons' tokens.
+
+        Returns
+        -------
+        list of uint64 ndarray of shape (rows,)
+            One word; and the day, where a day is part of the person.
+        """
+        if persons.periods is not None:
+            (word,) = self.choice_words(PersonIds(persons.ids), self.of(persons.ids))
+            return [word, persons.periods.view(np.uint64)]
+        integers = _as_integers(persons.ids)
+        if integers is None:
+            return [self._mixed(with_written_integers(persons.ids, tokens[0]))]
+        if not pt.is_floating(persons.ids.type):
+            return tokens
+        doubles = integers.view(np.float64)
+        is_whole = (doubles == np.trunc(doubles)) & (np.abs(doubles) < 2.0**63)
+        whole = np.where(is_whole, doubles, 0).astype(np.int64).view(np.uint64)
+        return [self._mixed(np.where(is_whole, whole, integers))]
+
     def _mixed(self, words: Array) -> Array:
         """Apply a bijection of the 64-bit words: each of its steps can be undone."""
         shift, first, second, third = self._mix
@@ -151,43 +184,6 @@ class PersonTokens:
             words *= factor
             words ^= words >> np.uint64(32)
         return words
-
-
-def choice_words(persons: PersonIds, tokens: list[Array]) -> list[Array]:
-    """Give the words by which the choice of rows tells persons apart, alike for all formats.
-
-    A whole number is its own word, whether the column holds integers, doubles, decimals or texts
-    that write it. Any other id has the first word of its token. Two persons may share a word: their
-    rows would then be chosen by the same hash, each person's among that person's own.
-
-    Parameters
-    ----------
-    persons : PersonIds
-        Whose ids are not null.
-    tokens : list of uint64 ndarray of shape (rows,)
-        The persons' tokens.
-
-    Returns
-    -------
-    list of uint64 ndarray of shape (rows,)
-        One word; and the day, where a day is part of the person.
-    """
-    words = [_choice_word(persons.ids, tokens)]
-    if persons.periods is not None:
-        words.append(persons.periods.view(np.uint64))
-    return words
-
-
-def _choice_word(ids: pa.Array, tokens: list[Array]) -> Array:
-    integers = _as_integers(ids)
-    if integers is None:
-        return with_written_integers(ids, tokens[0])
-    if not pt.is_floating(ids.type):
-        return integers
-    doubles = integers.view(np.float64)
-    is_whole = (doubles == np.trunc(doubles)) & (np.abs(doubles) < 2.0**63)
-    whole = np.where(is_whole, doubles, 0).astype(np.int64).view(np.uint64)
-    return np.where(is_whole, whole, integers)
 
 
 def _as_integers(ids: pa.Array) -> Array | None:

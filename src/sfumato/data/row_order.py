@@ -13,6 +13,9 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.data.keyed_hash import KeyedHash
+from sfumato.data.scratch import Scratch
+
+_ROWS_AT_ONCE = 2**15
 
 _SPARE_BITS = 7
 """How many more bits of a token than of a row's index are sorted by: with n rows, at most about
@@ -39,7 +42,12 @@ class OrderedRows:
     copies: Array
 
 
-def ordered_rows(tokens: list[Array], priorities: Array, common_bits: int = 0) -> OrderedRows:
+def ordered_rows(
+    tokens: list[Array],
+    priorities: Array,
+    common_bits: int = 0,
+    scratch: Scratch | None = None,
+) -> OrderedRows:
     """Order rows by person token, then by priority.
 
     Parameters
@@ -49,43 +57,94 @@ def ordered_rows(tokens: list[Array], priorities: Array, common_bits: int = 0) -
     priorities : uint64 ndarray of shape (rows,)
     common_bits : int
         How many leading bits the tokens of all rows have in common.
+    scratch : Scratch or None
+        Where the result lies, until the next call with it. None: in new arrays.
 
     >>> tokens = [np.array([5, 3, 5], np.uint64) << np.uint64(40)]
     >>> ordered_rows(tokens, np.array([9, 2, 4], np.uint64)).order.tolist()
     [1, 2, 0]
     """
-    index_bits = len(priorities).bit_length()
-    token_bits = min(index_bits + _SPARE_BITS, 63 - index_bits)
-    first_word = tokens[0] << np.uint64(common_bits) if common_bits else tokens[0]
-    keys = _packed(first_word, token_bits, priorities, index_bits)
+    scratch = scratch or Scratch()
+    n_rows = len(priorities)
+    index_bits = n_rows.bit_length()
+    person_bits = min(index_bits + _SPARE_BITS, 63 - index_bits)
+    keys = scratch.array("keys", n_rows, np.uint64)
+    _pack(keys, tokens[0], common_bits, person_bits, priorities, index_bits)
     keys.sort()
-    order = (keys & _low_bits(index_bits)).view(np.int64)
-    words = [word.take(order) for word in tokens]
-    differ = _differ(words)
-    changes = keys[1:] ^ keys[:-1]
-    alike = changes <= _low_bits(64 - token_bits)
-    alike &= differ
-    if alike.any():
+    order = scratch.array("order", n_rows, np.int64)
+    words = [scratch.array(f"word {i}", n_rows, np.uint64) for i in range(len(tokens))]
+    np.bitwise_and(keys, _low_bits(index_bits), out=order.view(np.uint64))
+    for word, ordered in zip(tokens, words, strict=True):
+        # In this mode numpy writes to the room at once. No index is out of bounds.
+        word.take(order, out=ordered, mode="clip")
+    alike, tied = _neighbours(keys, words, 64 - person_bits, index_bits)
+    if len(alike):
         # Different persons share the leading bits.
         columns = [priorities, *tokens[::-1]]
-        places = _sort_runs(keys, 64 - token_bits, alike, order, columns)
-        words = [word.take(order) for word in tokens]
-        differ = _differ(words)
+        places = _sort_runs(keys, 64 - person_bits, alike, order, columns)
+        for word, ordered in zip(tokens, words, strict=True):
+            ordered[places] = word[order[places]]
         # The keys say no more here which rows are alike: all neighbours are compared.
-        changes[places[places > 0] - 1] = 0
-    tied = changes <= _low_bits(index_bits)
-    tied &= ~differ
-    copies = _copies(order, priorities, np.flatnonzero(tied), keys, index_bits)
+        above = places[places > 0] - 1
+        same = np.logical_and.reduce([word[above] == word[above + 1] for word in words])
+        tied = np.union1d(np.setdiff1d(tied, above), above[same])
+    copies = _copies(order, priorities, tied, keys, index_bits)
     return OrderedRows(order, words, copies)
 
 
-def _packed(first_word: Array, token_bits: int, priorities: Array, index_bits: int) -> Array:
-    """Leading bits of the token and of the priority, and the index: uint64 of shape (rows,)."""
-    keys = priorities >> np.uint64(token_bits)
-    keys &= ~_low_bits(index_bits)
-    keys |= first_word & ~_low_bits(64 - token_bits)
-    keys |= np.arange(len(keys), dtype=np.uint64)
-    return np.asarray(keys)
+def _pack(
+    keys: Array,
+    first_word: Array,
+    common_bits: int,
+    person_bits: int,
+    priorities: Array,
+    index_bits: int,
+) -> None:
+    """Fill in leading bits of the token, then of the priority, then the index of each row.
+
+    A part of the rows at a time, which stays in the processor's cache.
+    """
+    person = ~_low_bits(64 - person_bits)
+    priority = ~person & ~_low_bits(index_bits)
+    room = np.empty(min(len(keys), _ROWS_AT_ONCE), np.uint64)
+    for start in range(0, len(keys), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        here = keys[part]
+        bits = room[: len(here)]
+        np.left_shift(first_word[part], np.uint64(common_bits), out=bits)
+        bits &= person
+        np.right_shift(priorities[part], np.uint64(person_bits), out=here)
+        here &= priority
+        here |= bits
+        here |= np.arange(start, start + len(here), dtype=np.uint64)
+
+
+def _neighbours(
+    keys: Array, words: list[Array], person_low: int, index_bits: int
+) -> tuple[Array, Array]:
+    """Find rows whose keys do not tell them from the next row.
+
+    Returns
+    -------
+    alike : int64 ndarray
+        Where the next row is of another person with the same leading bits.
+    tied : int64 ndarray
+        Where it is of the same person, with the same leading bits of the priority.
+    """
+    alike: list[Array] = []
+    tied: list[Array] = []
+    for start in range(0, len(keys) - 1, _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, len(keys) - 1)
+        changes = keys[start + 1 : stop + 1] ^ keys[start:stop]
+        differ = _differ([word[start : stop + 1] for word in words])
+        is_alike = changes <= _low_bits(person_low)
+        is_alike &= differ
+        alike.append(np.flatnonzero(is_alike) + start)
+        is_tied = changes <= _low_bits(index_bits)
+        is_tied &= ~differ
+        tied.append(np.flatnonzero(is_tied) + start)
+    none = np.zeros(0, np.int64)
+    return np.concatenate([none, *alike]), np.concatenate([none, *tied])
 
 
 def _low_bits(count: int) -> np.uint64:
@@ -125,13 +184,13 @@ def _sort_runs(
     ----------
     keys : uint64 ndarray of shape (rows,)
         Ascending.
-    where : ndarray
-        Picks the rows.
+    where : int64 ndarray
+        Where these rows stand.
     columns : list of ndarray of shape (rows,)
         What the rows of ``order`` are sorted by, in place, the last one first.
     """
     low = _low_bits(low_bits)
-    values = np.unique(keys[:-1][where] & ~low)
+    values = np.unique(keys[where] & ~low)
     starts = np.searchsorted(keys, values)
     stops = np.searchsorted(keys, values | low, side="right")
     places, runs = ranges(starts, stops)

@@ -25,7 +25,7 @@ from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.data.keyed_hash import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
-from sfumato.data.persons import PersonIds, PersonTokens, choice_words
+from sfumato.data.persons import PersonIds, PersonTokens
 from sfumato.data.text_hash import TextHash
 from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
 
@@ -96,8 +96,10 @@ class RowPriorities:
         key_words : mapping of KeyAxis to uint64 ndarray of shape (rows,)
         """
         tokens = self._tokens.of_persons(persons)
-        words = choice_words(persons, tokens)
-        return PersonRows(tokens, words, self._hash.of([*words, *values]), key_words)
+        words = self._tokens.choice_words(persons, tokens)
+        # Without values, all rows of a person are copies.
+        priorities = self._hash.of(values, words) if values else self._hash.of(words)
+        return PersonRows(tokens, words, priorities, key_words)
 
 
 def number_words(values: Array) -> Array:

@@ -32,6 +32,7 @@ from sfumato.data.external_partitions import (
 )
 from sfumato.data.person_records import PersonRecords, partition_of
 from sfumato.data.row_order import CopyNumbers, OrderedRows, first_rows, ordered_rows, ranges
+from sfumato.data.scratch import Scratch
 
 _TOKEN_SPLITS = 2
 """How often a partition is split by tokens before it is split by priorities."""
@@ -59,6 +60,7 @@ class RowRecords(PersonRecords[T]):
         super().__init__()
         self._copy_numbers = CopyNumbers(key)
         self._most = most
+        self._scratch = Scratch()
         # A piece of a person's rows must not be reduced before copies have their numbers.
         self._partitions = ExternalPartitions(self._limit)
 
@@ -81,7 +83,8 @@ class RowRecords(PersonRecords[T]):
         """Order records by person, and by the priorities of a person's rows and their copies."""
         priorities = records[self._n_tokens]
         # All tokens of a partition begin with the bits by which it was split.
-        rows = ordered_rows(records[: self._n_tokens], priorities, PARTITION_BITS * (splits + 1))
+        tokens = records[: self._n_tokens]
+        rows = ordered_rows(tokens, priorities, PARTITION_BITS * (splits + 1), self._scratch)
         self._copy_numbers.number(rows, priorities, self._most)
         return rows
 
