@@ -12,7 +12,6 @@ from sfumato.aggregates.sums import LARGEST_SUM, group_sums
 from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
 from sfumato.data import count
-from sfumato.lattice import Lattice
 from sfumato.random.bits import current
 from sfumato.testing import deterministic
 
@@ -51,25 +50,32 @@ def test_sums_are_those_of_the_functions_of_each_row(
         assert group_sums(cube, form.basis, 1, index).tolist() == expected
 
 
-def wages(n_rows: int, value: int, kind: type[sf.Variance] | type[sf.Mean]) -> Cube:
+def wages(n_rows: int, value: int, question: sf.Mean | sf.Variance) -> Cube:
     """So many rows, all of one wage, as a scan would have added them up."""
-    needs: Needs = kind("wage").needs(DOMAIN)
-    columns = [value] if kind is sf.Mean else [value, value**2]
-    sums = np.array([[n_rows * each for each in columns]], object)
+    needs: Needs = question.needs(DOMAIN)
+    columns = [value, value**2] if needs.sums[0].squares else [value]
+    counts = np.zeros(needs.lattice.size, np.int64)
+    at = 0
+    if needs.lattice.axes:  # the segments of hats
+        (at,) = needs.lattice.axes[0].locate(needs.sums[0].axis.points(np.array([value])))
+    counts[at] = n_rows
+    sums = counts[:, None].astype(object) * np.array(columns, object)
     if sums.max() < LARGEST_SUM:
         sums = sums.astype(np.int64)
     summed = tuple(each.axis for each in needs.sums)
-    return Cube(Lattice(()), np.array([n_rows]), sums=sums, summed=summed)
+    return Cube(needs.lattice, counts, sums=sums, summed=summed)
 
 
-@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
-def test_ten_to_the_ninth_rows_are_added_up_exactly(
-    kind: type[sf.Mean] | type[sf.Variance],
-) -> None:
-    question = kind("wage")
+WAGES = [sf.Mean("wage"), sf.Variance("wage"), sf.Mean("wage", clip="auto")]
+
+
+@pytest.mark.parametrize("question", WAGES, ids=["pair", "quadratic", "hats"])
+def test_ten_to_the_ninth_rows_are_added_up_exactly(question: sf.Mean | sf.Variance) -> None:
     for at_upper in (False, True):
         last = question.needs(DOMAIN).sums[0].axis.size - 1
-        cube = wages(10**9, last if at_upper else 0, kind)
+        cube = wages(10**9, last if at_upper else 0, question)
+        assert cube.sums is not None
+        assert cube.sums.dtype == np.int64
         with deterministic(5):
             release = question.answer(cube, sf.Unit(), sf.PureDP(1), current())
         assert release.released.max() < LARGEST_SUM
@@ -81,13 +87,13 @@ def test_a_sum_of_more_than_2_to_the_62_is_cut_and_nothing_raises() -> None:
     last = sf.Variance("wage").needs(DOMAIN).sums[0].axis.size - 1
     with deterministic(5):
         release = sf.Variance("wage").answer(
-            wages(2**40, last, sf.Variance), sf.Unit(), sf.PureDP(1), current()
+            wages(2**40, last, WAGES[1]), sf.Unit(), sf.PureDP(1), current()
         )
     assert abs(int(release.released[2]) - LARGEST_SUM) < 2**40
     just_below = LARGEST_SUM // last**2 - 1
     with deterministic(5):
         release = sf.Variance("wage").answer(
-            wages(just_below, last, sf.Variance), sf.Unit(), sf.PureDP(1), current()
+            wages(just_below, last, WAGES[1]), sf.Unit(), sf.PureDP(1), current()
         )
     assert float(release.values) == pytest.approx(0, abs=1e-3)
     assert float(release.means) == pytest.approx(150)

@@ -168,7 +168,7 @@ def limited(
     ``needs`` is for ``of_people``.
     """
     clip = ", chosen clip" if question.clip == "auto" else ""
-    name = f"{type(question).__name__}{clip}, limits by cell"
+    name = f"{type(question).__name__} under limits by cell{clip}"
     mechanism = of_people(question, unit, cost, WIDE, needs)
     printed = question.preview(WIDE, unit, cost).unit
     pairs = people(unit.neighbours, visitors)
