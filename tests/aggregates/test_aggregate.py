@@ -292,9 +292,12 @@ def test_a_sum_says_what_each_person_is_clipped_to() -> None:
 
 
 def test_the_picture_says_whose_values_it_shows() -> None:
-    release = publisher(2).release(sf.Mean("wage", by="ward", per="person"), epsilon=9)
-    axes = release.plot()
-    assert axes.get_xlabel() == "Mean of wage over riders"
+    asked = publisher(2)
+    over_persons, over_rows = asked.release(
+        [sf.Mean("wage", by="ward", per="person"), sf.Mean("wage", by="ward")], epsilon=9
+    )
+    assert over_persons.plot().get_xlabel() == "Mean of wage over riders"
+    assert over_rows.plot().get_xlabel() == "Mean of wage over rows"
 
 
 def test_a_release_travels(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
             zorder=2.2,
         )
         what = release.title.partition(" by ")[0].rstrip(",")
+        if release.guarantee.unit.person is not None and not release.of_persons:
+            # Persons are known, so a reader may wonder which of the two it is.
+            what += " over rows"
         style.name_rows(ax, names, style.plain(what, 60))
         style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
         return ax
