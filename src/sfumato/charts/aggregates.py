@@ -92,7 +92,5 @@ def _note(release: Answer, groups: int) -> str:
     """What the picture leaves out, and which rows it is about."""
     cut = f"The first {MOST_GROUPS} of {groups:,} groups." if groups > MOST_GROUPS else ""
     chosen = "Of the intervals shown, on average at most 5% miss."
-    # "Values are of the riders counted", but "Rows are of the rows counted".
-    limited = limit_note(release.guarantee, "Values" if release.of_persons else "Rows")
-    said = (cut, chosen if groups > 1 else "", limited)
+    said = (cut, chosen if groups > 1 else "", limit_note(release.guarantee, "Values"))
     return " ".join(part for part in said if part)
