@@ -165,10 +165,11 @@ class AggregatePreview(Preview, frozen=True):
             "each group that is shown" if self.cells is None else f"each of {self.cells:,} groups"
         )
         basis = encoding.basis
-        adder = self.unit.who if self.of_persons else "row"
+        adds = f"row adds {basis.unity:,} in all"
+        if self.of_persons:
+            adds = f"{self.unit.who} in it adds {basis.unity:,} in all"
         lines = [
-            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}, where each "
-            f"{adder} adds {basis.unity:,} in all"
+            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}, where each {adds}"
         ]
         if self.chooses_clip:
             lines.append(
