@@ -99,3 +99,45 @@ def test_a_plan_states_limits_by_cell_and_a_period(sfumato: Run, tmp_path: Path)
     assert code == 0
     to_upper, to_lower = json.loads(out)[0]["released"]  # sums of distances from the bounds 0 and 3
     assert round(3 * to_lower / (to_upper + to_lower), 1) == 1.5
+
+
+def test_a_plan_states_derived_axes_and_conditions(sfumato: Run, tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text(
+        "when,AGE,ward\n2024-03-31T22:30Z,30,a\n2024-04-01 10:00,31,b\n2024-04-02,,a\n"
+        "2024-04-02,17,a\n"
+    )
+    plan = """
+[source]
+path = "visits.csv"
+[source.where]
+ward = ["a", "b"]
+age = [18, 120]
+[domain]
+weekday = { type = "weekday", column = "when", timezone = "Europe/Berlin" }
+month = { type = "month", column = "when", first = 2024-03-01, last = "2024-04" }
+age = { type = "interval", lower = 0, upper = 120, column = "AGE", missing = true }
+ward = { type = "categories", labels = ["a", "b"] }
+[budget]
+account = "a"
+epsilon = "10000"
+[release]
+epsilon = "10000"
+[[questions]]
+type = "histogram"
+axes = ["weekday"]
+"""
+    path = tmp_path / "visits.toml"
+    path.write_text(plan)
+    assert "one row where age is at least 18, and ward is a or b" in sfumato("preview", path)[1]
+    assert "2 rows do not satisfy the conditions" in sfumato("check", path)[1]
+    code, out, _ = sfumato("release", path, "--ledger", tmp_path / "c.db", "--json")
+    assert code == 0
+    assert json.loads(out)[0]["counts"] == [2, 0, 0, 0, 0, 0, 0]
+    path.write_text(plan.replace("[18, 120]", "[18, 121]"))
+    code, _, err = sfumato("preview", path)
+    assert code == 2
+    assert "leaves the public bounds" in err
+    path.write_text(plan.replace("Europe/Berlin", "Europe/Brelin"))
+    code, _, err = sfumato("check", path)
+    assert code == 2
+    assert "did you mean 'Europe/Berlin'?" in err

@@ -80,3 +80,20 @@ def test_rho_pays_from_an_account_in_rho(sfumato: Run) -> None:
     code, out, err = sfumato("histogram", *args, "--rho", "0.02", "--budget", "0.1")
     assert code == 0, err
     assert json.loads(out)[0]["law"]["type"] == "discrete-gaussian"
+
+
+def test_a_question_is_about_the_axes_without_a_condition(sfumato: Run, tmp_path: Path) -> None:
+    axes = ("people.parquet", "--axis", "age=0..120/40", "--axis", "kind=a,b")
+    pays = ("--epsilon", "1", "--budget", "9", "--ledger", tmp_path / "c.db")
+    asked = sfumato("histogram", *axes, "--where", "kind=a", *pays)
+    assert asked[0] == 0
+    assert "Histogram of age\n" in asked[1]
+    assert "the rows counted where kind is a," in asked[2]
+    both = ("--where", "kind=a", "--where", "age=40..")
+    assert "Histogram of age x kind" in sfumato("histogram", *axes, *both, *pays)[1]
+    assert "Mean of age" in sfumato("mean", *axes, "--value", "age", "--where", "kind=b", *pays)[1]
+    quantiles = sfumato("quantiles", *axes, "--by", "kind", "--where", "age=40..", *pays)
+    assert "Quantiles of all axes by kind" in quantiles[1]
+    found = sfumato("check", *axes, "--where", "kind=a")
+    assert "rows do not satisfy the conditions (where)" in found[1]
+    assert sfumato("histogram", *axes, "--where", "knd=a", *pays)[0] == 2

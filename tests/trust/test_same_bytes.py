@@ -147,3 +147,40 @@ def test_arrays(tmp_path: Path) -> None:
 
     seen = assert_same(both(tmp_path / "w", numbers(EVERYTHING), run))
     assert not [name for name in seen if name.endswith("raised")]
+
+
+DATED = sf.Domain(
+    x=sf.Interval(0, 16, step=1, missing=True),
+    kind=sf.Categories(["a", "b"], column="y"),
+    weekday=sf.Weekday("shop", timezone="Europe/Berlin"),
+    month=sf.Month("shop", "2024-01", "2024-03", other="another", missing="none"),
+)
+WHENS = ["2024-03-31T00:59Z", "2024-02-29", "2024-01-01 10:00", "2024-12-31T23:30:00+01:00"]
+ODD = ["soon", "", "9999-12-31T23:59:59Z", "0000-01-01", "2024-03-31T02:30", "\x00", "1-1-1"]
+
+
+def test_derived_axes_and_conditions(tmp_path: Path) -> None:
+    """How many rows satisfy a condition shows nowhere, and no odd date does."""
+    others: list[Any] = [
+        (f"p{i:02d}", str(i % 16), "ab"[i % 2], "", WHENS[i % 4]) for i in range(60)
+    ]
+    person: list[Any] = [("p99", text, "a", "", when) for text in ("3", "x", "") for when in ODD]
+
+    def lay(here: World, which: int) -> Any:
+        return comma(here.data, [*person, *others] if which else others, which)
+
+    def run(here: World, table: Any) -> None:
+        where = {"kind": ["a"], "month": ["2024-03", "another", "none"], "x": (2, 9)}
+        src = sf.source(table, DATED, person="who", rows_per_person=LIMIT, where=where)
+        with sf.Publisher(src, ledger=here.ledger, account="test", budget=1000) as pub:
+            for name, question in {
+                "weekday": sf.Histogram(["weekday", "month"]),
+                "x": sf.Histogram("x"),
+                "mean": sf.Mean("x", by="weekday"),
+                "persons": sf.Persons(most_rows=12),
+            }.items():
+                here.call(name, lambda question=question: pub.release(question, epsilon=8))
+            here.call("account", lambda: (pub, pub.source, pub.account, list(pub.ledger.log())))
+
+    seen = assert_same(both(tmp_path / "w", lay, run))
+    assert not [name for name in seen if name.endswith("raised")]

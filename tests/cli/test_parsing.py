@@ -1,0 +1,95 @@
+"""Axes and conditions as the text of an option."""
+
+from __future__ import annotations
+
+import pytest
+
+import sfumato as sf
+from sfumato.cli.parsing import parse_axes, parse_where
+from sfumato.domain import Axis, Domain
+
+
+@pytest.mark.parametrize(
+    ("text", "axis"),
+    [
+        ("weekday:when", sf.Weekday("when")),
+        ("weekday:when:Europe/Berlin", sf.Weekday("when", timezone="Europe/Berlin")),
+        ("hour:when:Etc/GMT+5", sf.Hour("when", timezone="Etc/GMT+5")),
+        ("month:date", sf.Month("date")),
+        ("month:date:2024-01..2024-12", sf.Month("date", "2024-01", "2024-12")),
+        (
+            "week:date:2024-W01..2024-W52:Asia/Tokyo",
+            sf.Week("date", "2024-W01", "2024-W52", "Asia/Tokyo"),
+        ),
+        ("year:date:2019..2024", sf.Year("date", 2019, 2024)),
+        ("0..120,missing", sf.Interval(0, 120, missing=True)),
+        ("0..120/1, missing", sf.Interval(0, 120, step=1, missing=True)),
+        ("month:1,month:2", sf.Categories(["month:1", "month:2"])),
+        ("2024-01-01..2025-01-01", sf.Interval("2024-01-01", "2025-01-01")),
+    ],
+)
+def test_axes(text: str, axis: Axis) -> None:
+    assert parse_axes((f"x={text}",)) == {"x": axis}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("weekday:", "a column, then a span or a time zone"),
+        ("weekday:when:1..2", "a column, then a span or a time zone"),
+        ("month:when:UTC:UTC", "a column, then a span or a time zone"),
+        ("weekday:when:Berlin", "did you mean 'Europe/Berlin'?"),
+        ("year:date", "years have no first"),
+        ("month:date:2024-01..", "last is no month"),
+        ("0..120,mising", "not ',missing'"),
+    ],
+)
+def test_what_is_no_axis(text: str, words: str) -> None:
+    with pytest.raises(sf.UsageError) as caught:
+        parse_axes((f"x={text}",))
+    assert words in str(caught.value)
+
+
+DOMAIN = Domain(
+    parse_axes(
+        (
+            "age=0..120",
+            "day=2024-01-01..2025-01-01",
+            "kind=a,b c",
+            "hour=hour:when",
+            "month=month:when",
+        )
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "where"),
+    [
+        (("kind=a", "age=18..65"), {"kind": ["a"], "age": (18, 65)}),
+        (("age=..65",), {"age": (None, 65)}),
+        (("age= 0.5 .. ",), {"age": (0.5, None)}),
+        (("day=2024-02-01..2024-03-01",), {"day": ("2024-02-01", "2024-03-01")}),
+        (("hour=8, 9",), {"hour": [8, 9]}),
+        (("month=March,April", "kind=b c"), {"month": ["March", "April"], "kind": ["b c"]}),
+    ],
+)
+def test_conditions(texts: tuple[str, ...], where: dict[str, object]) -> None:
+    assert parse_where(texts, DOMAIN) == where
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (("age",), "names no condition"),
+        (("age=",), "names no condition"),
+        (("=1..2",), "names no condition"),
+        (("age=1..2", "age=3..4"), "given twice"),
+        (("age=18",), "the condition on it is a range"),
+        (("age=18-65",), "the condition on it is a range"),
+    ],
+)
+def test_what_is_no_condition(texts: tuple[str, ...], words: str) -> None:
+    with pytest.raises(sf.UsageError) as caught:
+        parse_where(texts, DOMAIN)
+    assert words in str(caught.value)
