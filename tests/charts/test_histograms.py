@@ -4,10 +4,13 @@ The geometry of error bars equals the release's own intervals.
 """
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.patches import StepPatch
+from matplotlib.text import Text
 
+import sfumato as sf
 from sfumato.charts import heat, histograms, reduce, style
 from sfumato.domain import Categories, Domain
 
@@ -190,3 +193,30 @@ def test_bins_by_records_show_rows_per_width(by_records, axis):
         _spans(ax, "_individual", 1), _ends(release, False) / np.diff(bars.edges)[:, None]
     )
     assert ax.get_ylabel() == ("rows per day" if axis == "day" else "rows per unit of delay")
+
+
+@pytest.mark.parametrize(("width", "axes"), [(10, "age"), (2, "age"), (2, ["age", "kind"])])
+def test_missing_numbers_beside_many_bins_are_told_and_not_drawn(width, axes) -> None:
+    """Beside a few bins they are one of the labels; the table always has them."""
+    domain = sf.Domain(age=sf.Interval(0, 100, missing=True), kind=sf.Categories(["a", "b"]))
+    rows = pa.table({"age": [1.0, None, 55.0], "kind": ["a", "b", "a"]})
+    with sf.Publisher(sf.source(rows, domain, name="t"), budget=100) as publisher:
+        release = publisher.release(sf.Histogram(axes, width=width), epsilon=50)
+    frame = release.to_frame()
+    assert frame["age"].to_pylist()[-1] == "missing"
+    assert (
+        frame["age_lower"].null_count
+        == frame["age_upper"].null_count
+        == len(frame) // (100 // width + 1)
+    )
+    assert frame["age_lower"].to_pylist()[0] == 0
+    ax = release.plot()
+    texts = [text.get_text() for text in ax.get_yticklabels()]
+    noted = " ".join(text.get_text() for text in ax.figure.findobj(Text))
+    if width == 10:
+        assert "missing" in texts
+        assert "ot drawn" not in noted
+    else:
+        assert "missing" not in texts
+        words = "Not drawn: 1 without age" if axes == "age" else "Rows without age are not drawn"
+        assert words in noted.replace("\n", " ")

@@ -257,3 +257,73 @@ def test_values_of_persons_lose_whole_cells_only(clip: Any) -> None:
     assert "the limits of a person (at most 1 cell): 1 of 2" in " ".join(
         str(one.check(question)).split()
     )
+
+
+def test_derived_axes_and_cells_of_missing_values(tmp_path: Path) -> None:
+    """A field that is no date is missing, and one outside a span is said to be outside."""
+    text = "when,AGE\n2024-01-31,3\n3/14/2024,\n14.3.2024,7\n,8\n2023-12-31T23:30Z,x\n"
+    domain = sf.Domain(
+        month=sf.Month("when", "2024-01", "2024-02"),
+        year=sf.Year("when", 2024, 2025, "Europe/Berlin", other="else", missing="none"),
+        age=sf.Interval(0, 5, column="AGE", missing=True),
+    )
+    found = seen(table(tmp_path, text), domain)
+    month, year, age = found.axes
+    assert (month.missing, month.unparsed, month.unmatched) == (3, 2, 1)
+    assert (year.missing, year.unmatched) == (3, 0)
+    assert (age.missing, age.unparsed, age.above) == (2, 1, 2)
+    assert found.questions[0].counted == 1
+    assert "1 rows lie outside the span" in str(found)
+    assert "2 because the field does not parse" in str(found)
+
+
+def test_a_month_of_text_is_refused_by_its_type() -> None:
+    """Before a value is read: a frame that holds text, and a date that has no hour."""
+    text = pa.table({"when": ["2024-01-31"]})
+    days = pa.table({"when": pa.array([19_000], pa.date32())})
+    for data, axis, words in (
+        (text, sf.Month("when"), "of type string, and the month is taken from dates or times"),
+        (text, sf.Weekday("when", "UTC"), "the weekday in UTC is taken from dates or times"),
+        (days, sf.Hour("when"), "dates have no hour"),
+        (pa.table({"when": [1.5]}), sf.Year("when", 1, 2), "of type double"),
+    ):
+        found = seen(data, sf.Domain(x=axis))
+        assert found.rows is None
+        assert words in str(found.refused)
+        publisher = sf.Publisher(sf.source(data, sf.Domain(x=axis)), budget=1)
+        with pytest.raises(sf.DataError, match=r"taken from|have no hour"):
+            publisher.release(sf.Histogram("x"), epsilon=1)
+        assert publisher.remaining == 1
+
+
+def test_axes_that_read_one_column_otherwise_are_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, "code,when\n7,2024-01-31\n")
+    domain = sf.Domain(
+        number=sf.Interval(0, 9, column="code"),
+        label=sf.Categories(["7"], column="code"),
+        day=sf.Interval("2024-01-01", "2025-01-01", column="when"),
+        time=sf.Interval("2024-01-01T00:00", "2025-01-01T00:00", column="when"),
+        month=sf.Month("when"),
+    )
+    src = sf.source(path, domain)
+    with pytest.raises(sf.UsageError, match="read it as values of another kind"):
+        src.require([sf.Histogram(["number", "label"]).needs(domain)])
+    shared = sf.Histogram(["day", "time", "month"], bins=12).needs(domain)
+    src.require([shared])
+    with sf.Publisher(src, budget=10**6) as publisher:
+        release = publisher.release(sf.Histogram(["day", "time", "month"], bins=12), epsilon=10**6)
+    assert release.values[1, 0, 0] + release.values[0, 0, 0] + release.values[0, 1, 0] == 1
+
+
+def test_another_zone_or_column_is_another_question() -> None:
+    """Its stored answer must not be found under the first."""
+    data = pa.table({"a": pa.array([0], pa.timestamp("s")), "b": pa.array([9], pa.timestamp("s"))})
+    ledger = open_ledger(None)
+    seen_keys = set()
+    for axis in (sf.Hour("a"), sf.Hour("b"), sf.Hour("a", "Asia/Tokyo"), sf.Hour("a", None, "n")):
+        src = sf.source(data, sf.Domain(h=axis), name="t")
+        release = sf.Publisher(src, ledger=ledger, budget=9).release(sf.Histogram("h"), epsilon=1)
+        assert not release.replayed
+        assert release.receipt is not None
+        seen_keys.add(release.receipt.key)
+    assert len(seen_keys) == 4

@@ -13,7 +13,7 @@ from sfumato.counters.calendar import Calendar
 from sfumato.counters.methods import Method
 from sfumato.counters.question import Counter
 from sfumato.data.step_reader import StepColumns
-from sfumato.domain import Axis, Categories, Domain, Interval
+from sfumato.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours
@@ -77,6 +77,12 @@ class StreamSettings(msgspec.Struct, frozen=True):
         if self.by is None:
             return None
         ((name, axis),) = parse_axes((self.by,)).items()
+        if isinstance(axis, Listed) and not isinstance(axis, Categories):
+            raise UsageError(
+                f"--by {self.by}",
+                "a stream reads labels from a column, and derives none from dates",
+                "Write the labels into a column, and name it: --by weekday=Monday,Tuesday",
+            )
         if not isinstance(axis, Categories):
             raise UsageError(
                 f"--by {self.by}", "it names no categories", "Write --by origin=EWR,JFK,LGA"

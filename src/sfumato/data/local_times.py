@@ -45,18 +45,33 @@ def local(instants: Array, timezone: str | None) -> Array:
     """
     if timezone is None or not len(instants):
         return instants
-    days, which = np.unique(instants // MICROSECONDS_A_DAY, return_inverse=True)
-    starts = np.array([_offset_of_day(timezone, day) for day in days.tolist()], np.int64)
-    ends = np.array([_offset_of_day(timezone, day + 1) for day in days.tolist()], np.int64)
-    offsets = starts[which]
-    on_change = (starts != ends)[which]
+    days = instants // MICROSECONDS_A_DAY
+    first = int(days.min())
+    days -= first
+    starts, ends = _offsets_of_days(timezone, first, days)
+    offsets = starts[days]
+    on_change = (starts != ends)[days]
     if on_change.any():
         seconds, again = np.unique(
             instants[on_change] // MICROSECONDS_A_SECOND, return_inverse=True
         )
         found = [_offset(timezone, second) for second in seconds.tolist()]
         offsets[on_change] = np.array(found, np.int64)[again]
-    return instants + offsets
+    return np.asarray(instants + offsets)
+
+
+def _offsets_of_days(timezone: str, first: int, days: Array) -> tuple[Array, Array]:
+    """The offsets at the beginning and at the end of days that are counted from the first on.
+
+    They are looked up for the days that occur. All days of the calendar are less than 2^22.
+    """
+    occurs = np.bincount(days) > 0
+    starts = np.zeros(len(occurs), np.int64)
+    ends = np.zeros(len(occurs), np.int64)
+    for day in np.flatnonzero(occurs).tolist():
+        starts[day] = _offset_of_day(timezone, first + day)
+        ends[day] = _offset_of_day(timezone, first + day + 1)
+    return starts, ends
 
 
 @lru_cache(maxsize=2**18)
