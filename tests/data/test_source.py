@@ -275,12 +275,12 @@ def test_the_examples_of_the_page_on_sources_run(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 5
     for block in blocks:
         exec(compile(block, "data.md", "exec"), names)
     assert len(names["by_year"].values) == 2  # type: ignore[attr-defined]
-    (shown,) = re.findall(r"```text\n(.*?)```", page, flags=re.S)
-    assert capsys.readouterr().out == shown
+    shown = re.findall(r"```text\n(.*?)```", page, flags=re.S)
+    assert capsys.readouterr().out == "".join(shown)
 
 
 # --- limits by cell, and a period -----------------------------------------------------------------

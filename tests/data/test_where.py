@@ -111,7 +111,7 @@ def largest_change(neighbours: str, kind: type[RowFilter] | None = None) -> int:
             where = {"x": (2, 98), "kind": ["a", "else"]}
             src = source(table([*rows, *others]), DOMAIN, "who", MOST, where=where)
             if kind is not None:
-                src.row_filter = kind([], DOMAIN)
+                src._row_filter = kind([], DOMAIN)
             counted.append(count(src, needs)[0].counts)
         changes.append(int(np.abs(counted[0] - counted[1]).sum()))
     return max(changes)
@@ -188,5 +188,5 @@ def test_a_stream_has_no_rows_to_drop() -> None:
 
 def test_a_source_without_conditions_has_no_filter() -> None:
     src = opened([])
-    assert src.row_filter is None
+    assert src._row_filter is None
     assert src.unit.where is msgspec.UNSET

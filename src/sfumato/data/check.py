@@ -149,8 +149,8 @@ class _TablePass:
 
     def _add_batch(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
-        if self._source.row_filter is not None:
-            kept = self._source.row_filter.kept(batch)
+        if self._source._row_filter is not None:
+            kept = self._source._row_filter.kept(batch)
             self._not_asked += len(batch) - len(kept)
             batch = kept
         has_cell = {
@@ -195,7 +195,7 @@ class _TablePass:
             if axis not in self._segments
         ]
         return Check(
-            self._source.table,
+            self._source._table,
             self._rows,
             wrong_length=losses.wrong_length,
             unended=losses.unended,

@@ -77,7 +77,7 @@ def count(
     looked_at = [*asked, *(as_need(Lattice((axis,))) for axis in choice or ())]
     columns = source._columns(looked_at)
     chosen = chosen_by(asked) if choice is None else choice
-    return scan(reader, columns, asked, source.unit, key, progress, source.row_filter, chosen)
+    return scan(reader, columns, asked, source.unit, key, progress, source._row_filter, chosen)
 
 
 def _by_engine(

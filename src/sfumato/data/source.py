@@ -224,8 +224,6 @@ class Source:
         The public name that was given, if any.
     version : str or None
         The version that was given, as text, if any.
-    row_filter : RowFilter or None
-        What keeps the rows that satisfy the public conditions, if there are any.
     """
 
     def __init__(
@@ -246,7 +244,7 @@ class Source:
         self._data = data
         self._stated = stated
         self._token = secrets.token_hex(16)
-        self.row_filter = self._filter()
+        self._row_filter = self._filter()
 
     def _filter(self) -> RowFilter | None:
         """What keeps the rows that satisfy the public conditions; None without any."""
@@ -267,10 +265,10 @@ class Source:
         With conditions, they follow.
         """
         conditions = self.unit.conditions
-        return f"{self.table}, rows{conditions}" if conditions else self.table
+        return f"{self._table}, rows{conditions}" if conditions else self._table
 
     @property
-    def table(self) -> str:
+    def _table(self) -> str:
         """The same without the conditions."""
         title = self.name or os.path.basename(self._reader.name)
         return title if self.version is None else f"{title}, version {self.version}"
@@ -425,8 +423,8 @@ class Source:
         """The axes that the needs and the conditions look at."""
         for need in needs:
             yield from need.columns
-        if self.row_filter is not None:
-            yield from self.row_filter.axes
+        if self._row_filter is not None:
+            yield from self._row_filter.axes
 
     def _add_period(self, columns: dict[str, Column]) -> None:
         """Have the column of the period read as dates."""
@@ -459,7 +457,7 @@ class Source:
             )
 
     def __repr__(self) -> str:
-        return f"<Source {self.table}: {', '.join(self.domain)}; {self.unit}>"
+        return f"<Source {self._table}: {', '.join(self.domain)}; {self.unit}>"
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         if self._reader.in_memory:
