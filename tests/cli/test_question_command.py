@@ -33,7 +33,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table, a sound package, and three broken ones: by their module, a type, what they name."""
     found = tmp_path_factory.mktemp("outside")
     installed(
-        found / "site", "toy-tally", TALLY, tally="Tally", half_tally="HalfTally", histogram="Tally"
+        found / "site",
+        "toy-tally",
+        TALLY,
+        tally="Tally",
+        half_tally="HalfTally",
+        histogram="Tally",
+        zTally="Tally",
     )
     installed(found / "site", "broken-one", "import a_module_that_nobody_has\n", broken="Gone")
     half_made = TALLY.replace("    law: Law\n", "    law: Lawn\n").replace('tag="', 'tag="un-')
@@ -62,6 +68,11 @@ def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
         ["tally", "From", "the", "package", "toy-tally."],
         ["unread", "From", "the", "package", "half-made."],
     ]
+    # None of them vanishes without a word.
+    words = " ".join(others.split())
+    no_command = "From the package toy-tally. No command:"
+    assert f"histogram {no_command} Sfumato has a command of that name. Ask it in a plan." in words
+    assert f"zTally {no_command} the name of a command has lower-case letters" in words
     assert out.splitlines()[-1] == "[]"
 
 

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers import registry
 from sfumato.cube import Cube
 from sfumato.data import Source, count
 from sfumato.ledger import Hold, open_ledger
+from support import pages
+from support.tally import Tally
 
 POINTS = np.random.default_rng(5).random((500, 2))
 DOMAIN = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
@@ -75,6 +78,31 @@ def test_an_answer_of_another_version_is_a_ledger_error(monkeypatch: pytest.Monk
         patch.setattr(Hold, "store", lambda hold, payload: store(hold, b'[{"type":"old"}]'))
         with pytest.raises(sf.LedgerError, match="cannot read"):
             publisher.release(sf.Histogram("x"), epsilon="0.1", key="k")
+
+
+def test_what_a_question_from_elsewhere_refuses_in_its_answer_is_withheld(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer sees true counts, and its refusal may quote them."""
+    source = sf.source(np.full((8641, 1), 0.5), sf.Domain(x=sf.Interval(0, 1)), name="t")
+
+    def answer(self, counts, unit, cost, noise):
+        raise sf.UsageError(f"{counts.on(self.needs(source.domain).lattice).total}", "few", "Wait")
+
+    with pages.outside(tmp_path), sf.Publisher(source, budget=3) as publisher:
+        registry.register(Tally)
+        with monkeypatch.context() as patch:
+            patch.setattr(Tally, "answer", answer)
+            with pytest.raises(sf.UsageError, match="the text is withheld") as refused:
+                publisher.release(Tally("x"), epsilon=1, key="k")
+        assert "8641" not in str(refused.value)
+        assert "UsageError in test_answering.py" in str(refused.value)
+        assert refused.value.__context__ is None
+        assert "The charge stands" in "".join(refused.value.__notes__)
+        # The library's own questions say what stands in the way.
+        monkeypatch.setattr(sf.Histogram, "answer", answer)
+        with pytest.raises(sf.UsageError, match="few"):
+            publisher.release(sf.Histogram("x"), epsilon=1)
 
 
 @pytest.mark.parametrize("fault", ["another promise", "no release"])

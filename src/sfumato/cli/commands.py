@@ -32,7 +32,7 @@ COMMANDS = {
     "demo": ("sfumato.cli.demo", "Publish the two example tables and write a report."),
     "doctor": ("sfumato.cli.doctor", "Check that this machine is fit to publish."),
     "histogram": ("sfumato.cli.histogram", "Publish how many rows of one file are in each group."),
-    "init": ("sfumato.cli.init", "Write a plan to fill in, from the columns of a file."),
+    "init": ("sfumato.cli.init", "Write a plan: a file that says what to publish of a table."),
     "ledger": ("sfumato.cli.ledger", "Open, list and verify privacy accounts."),
     "local": ("sfumato.cli.local", "Cluster people without a trusted curator."),
     "partition": (
@@ -56,6 +56,17 @@ COMMANDS = {
     "stream": ("sfumato.cli.stream", "Publish a running total, step by step."),
     "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
 }
+
+SECTIONS = {
+    "To begin": ("demo", "init", "check", "preview", "release", "report"),
+    "One question about one file": ("histogram", "persons", "quantiles", "partition", "cluster"),
+    "Epsilon, and what was spent": ("choose", "ledger", "verify"),
+    "Day by day, and without a trusted curator": ("stream", "local"),
+    "Sfumato itself": ("doctor", "audit", "bench"),
+}
+"""The commands as --help shows them: first what most people need."""
+QUESTIONS = "One question about one file"
+"""The section of the commands that are made from questions."""
 
 COMMAND_OF_PACKAGE = {"clustering": "cluster"}  # the only question package with another name
 COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -91,9 +102,9 @@ def outside_questions() -> dict[str, Declared]:
 def _no_command(found: Declared) -> str | None:
     """Why a question that a package declares is no command; None if it is one."""
     if not COMMAND_NAME.fullmatch(found.name):
-        return "is no command: a name has lower-case letters, digits and hyphens"
+        return "the name of a command has lower-case letters, digits and hyphens"
     if found.name in {*COMMANDS, *own_questions()}:
-        return "is no command: Sfumato has one of that name"
+        return "Sfumato has a command of that name"
     return None
 
 
@@ -103,7 +114,7 @@ def unavailable_questions() -> dict[str, str]:
 
     reasons = {found: _no_command(found) for found in declared()}
     return {
-        found.name: f"From the package {found.package}; {reason}. It can be asked in a plan."
+        found.name: f"From the package {found.package}. No command: {reason}. Ask it in a plan."
         for found, reason in reasons.items()
         if reason is not None
     }
@@ -154,8 +165,11 @@ class LazyGroup(click.Group):
         for name, place in own_questions().items():
             kind = place.partition(":")[2]
             own[name] = described("questions").get(kind, f"Ask sfumato.{kind} about one file.")
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(own.items()))
+        for section, listed in SECTIONS.items():
+            first, *rest = listed
+            names = (first, *own_questions(), *rest) if section == QUESTIONS else listed
+            with formatter.section(section):
+                formatter.write_dl([(name, own[name]) for name in names])
         outside = outside_questions()
         rows = [(name, f"From the package {found.package}.") for name, found in outside.items()]
         rows += [(printable(name), printable(why)) for name, why in unavailable_questions().items()]
@@ -167,11 +181,17 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato.",
+    epilog="Data go to stdout, messages to stderr. Exit codes: 0 done, 2 usage, 3 budget, 4 data, "
+    "5 ledger, 70 a bug in Sfumato.",
 )
 @click.version_option(__version__, prog_name="sfumato")
 def cli() -> None:
-    """Publish statistics about people under differential privacy.
+    """Publish statistics about people, and limit what they reveal about any one person.
 
-    Each command has its own --help. To begin: sfumato demo
+    \b
+    See what it does:        sfumato demo
+    Publish your own table:  sfumato init FILE --out PLAN.toml
+                             sfumato preview PLAN.toml
+                             sfumato release PLAN.toml --report report.html
+    Learn about a command:   sfumato COMMAND --help
     """

@@ -1,0 +1,55 @@
+"""What click refuses has three parts, as text and as JSON; ``test_mistakes`` has the words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import click
+import pytest
+
+from sfumato.cli.refusals import in_parts
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["histogram", "people.parquet", "--espilon", "1"],
+        ["release"],
+        ["release", "plan.toml", "another.toml"],
+        ["ledger", "list"],
+        ["nothing"],
+        ["mean", "people.parquet", "--axis", "age=0..9", "--epsilon", "1"],
+        ["histogram", "people.parquet", "--rows-per-person", "2.5"],
+    ],
+    ids=" ".join,
+)
+def test_as_json_it_is_an_error_like_ours(sfumato: Run, words: list[str]) -> None:
+    code, out, err = sfumato(*words, "--json")
+    found = json.loads(err)
+    assert (code, out) == (2, "")
+    assert (found["error"], found["exit_code"]) == ("UsageError", 2)
+    assert sfumato(*words)[2] == f"Error: {found['message']}\n"
+
+
+def test_a_group_alone_prints_its_help(sfumato: Run) -> None:
+    code, out, err = sfumato("ledger")
+    assert (code, out) == (2, "")
+    assert "Commands:" in err
+
+
+def test_what_click_says_otherwise_is_kept() -> None:
+    """Also an error without the command it came from."""
+    error = in_parts(click.ClickException("The tide is out."), ["preview", "--rows"])
+    assert error.args == (
+        "sfumato preview",
+        "The tide is out",
+        "Type sfumato preview --help for all that it takes",
+    )
+
+
+def test_terminal_escapes_are_not_printed(sfumato: Run) -> None:
+    _, _, err = sfumato("hist\x1b[31mogram")
+    assert "\x1b" not in err
