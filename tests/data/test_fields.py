@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.data import fields
 from sfumato.data.fields import parse
+from sfumato.data.file_options import Notation
 from sfumato.domain import grid_axis
 from sfumato.lattice import KeyAxis, LabelAxis
 from sfumato.times import field_microseconds
@@ -145,6 +146,61 @@ def test_times_are_those_of_the_calendar(when: dt.datetime, minutes: int) -> Non
     text = f"{when.isoformat()}{sign}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
     since = (when - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
     assert field_microseconds(text.encode()) == since - minutes * 60 * 10**6
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.one_of(st.floats(allow_nan=False), st.integers(-(10**12), 10**12)), max_size=6),
+    st.sampled_from([(",", "."), (",", None), (",", " "), (",", "'"), (".", ","), (".", "_")]),
+)
+def test_numbers_are_read_back_in_their_notation(
+    numbers: list[float], signs: tuple[str, str | None]
+) -> None:
+    decimal, thousands = signs
+    written = []
+    for number in numbers:
+        plain_text = f"{number:,}" if isinstance(number, int) else repr(number)
+        grouped = plain_text.translate({44: thousands or "", 46: decimal})
+        written += [grouped.encode(), f" {grouped}\t".encode()]
+    notation = Notation(decimal, thousands)
+    found = parse(pa.array(written, pa.binary()), NUMBER, notation).to_pylist()
+    assert found == [float(number) for number in numbers for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("decimal", "thousands", "field", "wanted"),
+    [
+        (",", None, "1.5", None),
+        (",", None, "1,5", 1.5),
+        (",", None, "1,5e3", 1500.0),
+        (",", ".", "1.5", None),
+        (",", ".", "1.500", 1500.0),
+        (",", ".", "-1.234.567,8", -1234567.8),
+        (",", ".", "1.23.456", None),
+        (",", ".", "1234,5", 1234.5),
+        (".", ",", "1,234.5", 1234.5),
+        (".", ",", "1,5", None),
+        (".", "'", "1’234", 1234.0),
+        (",", " ", "1\u202f234,5", 1234.5),
+        (",", " ", "1\u00a0234,5", 1234.5),
+        (",", " ", "1 23", None),
+    ],
+)
+def test_a_sign_in_the_wrong_place_is_no_number(
+    decimal: str, thousands: str | None, field: str, wanted: float | None
+) -> None:
+    column = pa.array([field.encode(), b"\xff", None], pa.binary())
+    found = parse(column, NUMBER, Notation(decimal, thousands)).to_pylist()
+    assert found == [wanted, None, None]
+    whole = parse(column, COLUMNS["whole labels"], Notation(decimal, thousands)).to_pylist()
+    assert (whole[0] is None) == (wanted is None)
+
+
+def test_answers_to_yes_or_no() -> None:
+    yes = [b"1", b"true", b"TRUE", b" Yes", b"y", b"T", b"1.0"]
+    no = [b"0", b"false", b"No ", b"N", b"f", b"0.0"]
+    column = pa.array([*yes, *no, b"maybe", b"2", b"ja"], pa.binary())
+    assert plain(parse(column, COLUMNS["booleans"])) == [True] * 7 + [False] * 6 + [None] * 3
 
 
 def test_a_column_that_hardly_parses_keeps_what_does() -> None:

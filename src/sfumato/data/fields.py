@@ -167,7 +167,7 @@ def _without_thousands(texts: pa.Array, sign: str, decimal: str) -> pa.Array:
     for other in _ALIKE.get(sign, ()):
         texts = pc.replace_substring(texts, other, sign)
     grouped = pc.match_substring_regex(
-        texts, rf"^[+-]?[0-9]{{1,3}}([{sign}][0-9]{{3}})+([{decimal}][0-9]*)?$"
+        texts, rf"^[ \t]*[+-]?[0-9]{{1,3}}([{sign}][0-9]{{3}})+([{decimal}][0-9]*)?[ \t]*$"
     )
     return pc.if_else(grouped, pc.replace_substring(texts, sign, ""), texts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,10 +91,10 @@ LATTICES = [
 ]
 
 
-def counts_of(path: Path, content: bytes) -> list[list[int]]:
+def counts_of(path: Path, content: bytes, **options: Any) -> list[list[int]]:
     """What each lattice counts; the table is asked for before the charge, too."""
     path.write_bytes(content)
-    src = sf.source(path, AXES)
+    src = sf.source(path, AXES, **options)
     src.require(LATTICES)
     return [cube.counts.tolist() for cube in count(src, LATTICES)]
 
@@ -163,6 +164,27 @@ def test_one_row_moves_itself_alone(
     for ending in (b"\r\n", b"\r"):
         other = content.replace(b"\n", ending)
         assert counts_of(tmp_path / "t.csv", b"\xef\xbb\xbf" + other) == after
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be", "shift_jis"])
+@pytest.mark.parametrize("row", ROWS)
+def test_one_row_moves_itself_alone_in_every_encoding(
+    row: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not valid in the encoding spoils its own field, as what is not UTF-8 does."""
+    monkeypatch.setattr(csv_rows, "LONGEST", 256)
+    monkeypatch.setattr(csv_rows, "WINDOW", 512)
+    text, more = ROWS[row]
+    invalid = {"cp1252": "\udc81", "shift_jis": "\udc85"}.get(encoding, "\ud800")
+    errors = "surrogatepass" if encoding.startswith("utf") else "surrogateescape"
+    rows = []
+    for part in (HEAD, GOOD * 20, text, GOOD * 20):
+        read = part.decode("utf-8", "replace").replace("\ufffd", invalid).replace(",", ";")
+        rows.append("".join(sign if sign.isascii() or sign == invalid else "?" for sign in read))
+    options = {"encoding": encoding, "separator": ";"}
+    before = counts_of(tmp_path / "t.csv", (rows[0] + rows[1] * 2).encode(encoding), **options)
+    content = "".join(rows).encode(encoding, errors)
+    assert added(before, counts_of(tmp_path / "t.csv", content, **options)) == more
 
 
 def test_a_row_without_an_end_costs_its_first_line_only(

@@ -14,12 +14,12 @@ from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv import RowForm, read_rows
 
 
-def cut_by_the_rule(data: bytes, longest: int) -> tuple[list[bytes], int]:
+def cut_by_the_rule(data: bytes, longest: int, separator: bytes = b",") -> tuple[list[bytes], int]:
     """Rows by the rule, sign by sign, and how many were dropped."""
     rows: list[bytes] = []
     dropped = start = 0
     while start < len(data):
-        end = _row_end(data, start)
+        end = _row_end(data, start, separator)
         if end is None or end - start > longest:
             dropped += 1
             ends = [data.find(sign, start) for sign in (b"\n", b"\r")]
@@ -31,7 +31,7 @@ def cut_by_the_rule(data: bytes, longest: int) -> tuple[list[bytes], int]:
     return rows, dropped
 
 
-def _row_end(data: bytes, at: int) -> int | None:
+def _row_end(data: bytes, at: int, separator: bytes) -> int | None:
     state = "start"
     while at < len(data):
         sign = data[at : at + 1]
@@ -45,17 +45,20 @@ def _row_end(data: bytes, at: int) -> int | None:
         elif state == "start" and sign == b'"':
             state = "quoted"
         else:
-            state = "start" if sign == b"," else "within"
+            state = "start" if sign == separator else "within"
         at += 1
     return None if state == "quoted" else len(data)
 
 
-def parsed_one_by_one(rows: list[bytes], names: list[str]) -> Iterator[tuple[bytes | None, ...]]:
+def parsed_one_by_one(
+    rows: list[bytes], names: list[str], separator: str
+) -> Iterator[tuple[bytes | None, ...]]:
     """Each row by itself, as Arrow parses it."""
     for row in rows:
         if row.strip(b"\r\n") or len(names) == 1:
             read = arrow.ReadOptions(column_names=names, block_size=len(row) + 1)
             rules = arrow.ParseOptions(
+                delimiter=separator,
                 newlines_in_values=True,
                 ignore_empty_lines=len(names) > 1,
                 invalid_row_handler=lambda _: "skip",
@@ -69,12 +72,13 @@ def parsed_one_by_one(rows: list[bytes], names: list[str]) -> Iterator[tuple[byt
 def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Random text with marks, commas and line breaks, cut into pieces of every size."""
+    """Random text with marks, separators and line breaks, cut into pieces of every size."""
     rng = random.Random(seed)
+    separator = ",;\t|"[seed]
     for _ in range(250):
         names = ["a"] if rng.random() < 0.3 else ["a", "b"]
         marks = ['"'] * rng.choice([0, 1, 3])
-        signs = [*marks, ",", "\n", "\r", "\r\n", " ", "a", "1", "", "\0"]
+        signs = [*marks, separator, ",", "\n", "\r", "\r\n", " ", "a", "1", "", "\0"]
         data = "".join(rng.choice(signs) for _ in range(rng.randrange(80))).encode()
         longest = rng.choice([8, 16, 24, 1000])
         monkeypatch.setattr(csv_rows, "LONGEST", longest)
@@ -91,11 +95,11 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
 
         whole = []
         found = []
-        for piece in csv_rows.pieces(fill, lambda: lost.append(1)):  # noqa: B023
+        for piece in csv_rows.pieces(fill, lambda: lost.append(1), separator.encode()):  # noqa: B023
             whole.append(bytes(piece))
             if bytes(piece).strip(b"\r\n") or len(names) == 1:
-                table = read_rows(piece, RowForm(names, names, []), Losses())
+                table = read_rows(piece, RowForm(names, names, [], separator), Losses())
                 found += zip(*(table[name].to_pylist() for name in names), strict=True)
-        rows, dropped = cut_by_the_rule(data, longest)
+        rows, dropped = cut_by_the_rule(data, longest, separator.encode())
         assert (b"".join(whole), len(lost)) == (b"".join(rows), dropped), data
-        assert found == list(parsed_one_by_one(rows, names)), data
+        assert found == list(parsed_one_by_one(rows, names, separator)), data
