@@ -141,3 +141,15 @@ axes = ["weekday"]
     code, _, err = sfumato("check", path)
     assert code == 2
     assert "did you mean 'Europe/Berlin'?" in err
+
+
+def test_questions_of_a_plan_carry_words_for_people(sfumato: Run) -> None:
+    plan = Path("plan.toml").read_text(encoding="utf-8")
+    words = 'heading = "Ages"\nmeasured_in = { age = "years" }\nlabel_names = { a = "Anna" }\n'
+    named = plan.replace('type = "histogram"\n', f'type = "histogram"\n{words}', 1)
+    Path("named.toml").write_text(named, encoding="utf-8")
+    first = sfumato("release", "plan.toml", "--ledger", "b.db")
+    second = sfumato("release", "named.toml", "--ledger", "b.db", "--out", "saved")
+    assert first[0] == second[0] == 0, second[2]
+    assert second[1] == first[1].replace("# Histogram of kind x age", "# Ages")
+    assert "Nothing was spent" in second[2]

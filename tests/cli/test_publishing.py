@@ -97,3 +97,62 @@ def test_a_question_is_about_the_axes_without_a_condition(sfumato: Run, tmp_path
     found = sfumato("check", *axes, "--where", "kind=a")
     assert "rows do not satisfy the conditions (where)" in found[1]
     assert sfumato("histogram", *axes, "--where", "knd=a", *pays)[0] == 2
+
+
+WORDS = ("--heading", "Ages", "--measured-in", "years", "--label-name", "a=Anna")
+
+
+def test_words_for_people_are_shown_and_cost_nothing(sfumato: Run) -> None:
+    args = ["people.parquet", "--axis", "kind=a,b", "--axis", "age=0..120", "--epsilon", "1"]
+    args += ["--budget", "9", "--ledger", "b.db"]
+    code, plain, err = sfumato("histogram", *args)
+    assert code == 0, err
+    code, out, err = sfumato("histogram", *args, *WORDS, "--plot", "h.svg", "--out", "saved")
+    assert code == 0, err
+    assert "Nothing was spent: this is the stored answer." in err
+    assert out.splitlines()[0] == "# Ages"
+    assert out.splitlines()[1:] == plain.splitlines()[1:], "a program reads the same table"
+    svg = Path("h.svg").read_text()
+    assert "<!-- Anna -->" in svg
+    assert "<!-- Ages -->" in svg
+    (saved,) = Path("saved").glob("*.json")
+    assert sf.load(saved).heading == "Ages"
+    assert sfumato("report", saved, "--out", "page.html")[0] == 0
+    page = Path("page.html").read_text()
+    assert "Anna" in page
+    assert "age (years)" in page
+
+
+def test_every_command_of_a_question_takes_them(sfumato: Run) -> None:
+    args = ["people.parquet", "--axis", "age=0..120", "--epsilon", "0.5", "--budget", "9"]
+    args += ["--ledger", "b.db", "--heading", "Ages"]
+    for command, more in (
+        ("partition", []),
+        ("quantiles", []),
+        ("cluster", ["--clusters", "2"]),
+        ("mean", ["--value", "age"]),
+        ("persons", ["--person", "who", "--account", "who"]),
+    ):
+        code, out, err = sfumato(command, *args, *more)
+        assert code == 0, err
+        assert out.splitlines()[0] == "# Ages"
+
+
+def test_a_name_without_a_label_is_refused(sfumato: Run) -> None:
+    args = ["people.parquet", "--axis", "kind=a,b", "--epsilon", "1", "--budget", "9"]
+    for text in ("a", "=Anna", "a="):
+        code, _, err = sfumato("histogram", *args, "--label-name", text)
+        assert code == 2
+        assert "--label-name WN=Southwest" in err
+    code, _, err = sfumato("histogram", *args, "--label-name", "c=Carl")
+    assert code == 2
+    assert "no label 'c'" in err
+
+
+def test_bins_for_the_only_axis_and_by_name_are_one_question(sfumato: Run) -> None:
+    args = ["people.parquet", "--axis", "age=0..120", "--epsilon", "1", "--budget", "1"]
+    first = sfumato("histogram", *args, "--ledger", "b.db", "--bins", "0,60,120")
+    second = sfumato("histogram", *args, "--ledger", "b.db", "--bins", "age=0,60,120")
+    assert first[0] == second[0] == 0
+    assert first[1] == second[1]
+    assert "Nothing was spent" in second[2]
