@@ -18,7 +18,7 @@ preview = publisher.preview(sf.Histogram("age"), epsilon="0.5")
 
 histogram.meen()  # mistake: a name that the answer does not have
 partition.mean("age")  # mistake: a name of another kind of answer
-several.values  # mistake: the answers are a list  # noqa: B018
+several.values  # mistake: the answers are several  # noqa: B018
 preview.values  # mistake: a preview holds no numbers of the data  # noqa: B018
 sf.Histgram("age")  # mistake: a name that the library does not have
 sf.Histogram(5)  # mistake: an axis is named by text

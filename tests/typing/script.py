@@ -44,12 +44,22 @@ with sf.Publisher(people, ledger="budget.db", account="people", budget="3") as p
         sf.Plan([sf.Histogram("age"), sf.Quantiles("wage")], shares=[2, 1]), epsilon="0.2"
     )
 
+captioned = publisher.release(
+    sf.Mean("wage", by="sector", heading="Wages", measured_in="euros", label_names={"public": "P"}),
+    epsilon="0.5",
+)
+both = publisher.release((sf.Histogram("age"), sf.KMeans(3)), epsilon="0.2")
+alike = publisher.release([sf.Histogram("age"), sf.Histogram("wage")], epsilon="0.2")
+
+assert_type(captioned, sf.MeanRelease)
+assert_type(both, tuple[sf.HistogramRelease, sf.KMeansRelease])
+assert_type(alike, tuple[sf.HistogramRelease, ...])
 assert_type(histogram, sf.HistogramRelease)
 assert_type(quartiles, sf.QuantilesRelease)
 assert_type(partition, sf.Partition)
 assert_type(clusters, sf.KMeansRelease)
-assert_type(several, list[sf.Release])
-assert_type(planned, list[sf.Release])
+of_either: tuple[sf.Release, ...] = several
+assert_type(planned, tuple[sf.Release, ...])
 
 partitioners = [
     publisher.release(sf.AutoPartitioner("age"), epsilon="0.1"),
@@ -85,9 +95,11 @@ if isinstance(loaded, sf.HistogramRelease):
 
 question = sf.Histogram("age", bins=10)
 assert_type(sf.preview(question, domain=domain, unit=people.unit, epsilon="1"), sf.Preview)
-assert_type(sf.preview([question], domain=domain, unit=people.unit, epsilon="1"), list[sf.Preview])
+assert_type(
+    sf.preview([question], domain=domain, unit=people.unit, epsilon="1"), tuple[sf.Preview, ...]
+)
 assert_type(publisher.preview(question, epsilon="0.5"), sf.Preview)
-assert_type(publisher.preview(sf.Plan([question]), epsilon="0.5"), list[sf.Preview])
+assert_type(publisher.preview(sf.Plan([question]), epsilon="0.5"), tuple[sf.Preview, ...])
 print(publisher.preview(question, epsilon="0.5").accuracy(simultaneous=True))
 
 window = sf.window(
@@ -182,4 +194,6 @@ class Total(sf.Question[TotalRelease], frozen=True, tag="total", forbid_unknown_
 rows = publisher.release(Total("age"), epsilon="0.1")
 assert_type(rows, TotalRelease)
 assert_type(rows.total, int)
-assert_type(publisher.release([Total("age"), sf.Histogram("age")], epsilon="0.1"), list[sf.Release])
+mixed: tuple[sf.Release, ...] = publisher.release(
+    [Total("age"), sf.Histogram("age")], epsilon="0.1"
+)

@@ -113,7 +113,7 @@ def release(
         talk(f"Report: {report(releases, page)}")
 
 
-def _released(spec: PlanFile, ledger: Path, fresh: bool) -> tuple[list[Release], str]:
+def _released(spec: PlanFile, ledger: Path, fresh: bool) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
     from sfumato.ledger import written
     from sfumato.publishing.publisher import Publisher
@@ -131,7 +131,7 @@ def _released(spec: PlanFile, ledger: Path, fresh: bool) -> tuple[list[Release],
         ceiling=budget.most,
     )
     with publisher, scanning() as progress:
-        releases: list[Release] = publisher.release(
+        releases = publisher.release(
             spec.plan(),
             key=spec.release.key,
             fresh=fresh,

@@ -139,7 +139,7 @@ def _delays(
     epsilon_of_counts = Fraction(EPSILON_OF_DELAYS) * SHARES_OF_DELAYS[0] / sum(SHARES_OF_DELAYS)
     advice = recommend(flights_of_aircraft, delays, epsilon=epsilon_of_counts)
     publisher = _aircraft(ledger, advice.limit)
-    return publisher.release(plan, epsilon=EPSILON_OF_DELAYS, progress=progress)
+    return list(publisher.release(plan, epsilon=EPSILON_OF_DELAYS, progress=progress))
 
 
 def _destinations(

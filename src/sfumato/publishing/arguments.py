@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
 from sfumato.data import Source
 from sfumato.errors import SfumatoWarning, UsageError
+from sfumato.numbers import Exactly
 from sfumato.privacy.unit import Unit
+
+if TYPE_CHECKING:
+    from sfumato.data.reader import Progress
+
+
+class CostOptions(TypedDict, total=False):
+    """How a cost is given by name."""
+
+    epsilon: Exactly | None
+    delta: Exactly
+    rho: Exactly | None
+
+
+class PreviewOptions(CostOptions, total=False):
+    """What ``Publisher.preview`` takes by name."""
+
+    rows: int | None
+
+
+class ReleaseOptions(CostOptions, total=False):
+    """What ``Publisher.release`` takes by name."""
+
+    key: str | None
+    fresh: bool
+    progress: Progress | None
 
 
 def check_key(key: object) -> None:

@@ -50,7 +50,7 @@ def preview(
     delta: Exactly = 0,
     rho: Exactly | None = None,
     rows: int | None = None,
-) -> list[Preview]: ...
+) -> tuple[Preview, ...]: ...
 @explained
 def preview(
     question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
@@ -61,7 +61,7 @@ def preview(
     delta: Exactly = 0,
     rho: Exactly | None = None,
     rows: int | None = None,
-) -> Preview | list[Preview]:
+) -> Preview | tuple[Preview, ...]:
     """What would this cost, and how accurate would it be? Touches no data, spends nothing.
 
     Parameters
@@ -78,7 +78,7 @@ def preview(
 
     Returns
     -------
-    Preview, or a list of them for a list or a plan.
+    Preview, or a tuple of them for a list or a plan.
 
     Raises
     ------
@@ -107,10 +107,10 @@ def preview(
     # What cannot be counted, answered and stored is refused here, as a release would refuse it.
     plan.require_unit(unit)
     plan.needs_at(declared, unit, parts)
-    found = [
+    found = tuple(
         each.preview(declared, unit, part, rows)
         for each, part in zip(plan.questions, parts, strict=True)
-    ]
+    )
     return found[0] if isinstance(question, Question) else found
 
 

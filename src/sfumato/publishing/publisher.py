@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
@@ -25,6 +25,8 @@ from sfumato.privacy.measures import CentralMeasure, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import Answering, PlannedRelease
 from sfumato.publishing.arguments import (
+    PreviewOptions,
+    ReleaseOptions,
     check_fresh,
     check_key,
     check_progress,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from sfumato.data.reader import Progress
 
 R = TypeVar("R", bound=Release)
+R2 = TypeVar("R2", bound=Release)
+R3 = TypeVar("R3", bound=Release)
 
 LOG = logging.getLogger("sfumato")
 """Says what was charged, and what was not because its answer is stored; level INFO."""
@@ -130,35 +134,13 @@ class Publisher:
         return f"<Publisher of {self.source!r} at the expense of account {self._account.name!r}>"
 
     @overload
-    def preview(
-        self,
-        question: AnyQuestion,
-        *,
-        epsilon: Exactly | None = None,
-        delta: Exactly = 0,
-        rho: Exactly | None = None,
-        rows: int | None = None,
-    ) -> Preview: ...
+    def preview(self, question: AnyQuestion, **given: Unpack[PreviewOptions]) -> Preview: ...
+    @overload
+    def preview(self, question: Counter, **given: Unpack[PreviewOptions]) -> CounterPreview: ...
     @overload
     def preview(
-        self,
-        question: Counter,
-        *,
-        epsilon: Exactly | None = None,
-        delta: Exactly = 0,
-        rho: Exactly | None = None,
-        rows: int | None = None,
-    ) -> CounterPreview: ...
-    @overload
-    def preview(
-        self,
-        question: Plan | Sequence[AnyQuestion],
-        *,
-        epsilon: Exactly | None = None,
-        delta: Exactly = 0,
-        rho: Exactly | None = None,
-        rows: int | None = None,
-    ) -> list[Preview]: ...
+        self, question: Plan | Sequence[AnyQuestion], **given: Unpack[PreviewOptions]
+    ) -> tuple[Preview, ...]: ...
     def preview(
         self,
         question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
@@ -167,7 +149,7 @@ class Publisher:
         delta: Exactly = 0,
         rho: Exactly | None = None,
         rows: int | None = None,
-    ) -> Preview | list[Preview]:
+    ) -> Preview | tuple[Preview, ...]:
         """What would this cost, and how accurate would it be? Touches no data, spends nothing.
 
         The parameters are those of ``sf.preview``; domain and unit are the source's.
@@ -216,29 +198,27 @@ class Publisher:
         return check(self.source, needs, progress)
 
     @overload
+    def release(self, question: Question[R], **given: Unpack[ReleaseOptions]) -> R: ...
+    @overload
     def release(
-        self,
-        question: Question[R],
-        *,
-        epsilon: Exactly | None = None,
-        delta: Exactly = 0,
-        rho: Exactly | None = None,
-        key: str | None = None,
-        fresh: bool = False,
-        progress: Progress | None = None,
-    ) -> R: ...
+        self, question: tuple[Question[R]], **given: Unpack[ReleaseOptions]
+    ) -> tuple[R]: ...
+    @overload
+    def release(
+        self, question: tuple[Question[R], Question[R2]], **given: Unpack[ReleaseOptions]
+    ) -> tuple[R, R2]: ...
     @overload
     def release(
         self,
-        question: Plan | Sequence[AnyQuestion],
-        *,
-        epsilon: Exactly | None = None,
-        delta: Exactly = 0,
-        rho: Exactly | None = None,
-        key: str | None = None,
-        fresh: bool = False,
-        progress: Progress | None = None,
-    ) -> list[Release]: ...
+        question: tuple[Question[R], Question[R2], Question[R3]],
+        **given: Unpack[ReleaseOptions],
+    ) -> tuple[R, R2, R3]: ...
+    @overload
+    def release(self, question: Plan, **given: Unpack[ReleaseOptions]) -> tuple[Release, ...]: ...
+    @overload
+    def release(
+        self, question: Sequence[Question[R]], **given: Unpack[ReleaseOptions]
+    ) -> tuple[R, ...]: ...
     @without_frames
     def release(
         self,
@@ -250,7 +230,7 @@ class Publisher:
         key: str | None = None,
         fresh: bool = False,
         progress: Progress | None = None,
-    ) -> Release | list[Release]:
+    ) -> Release | tuple[Release, ...]:
         """Answer a question: charge the account, count the rows, add noise, store the answer.
 
         The same question at the same cost returns the stored answer, and costs nothing. Its
@@ -276,8 +256,9 @@ class Publisher:
         Returns
         -------
         Release
-            The answer; or a list of them, in the order of the questions, for a list or a plan. Each
-            states its own guarantee.
+            The answer; for a list or a plan a tuple of them, in the order of the questions. Each
+            states its own guarantee. Type checkers know the kind of each answer to a tuple of up to
+            three questions.
 
         Raises
         ------
@@ -333,7 +314,7 @@ class Publisher:
             LOG.info("Stored answer, nothing spent: %s.", _noted(planned))
         else:
             LOG.info("Charged to account %r: %s.", self._account.name, _noted(planned))
-        found = [marked(release, replayed=replayed) for release in releases]
+        found = tuple(marked(release, replayed=replayed) for release in releases)
         return found[0] if isinstance(question, Question) else found
 
     @without_frames
