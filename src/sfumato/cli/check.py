@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from sfumato.cli.options import AXIS_HELP, WHERE_HELP, gathers, json_option, written_options
+from sfumato.cli.options import (
+    AXIS_HELP,
+    PERSONS_HELP,
+    WHERE_HELP,
+    gathers,
+    json_option,
+    limit_options,
+    written_options,
+)
 from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
+from sfumato.histogram import Histogram
 from sfumato.publishing.plan_file import domain_of, read_plan
 
 if TYPE_CHECKING:
@@ -25,13 +35,8 @@ if TYPE_CHECKING:
 @click.argument("path", metavar="PLAN|FILE", type=click.Path(path_type=Path))
 @click.option("--axis", "axes", multiple=True, help=f"With a FILE. {AXIS_HELP}")
 @click.option("--where", multiple=True, help=f"With a FILE. {WHERE_HELP}")
-@click.option("--person", help="With a FILE: column that identifies the person behind a row.")
-@click.option(
-    "--rows-per-person",
-    type=int,
-    help="With a FILE: contribution bound, the number of rows of one person that are kept."
-    "  [default: 1]",
-)
+@click.option("--person", multiple=True, help=f"With a FILE. {PERSONS_HELP}")
+@limit_options("With a FILE. ")
 @written_options
 @json_option
 @gathers(StatedOptions)
@@ -40,9 +45,9 @@ def check(
     path: Path,
     axes: tuple[str, ...],
     where: tuple[str, ...],
-    person: str | None,
-    rows_per_person: int | None,
+    person: tuple[str, ...],
     as_json: bool,
+    **limits: int | None,
 ) -> None:
     """Count the rows of a table that a release would drop or clamp.
 
@@ -61,8 +66,8 @@ def check(
     from sfumato.data.check import check as checked
 
     if path.suffix.lower() == ".toml":
-        options = (axes or where or None, person, rows_per_person)
-        if any(each is not None for each in (*options, *msgspec.structs.astuple(written))):
+        stated = (*limits.values(), *msgspec.structs.astuple(written))
+        if axes or where or person or any(each is not None for each in stated):
             raise UsageError(
                 "options of a file with a plan",
                 "the plan says so itself",
@@ -70,8 +75,8 @@ def check(
             )
         rows, needs = _of_plan(path)
     else:
-        rows = _of_file(path, axes, where, person, rows_per_person, written)
-        needs = None
+        rows = _of_file(path, axes, where, person, limits, written)
+        needs = _in_cells(rows) if rows.unit.by_cell else None
     with scanning() as progress:
         found = checked(rows, needs, progress)
     click.echo(found.to_json() if as_json else str(found))
@@ -90,8 +95,8 @@ def _of_file(
     path: Path,
     axes: tuple[str, ...],
     where: tuple[str, ...],
-    person: str | None,
-    rows_per_person: int | None,
+    person: tuple[str, ...],
+    limits: Mapping[str, int | None],
     written: StatedOptions,
 ) -> Source:
     from sfumato.data import source
@@ -100,7 +105,21 @@ def _of_file(
         raise UsageError(
             f"a check of {path}", "it names no axis", "Write --axis age=0..100 or --axis kind=a,b"
         )
-    limit = 1 if rows_per_person is None else rows_per_person
     domain = Domain(parse_axes(axes))
-    conditions = parse_where(where, domain) if where else None
-    return source(path, domain, person, limit, where=conditions, **written.arguments())
+    return source(
+        path,
+        domain,
+        person or None,
+        limits["rows_per_person"],
+        where=parse_where(where, domain) if where else None,
+        rows_per_cell=limits["rows_per_cell"],
+        cells_per_person=limits["cells_per_person"],
+        norm_per_person=limits["norm_per_person"],
+        **written.arguments(),
+    )
+
+
+def _in_cells(rows: Source) -> list[tuple[str, Needs]]:
+    """The table of all axes: limits by cell hold in its cells."""
+    table = Histogram(tuple(rows.domain))
+    return [(table.title, table.needs(rows.domain))]

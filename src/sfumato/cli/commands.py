@@ -139,9 +139,11 @@ class LazyGroup(click.Group):
             return None
         from sfumato.answers import registry
         from sfumato.cli.question_command import command_of
+        from sfumato.lazily import described
 
         if cmd_name in own:
-            return command_of(cmd_name, registry.listed_question(own[cmd_name]))
+            kind = registry.listed_question(own[cmd_name])
+            return command_of(cmd_name, kind, described("questions").get(kind.__name__, ""))
         return command_of(cmd_name, registry.declared_question(outside[cmd_name]))
 
     def resolve_command(

@@ -27,6 +27,18 @@ AXIS_HELP = (
     "Repeat for each column."
 )
 PERSON_HELP = "Column that identifies the person of each row.  [default: each row is one person]"
+PERSONS_HELP = (
+    "Column that identifies the person of each row. Repeat it with a column of dates to protect a "
+    "person on one day.  [default: each row is one person]"
+)
+LIMITS_HELP = {
+    "--rows-per-cell": "Contribution bound: the largest number of rows of one person that are "
+    "counted in a cell.",
+    "--cells-per-person": "Contribution bound: the largest number of cells in which a person is "
+    "counted; of more, so many are chosen at random.",
+    "--norm-per-person": "Contribution bound on the L2 norm of a person's counts, which the noise "
+    "of --rho follows: rows beyond it are left out at random.",
+}
 ROWS_PER_PERSON_HELP = (
     "Contribution bound: the largest number of rows of one person that are counted. "
     "Of a person with more rows, so many are chosen at random."
@@ -249,6 +261,24 @@ def _date_formats(
     return {name: text for name, _, text in named}
 
 
+def limit_options(before: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The limits on a person, for commands that count the rows of a file.
+
+    Parameters
+    ----------
+    before : str
+        Stands before the help of each.
+    """
+    help_of_rows = f"{ROWS_PER_PERSON_HELP}  [default: 1, or what other limits allow]"
+    helps = {"--rows-per-person": help_of_rows, **LIMITS_HELP}
+
+    def decorate(command: Callable[P, R]) -> Callable[P, R]:
+        options = [click.option(name, type=INTEGER, help=before + helps[name]) for name in helps]
+        return _with_options(options, command)
+
+    return decorate
+
+
 def source_options(
     optional: bool = False, *, optional_axes: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -261,7 +291,7 @@ def source_options(
     optional_axes : bool
         Whether it has something to say of a file without axes.
     """
-    options = [
+    of_rows = [
         click.argument("file", type=click.Path(path_type=Path), required=not optional),
         click.option(
             "--axis",
@@ -271,14 +301,9 @@ def source_options(
             help=AXIS_HELP,
         ),
         click.option("--where", multiple=True, help=WHERE_HELP),
-        click.option("--person", help=PERSON_HELP),
-        click.option(
-            "--rows-per-person",
-            type=INTEGER,
-            default=1,
-            show_default=True,
-            help=ROWS_PER_PERSON_HELP,
-        ),
+        click.option("--person", multiple=True, help=PERSONS_HELP),
+    ]
+    of_account = [
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -301,6 +326,7 @@ def source_options(
 
     def decorate(command: Callable[P, R]) -> Callable[P, R]:
         # How the file is written stands after what is asked of it, and before the account.
-        return _with_options([*options[:-2], written_options, *options[-2:]], command)
+        settled = _with_options([*of_account[:-2], written_options, *of_account[-2:]], command)
+        return _with_options(of_rows, limit_options()(settled))
 
     return decorate

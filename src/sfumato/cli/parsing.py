@@ -236,6 +236,20 @@ def parse_widths(texts: tuple[str, ...]) -> float | dict[str, float] | None:
     return {name: float(positive(width, "width")) for name, _, width in named}
 
 
+def parse_clip(text: str) -> object:
+    """Read --clip: a number, LOW:HIGH or auto; None if it is neither.
+
+    >>> parse_clip("200"), parse_clip("-5:20"), parse_clip("auto"), parse_clip("a:b")
+    (200.0, (-5.0, 20.0), 'auto', None)
+    """
+    if text.strip() == "auto":
+        return "auto"
+    bounds = [float_of_text(bound.strip()) for bound in text.split(":")]
+    if None in bounds or len(bounds) > 2:
+        return None
+    return bounds[0] if len(bounds) == 1 else tuple(bounds)
+
+
 def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None:
     """Read --budget in the measure of the release.
 

@@ -18,6 +18,7 @@ from sfumato.cli.parsing import parse_axes, parse_budget, parse_where
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import Condition, conditions_of
@@ -55,8 +56,11 @@ class PublishSettings(msgspec.Struct, frozen=True):
     written: StatedOptions
     axes: tuple[str, ...]
     where: tuple[str, ...]
-    person: str | None
-    rows_per_person: int
+    person: tuple[str, ...]
+    rows_per_person: int | None
+    rows_per_cell: int | None
+    cells_per_person: int | None
+    norm_per_person: int | None
     neighbours: Neighbours
     data_version: str | None
     account: str
@@ -92,7 +96,10 @@ class PublishSettings(msgspec.Struct, frozen=True):
         if self.where:
             domain = self.domain()
             conditions = conditions_of(self.conditions(domain), domain)
-        return unit_within(self.rows_per_person, self.neighbours, self.person, where=conditions)
+        limits = limits_of(self.rows_per_cell, self.cells_per_person, self.norm_per_person)
+        return unit_within(
+            self.rows_per_person, self.neighbours, self.person or None, limits, where=conditions
+        )
 
     def source(self, domain: Domain) -> Source:
         """FILE, bounded for each person."""
@@ -101,9 +108,12 @@ class PublishSettings(msgspec.Struct, frozen=True):
         return source(
             self.file,
             domain,
-            person=self.person,
+            person=self.person or None,
             rows_per_person=self.rows_per_person,
             neighbours=self.neighbours,
+            rows_per_cell=self.rows_per_cell,
+            cells_per_person=self.cells_per_person,
+            norm_per_person=self.norm_per_person,
             version=self.data_version,
             where=self.conditions(domain),
             **self.written.arguments(),
@@ -139,6 +149,7 @@ def publish(settings: PublishSettings, domain: Domain, question: Question[R]) ->
     source = settings.source(domain)
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.
+    question.require_unit(source.unit)
     source.require([question.needs(source.domain)])
     answer, remaining = _released(settings, source, question)
     paid = "Nothing was spent: this is the stored answer. " if answer.replayed else ""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import click
 import msgspec
@@ -33,7 +34,7 @@ from msgspec.inspect import (
 from msgspec.structs import FieldInfo
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.cli.option_types import FLOAT, INTEGER, Several
+from sfumato.cli.option_types import FLOAT, INTEGER, Reading, Several
 from sfumato.cli.options import (
     charged_option,
     cost_options,
@@ -45,6 +46,7 @@ from sfumato.cli.options import (
     source_options,
     words_options,
 )
+from sfumato.cli.parsing import parse_clip
 from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.data.file_options import StatedOptions
 from sfumato.errors import UsageError
@@ -59,8 +61,15 @@ TAKEN = {
 """The names of options that every such command has, which no field can take."""
 
 
-def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
+def command_of(name: str, kind: type[AnyQuestion], short_help: str = "") -> click.Command:
     """The command that asks a question about one file.
+
+    Parameters
+    ----------
+    name : str
+    kind : type of Question
+    short_help : str
+        What the command does, in one sentence. Empty: the first sentence of the question.
 
     Raises
     ------
@@ -94,12 +103,13 @@ def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
         f"\b\nExample:\n  sfumato {name} FILE --axis age=0..100{given} \\\n"
         "    --epsilon 0.5 --budget 2"
     )
+    begins = f"{short_help}\n\n{summary}" if short_help else summary
     return click.Command(
         name,
         params=[*_source_options.params, *own, *_answer_options.params],
         callback=gathers(PublishSettings)(ask),
-        help=f"{summary}\n\n{example}",
-        short_help=summary,
+        help=f"{begins}\n\n{example}",
+        short_help=short_help or summary,
     )
 
 
@@ -136,11 +146,14 @@ class Form:
         Whether the option is a list, separated by commas or repeated.
     flag : bool
         Whether the name alone says it: --name or --no-name.
+    hint : str
+        How it is written, for the help.
     """
 
     reads: click.ParamType[object]
     several: bool = False
     flag: bool = False
+    hint: str = ""
 
 
 SCALARS: Mapping[type[Type], Form] = {
@@ -152,6 +165,13 @@ SCALARS: Mapping[type[Type], Form] = {
 }
 
 
+CLIP_TYPE = type_info(float | tuple[float, float] | Literal["auto"] | None)
+CLIP = Form(
+    Reading("clip", parse_clip, "a number, LOW:HIGH or auto"),
+    hint="Write 200, 0:200 or auto.",
+)
+
+
 def form_of(kind: Type) -> Form | None:
     """How values of a type are written on a command line; None if they cannot be.
 
@@ -160,6 +180,8 @@ def form_of(kind: Type) -> Form | None:
     >>> form_of(type_info(dict[str, int])) is None
     True
     """
+    if kind == CLIP_TYPE:
+        return CLIP
     if isinstance(kind, UnionType):
         return _form_of_union(kind)
     if isinstance(kind, ListType | VarTupleType | CollectionType):
@@ -220,7 +242,9 @@ def _option_forms(name: str, kind: type[AnyQuestion]) -> dict[str, Form]:
 def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> click.Option:
     """The option of a field. Left out, the field keeps the default of the question."""
     option_name = f"--{field.name.replace('_', '-')}"
-    help_text = texts.get(field.name, "")
+    # What the docstring says of None is what holds without the option.
+    help_text = texts.get(field.name, "").replace("None: ", "Without it, ")
+    help_text = f"{help_text} {form.hint}".strip()
     if isinstance(field.default, str | int | float | Fraction):
         help_text = f"{help_text}  [default: {field.default}]".strip()
     if form.flag:
