@@ -65,6 +65,7 @@ def check(
     """
     from sfumato.data.check import check as checked
 
+    needs: list[tuple[str, Needs]] | None = None
     if path.suffix.lower() == ".toml":
         stated = (*limits.values(), *msgspec.structs.astuple(written))
         if axes or where or person or any(each is not None for each in stated):
@@ -76,7 +77,8 @@ def check(
         rows, needs = _of_plan(path)
     else:
         rows = _of_file(path, axes, where, person, limits, written)
-        needs = _in_cells(rows) if rows.unit.by_cell else None
+        if rows.unit.by_cell:
+            needs = _in_cells(rows)
     with scanning() as progress:
         found = checked(rows, needs, progress)
     click.echo(found.to_json() if as_json else str(found))
