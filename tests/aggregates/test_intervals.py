@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sfumato.aggregates import intervals
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import mean_bounds, variance_bounds
 from sfumato.aggregates.tails import half_widths
@@ -117,3 +118,36 @@ def test_hulls_are_those_of_a_search(seed: int) -> None:
             assert high[group] >= found[-1]
             assert found[0] - low[group] < 2.5e-3
             assert high[group] - found[-1] < 2.5e-3
+
+
+@pytest.mark.parametrize("rows", [0, 3, 8, 40, 5000])
+def test_variances_of_many_rows_are_bounded_as_a_search_finds_them(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a given mean, bounds are never narrower than those of bisection, and hardly wider."""
+    for law in laws(QUADRATIC):
+        sums = published(QUADRATIC, law, rows, 500)
+        for mean in (0.0, 0.2, 0.6, 1.0):
+            means = np.full(500, mean)
+            low, high = intervals._variances_at(means, sums, QUADRATIC, law, 0.05)
+            with monkeypatch.context() as patched:
+                patched.setattr(intervals, "ENOUGH", np.inf)
+                searched = intervals._variances_at(means, sums, QUADRATIC, law, 0.05)
+            found = searched[0] <= searched[1]
+            # Bisection ends within 2^-32 of the range.
+            assert (low <= searched[0] + 1e-8)[found].all()
+            assert (high >= searched[1] - 1e-8)[found].all()
+            wider = (high - low) - (searched[1] - searched[0])
+            assert (wider <= 1e-4 * (searched[1] - searched[0]) + 1e-6)[found].all()
+            # Where nothing fits, at most a point at an end is found.
+            assert (high - low)[~found].max(initial=0.0) <= 1e-6
+
+
+def test_a_bound_of_the_noise_is_a_norm() -> None:
+    """What bounds on variances rest on: convex, so never above a chord."""
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(size=(2, 2000, 3))
+    for law in laws(QUADRATIC):
+        middle = half_widths(law, (one + other) / 2, 0.05)
+        chord = (half_widths(law, one, 0.05) + half_widths(law, other, 0.05)) / 2
+        assert (middle <= chord * (1 + 1e-3)).all()

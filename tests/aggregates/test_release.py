@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,15 +55,47 @@ def test_a_release_travels(publisher: sf.Publisher, tmp_path: Path) -> None:
         assert publisher.release(question, epsilon="1").replayed
 
 
-@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
-def test_what_a_table_calls_known_has_an_interval_that_says_something(kind: type) -> None:
+def of_many_groups(kind: type, epsilon: int, **more: str) -> Any:
+    """The release about a value in 500 groups of about 6 rows."""
     rng = np.random.default_rng(3)
     table = np.stack([rng.integers(0, 500, 3000), rng.random(3000) * 10], axis=1).astype(float)
     domain = sf.Domain(g=sf.Interval(0, 500, step=1), x=sf.Interval(0, 10))
     with deterministic(6), sf.Publisher(sf.source(table, domain, name="g"), budget=10) as publisher:
-        release = publisher.release(kind("x", by="g"), epsilon=2 if kind is sf.Mean else 8)
+        return publisher.release(kind("x", by="g", **more), epsilon=epsilon)
+
+
+@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
+def test_what_a_table_calls_known_has_an_interval_that_says_something(kind: type) -> None:
+    release = of_many_groups(kind, 2 if kind is sf.Mean else 8)
     known, low, high = release.drawn()
     most = 10 if kind is sf.Mean else 25
     assert 0 < known.sum() < 500
     assert ((low > 0) | (high < most))[known].all()
     assert not (np.isnan(release.values) & known).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "more"),
+    [
+        (sf.Mean, 2, {}),
+        (sf.Mean, 1, {}),
+        (sf.Variance, 8, {}),
+        (sf.Variance, 5, {}),
+        (sf.Mean, 2, {"clip": "auto"}),
+        (sf.Sum, 1, {}),
+    ],
+)
+def test_what_is_drawn_is_found_by_leaving_out_groups_one_round_after_another(
+    kind: type, epsilon: int, more: dict[str, str]
+) -> None:
+    release = of_many_groups(kind, epsilon, **more)
+    (sums,) = release.tables
+    known = ~np.isnan(release.values)
+    n_shown = -1
+    while n_shown != known.sum():
+        n_shown = int(known.sum())
+        low, high = release._interval_of(sums, 0.05 * max(n_shown, 1) / known.size)
+        known &= release._is_informative(sums, low, high)
+    assert known.any()
+    for found, expected in zip(release.drawn(), (known, low, high), strict=True):
+        assert found.tolist() == expected.tolist()

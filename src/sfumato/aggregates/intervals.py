@@ -13,6 +13,7 @@ other end is found in the same way, with the other sign.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,14 +21,18 @@ import numpy as np
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.clipping import clipped_weights
 from sfumato.aggregates.simultaneous import clip_half_widths
-from sfumato.aggregates.tails import chernoff_half_widths, half_widths
+from sfumato.aggregates.tails import chernoff_half_widths, coupling_slack, half_widths
 from sfumato.aggregates.values import Values
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 
 STEPS = 30  # of bisection: ends are found to 2^-30 of the range, and rounded outwards
 GRID = 2048  # steps of the table of q(m)
-MEANS = 17  # at which the interval of a variance is looked for
+MEANS = 9  # at which the interval of a variance is looked for
+ENOUGH = 1.05  # times the noise on a number of rows: variances of more rows are bounded at once
+REFINEMENTS = 40  # of these bounds, at most; three are usual
+CLOSE = 1e-6  # relative change of a bound that is refined no more
+ROUNDED_UP = 1 + 1e-12
 COUNT_SHARE = 0.1  # of the probability of error of a rounded sum, spent on its number of rows
 MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
 
@@ -194,10 +199,90 @@ def _rounding_of_sums(values: Values, basis: Basis, law: Law, rows: Array, alpha
 
 
 def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
-    """Bound the variance for a given mean: crossed bounds, (1, 0), where no variance fits."""
+    """Bound the variance for a given mean: crossed bounds, (1, 0), where no variance fits.
+
+    Where a group has enough rows, a variance is bounded on both sides, and few values of the noise
+    are looked at. The other groups are searched.
+    """
     fixed = basis.squares - 2 * mean[:, None] * basis.weights + (mean**2)[:, None]
     weighted = (sums * fixed).sum(axis=1)
     total = sums.sum(axis=1)
+    of_rows = float(half_widths(law, np.ones(basis.size), alpha))
+    has_enough = np.abs(total) > ENOUGH * of_rows
+    if coupling_slack(law) is None:
+        has_enough[:] = False
+    low = np.ones(len(sums))
+    high = np.zeros(len(sums))
+
+    few = np.flatnonzero(~has_enough)
+    low[few], high[few] = _searched_variances(fixed[few], weighted[few], total[few], law, alpha)
+    many = np.flatnonzero(has_enough)
+    middle = weighted[many] / total[many]
+    noise = _NoiseAt(fixed[many], middle, np.abs(total[many]), law, alpha, of_rows)
+    lowest = np.maximum(middle - noise.reach(-1.0, np.maximum(middle, 0.0)), 0.0)
+    highest = np.minimum(middle + noise.reach(1.0, np.maximum(0.25 - middle, 0.0)), 0.25)
+    fits = lowest <= highest
+    low[many] = np.where(fits, lowest, 1.0)
+    high[many] = np.where(fits, highest, 0.0)
+    return low, high
+
+
+@dataclass(frozen=True)
+class _NoiseAt:
+    """The bound q of the noise around the variance that each group's sums suggest.
+
+    A variance at a distance d from it fits if total d <= q(d).
+
+    Attributes
+    ----------
+    fixed : float64 ndarray of shape (groups, k)
+        The coefficients of the noise, beside the variance.
+    middle, total : float64 ndarrays of shape (groups,)
+        The variance that the sums suggest, and the size of their total.
+    law : DiscreteLaplace or DiscreteGaussian
+    alpha : float
+    of_rows : float
+        The bound of the noise for coefficients of 1; all totals are larger.
+    """
+
+    fixed: Array
+    middle: Array
+    total: Array
+    law: Law
+    alpha: float
+    of_rows: float
+
+    def reach(self, sign: float, furthest: Array) -> Array:
+        """How far variances that fit lie on one side, up to the end of the range: (groups,).
+
+        Holds because: q is at most a norm of the coefficients, in the law of which the noise is
+        bounded. So q(d) <= q(0) + d q(1, .., 1), and no d beyond q(0) / (total - q(1, .., 1)) fits.
+        A norm is convex, so up to a distance beyond which nothing is looked for it lies below its
+        chord. Where the chord meets total d is a smaller such distance.
+        """
+        at_middle = self._at(np.arange(len(self.middle)), 0.0)
+        distance = np.minimum(at_middle / (self.total - self.of_rows), furthest)
+        groups = np.flatnonzero(distance > 0)
+        for _ in range(REFINEMENTS):
+            before = distance[groups]
+            slope = (self._at(groups, sign * before) - at_middle[groups]) / before
+            # Tables of quantiles are convex but for rounding, so that a slope may be too steep.
+            rest = self.total[groups] - np.minimum(slope, self.of_rows)
+            distance[groups] = np.minimum(before, at_middle[groups] / rest)
+            groups = groups[distance[groups] < before * (1 - CLOSE)]
+            if not len(groups):
+                break
+        return distance * ROUNDED_UP
+
+    def _at(self, groups: Array, distance: Array | float) -> Array:
+        variance = self.middle[groups] + distance
+        return half_widths(self.law, self.fixed[groups] - variance[:, None], self.alpha)
+
+
+def _searched_variances(
+    fixed: Array, weighted: Array, total: Array, law: Law, alpha: float
+) -> Bounds:
+    """The hull of the variances that fit the noise, by bisection."""
 
     def offset(at: Array, groups: Array) -> Array:
         return np.asarray(weighted[groups] - at * total[groups])
@@ -205,8 +290,8 @@ def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float
     def allowed(at: Array, groups: Array) -> Array:
         return half_widths(law, fixed[groups] - at[:, None], alpha)
 
-    start = np.zeros(len(sums))
-    stop = np.full(len(sums), 0.25)
+    start = np.zeros(len(total))
+    stop = np.full(len(total), 0.25)
     return _hull(offset, allowed, start, stop, empty=(1.0, 0.0))
 
 

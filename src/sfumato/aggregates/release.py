@@ -294,15 +294,31 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
         """What is shown of one value."""
         known = ~np.isnan(self._values_of(sums))
-        low, high = self._interval_of(sums, alpha)
+        if not known.any():
+            return known, *self._interval_of(sums, alpha)
+        n_groups = len(known)
+        # Whoever is known at the level of half as many groups is so at every level down to it. The
+        # loop below then looks at few groups.
+        fewest = int(known.sum()) // 2
+        stays = known & self._known_at(sums, known, alpha * max(fewest, 1) / n_groups)
+        if stays.sum() < fewest:
+            stays = np.zeros_like(known)
         n_shown = 0
         # The number of groups shown decides how wide their intervals are. Wider intervals may leave
         # out more groups. Groups are only ever left out, so this ends.
         while n_shown != known.sum():
-            n_shown = known.sum()
-            low, high = self._interval_of(sums, alpha * max(n_shown, 1) / max(known.size, 1))
-            known &= self._is_informative(sums, low, high)
-        return known, low, high
+            n_shown = int(known.sum())
+            doubtful = known & ~stays
+            known = stays | self._known_at(sums, doubtful, alpha * max(n_shown, 1) / n_groups)
+        return known, *self._interval_of(sums, alpha * max(n_shown, 1) / n_groups)
+
+    def _known_at(self, sums: ValueSums, groups: Array, alpha: float) -> Array:
+        """Which of some groups have an interval that says something: bool ndarray like these."""
+        found = groups.copy()
+        if groups.any():
+            some = sums.of_groups(groups)
+            found[groups] = self._is_informative(some, *self._interval_of(some, alpha))
+        return found
 
     # --- what a subclass says: of one value, arrays of shape (groups,) ----------------------------
 

@@ -92,13 +92,18 @@ def _laplace(size: Array, alpha: float) -> Array:
     and symmetric). It is convex along each ratio, so interpolation between points of the table is
     never below it.
     """
-    ordered = np.sort(size, axis=-1)[..., ::-1]
-    largest = ordered[..., 0]
+    scales = [size[..., i] for i in range(size.shape[-1])]
+    largest, second, third = _descending(*scales, *[np.zeros_like(scales[0])] * (3 - len(scales)))
     safe = np.where(largest > 0, largest, 1.0)
-    missing = 3 - ordered.shape[-1]
-    ratios = [ordered[..., i] / safe for i in range(1, ordered.shape[-1])]
-    second, third = (*ratios, *[np.zeros_like(largest)] * missing)[:2]
-    return np.asarray(largest * _interpolated(_table(alpha), second, third))
+    return np.asarray(largest * _interpolated(_table(alpha), second / safe, third / safe))
+
+
+def _descending(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
+    """Sort three arrays element by element: several times as fast as a sort along an axis."""
+    larger = np.maximum(a, b)
+    smaller = np.minimum(a, b)
+    middle = np.maximum(smaller, np.minimum(larger, c))
+    return np.maximum(larger, c), middle, np.minimum(smaller, c)
 
 
 def _interpolated(table: Array, second: Array, third: Array) -> Array:
@@ -109,9 +114,14 @@ def _interpolated(table: Array, second: Array, third: Array) -> Array:
     j = np.minimum(column.astype(np.int64), GRID - 1)
     up = row - i
     right = column - j
-    lower = table[i, j] * (1 - right) + table[i, j + 1] * right
-    upper = table[i + 1, j] * (1 - right) + table[i + 1, j + 1] * right
-    return np.asarray(lower * (1 - up) + upper * up)
+    # One index into the flat table: numpy gathers by it several times as fast.
+    at = i * (GRID + 1) + j
+    flat = table.reshape(-1)
+    lower = flat[at]
+    lower += (flat[at + 1] - lower) * right
+    upper = flat[at + GRID + 1]
+    upper += (flat[at + GRID + 2] - upper) * right
+    return np.asarray(lower + (upper - lower) * up)
 
 
 @lru_cache(maxsize=16)
@@ -125,7 +135,7 @@ def _table(alpha: float) -> Array:
     scales = np.stack([first, inner, least])
     low = np.zeros_like(first)
     high = np.full_like(first, -math.log(alpha) * 6)
-    for _ in range(60):
+    for _ in range(45):
         middle = (low + high) / 2
         beyond = _survival(middle, scales) > alpha
         low = np.where(beyond, middle, low)

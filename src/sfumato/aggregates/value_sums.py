@@ -98,6 +98,15 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         within = (self.knot_indices >= 1) & (self.knot_indices < self.basis.size)
         return self.knot_indices.shape == (n_groups,) and bool(within.all())
 
+    def of_groups(self, groups: Array) -> ValueSums:
+        """The sums of some of the groups: bool ndarray of shape (groups,)."""
+        knots = self.knot_indices
+        return msgspec.structs.replace(
+            self,
+            released=self.released.reshape(-1, self.basis.size)[groups].reshape(-1),
+            knot_indices=knots if knots is msgspec.UNSET else knots[groups],
+        )
+
     # --- statistics -------------------------------------------------------------------------------
 
     @property
