@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,15 @@ if TYPE_CHECKING:
     from sfumato.data import Source
 
 
+class LimitSettings(msgspec.Struct, frozen=True):
+    """The limits on a person."""
+
+    rows_per_person: int | None
+    rows_per_cell: int | None
+    cells_per_person: int | None
+    norm_per_person: int | None
+
+
 @click.command(short_help="Count rows that a release would drop or clamp.")
 @click.argument("path", metavar="PLAN|FILE", type=click.Path(path_type=Path))
 @click.option("--axis", "axes", multiple=True, help=f"With a FILE. {AXIS_HELP}")
@@ -40,14 +48,15 @@ if TYPE_CHECKING:
 @written_options
 @json_option
 @gathers(StatedOptions)
+@gathers(LimitSettings)
 def check(
+    limits: LimitSettings,
     written: StatedOptions,
     path: Path,
     axes: tuple[str, ...],
     where: tuple[str, ...],
     person: tuple[str, ...],
     as_json: bool,
-    **limits: int | None,
 ) -> None:
     """Count the rows of a table that a release would drop or clamp.
 
@@ -67,7 +76,7 @@ def check(
 
     needs: list[tuple[str, Needs]] | None = None
     if path.suffix.lower() == ".toml":
-        stated = (*limits.values(), *msgspec.structs.astuple(written))
+        stated = (*msgspec.structs.astuple(limits), *msgspec.structs.astuple(written))
         if axes or where or person or any(each is not None for each in stated):
             raise UsageError(
                 "options of a file with a plan",
@@ -98,7 +107,7 @@ def _of_file(
     axes: tuple[str, ...],
     where: tuple[str, ...],
     person: tuple[str, ...],
-    limits: Mapping[str, int | None],
+    limits: LimitSettings,
     written: StatedOptions,
 ) -> Source:
     from sfumato.data import source
@@ -112,11 +121,11 @@ def _of_file(
         path,
         domain,
         person or None,
-        limits["rows_per_person"],
+        limits.rows_per_person,
         where=parse_where(where, domain) if where else None,
-        rows_per_cell=limits["rows_per_cell"],
-        cells_per_person=limits["cells_per_person"],
-        norm_per_person=limits["norm_per_person"],
+        rows_per_cell=limits.rows_per_cell,
+        cells_per_person=limits.cells_per_person,
+        norm_per_person=limits.norm_per_person,
         **written.arguments(),
     )
 
