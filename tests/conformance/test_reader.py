@@ -75,6 +75,20 @@ def test_a_reader_of_somebody_elses_keeps_the_contract() -> None:
         assert random_tables.found(cube) == random_tables.expected(ROWS, ONE_LATTICE[0])
 
 
+def test_a_reader_may_give_its_rows_in_another_order_each_time() -> None:
+    """Whatever the order, each person keeps the same rows."""
+    reader = toys.OtherOrder(Pile(ROWS))
+    reader_contract.gives_all_rows_twice(lambda: toys.OtherOrder(Pile(ROWS)), len(ROWS))
+    src = source(reader, random_tables.DOMAIN, person="who", rows_per_person=2)
+    first, second = (count(src, ONE_LATTICE, key=bytes(32))[0] for _ in range(2))
+    assert reader.scans == 2
+    assert random_tables.found(first) == random_tables.found(second)
+    assert (
+        first.total
+        < count(source(PileReader(Pile(ROWS)), random_tables.DOMAIN), ONE_LATTICE)[0].total
+    )
+
+
 def test_every_reader_that_is_registered_is_in_this_suite(tmp_path: Path) -> None:
     seen = {"NumpyArray"}
     for number, make in enumerate(KINDS.values()):

@@ -59,7 +59,7 @@ class PileReader(RowReader):
             yield batch
 
 
-# --- readers of rows that break the contract ------------------------------------------------------
+# --- readers of rows, most of which break the contract --------------------------------------------
 
 
 class Scans(PileReader):
@@ -78,7 +78,7 @@ class Scans(PileReader):
 
 
 class OtherOrder(Scans):
-    """The second scan has another order."""
+    """The second scan has another order, which the contract allows."""
 
     def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         return batches if self.scans == 1 else batches[::-1]
@@ -140,7 +140,7 @@ class TypeOfValues(PileReader):
         )
 
 
-ROWS_BROKEN = (OtherOrder, LosesOne, LosesAlways, OtherType, OtherIds, OtherColumns, TypeOfValues)
+ROWS_BROKEN = (LosesOne, LosesAlways, OtherType, OtherIds, OtherColumns, TypeOfValues)
 
 
 # --- an engine that counts by itself --------------------------------------------------------------

@@ -179,9 +179,8 @@ class Reader(ABC):
 class RowReader(Reader):
     """A table that hands out its rows.
 
-    Every scan gives all rows in one order; how they are cut into batches does not matter. A scan
-    numbers the rows in this order, and the numbers choose each person's rows. In another order, a
-    person might keep other rows in a second scan, and so count for more rows than the limit.
+    Every scan gives all rows. Their order, and how they are cut into batches, does not matter:
+    which rows of a person are counted follows from the person and the rows' values.
     """
 
     def parts(self) -> Sequence[RowReader]:

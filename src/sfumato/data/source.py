@@ -142,7 +142,7 @@ def source(
     at a time (``privacy/where.py``).
     Not covered: how many rows satisfy ``where``, which is not public; a person with several ids;
     without ``person``, the custodian's own statement; a lazy frame or a relation that gives other
-    rows, or another order, in a second scan.
+    rows in a second scan.
 
     >>> import numpy as np
     >>> import sfumato as sf
