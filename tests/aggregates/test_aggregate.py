@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, pvariance
 from typing import Any
@@ -229,39 +230,75 @@ def test_half_of_the_noise_loses_more_than_the_claim(unit: sf.Unit, cost: Any) -
         assert renyi_loss(half, pairs, (1.5, 8.0)).loss == pytest.approx(2)
 
 
-@pytest.mark.parametrize("noise", [{"epsilon": "1"}, {"rho": "1/2"}], ids=str)
-@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
-@pytest.mark.parametrize("persons", [0, 1, 5, 50])
-def test_intervals_hold_at_every_number_of_persons(
-    persons: int, kind: Any, noise: dict[str, str]
-) -> None:
-    """1,000 equal groups in one release: about 50 intervals miss, four standard errors below 78."""
-    groups, rows_each = 1000, 3
+OF_ONE_EACH = [
+    sf.Mean("x", by="g", per="person"),
+    sf.Sum("x", by="g", per="person", clip=(0, 200)),
+    sf.Variance("x", by="g", per="person"),
+]
+NOISES = [{"epsilon": "1"}, {"rho": "1/2"}]
+
+
+def equal_groups(
+    question: Any, groups: int, persons: int, noise: dict[str, str]
+) -> tuple[Any, float]:
+    """A release over many groups of the same persons with three rows each, and the truth."""
     draw = np.random.default_rng(persons)
-    wages = draw.integers(0, 100, (persons, rows_each)).astype(float)
+    wages = draw.integers(0, 100, (persons, 3)).astype(float)
     domain = sf.Domain(g=sf.Interval(0, groups, step=1), x=sf.Interval(0, 101, step=1))
-    n = groups * persons * rows_each
+    n = groups * persons * 3
     table = pa.table(
         {
-            "g": np.repeat(np.arange(groups), persons * rows_each).astype(float),
+            "g": np.repeat(np.arange(groups), persons * 3).astype(float),
             "x": np.tile(wages.reshape(-1), groups),
             # Everybody is in one group only.
-            "rider": np.arange(n) // rows_each,
+            "rider": np.arange(n) // 3,
         }
     )
     rides = sf.source(table, domain, person="rider", rows_per_person=1, name="groups")
     with deterministic(persons + 1):
-        release = sf.Publisher(rides, budget=sf.ZCDP(9) if "rho" in noise else 9).release(
-            kind("x", by="g", per="person"), **noise
-        )
+        paid = sf.Publisher(rides, budget=sf.ZCDP(9) if "rho" in noise else 9)
+        release = paid.release(question, **noise)
     means = wages.mean(axis=1) if persons else np.zeros(1)
-    truth = means.mean() if kind is sf.Mean else means.var()
+    truths = {
+        "mean": means.mean(),
+        "sum": wages.sum(axis=1).clip(0, 200).sum(),
+        "variance": means.var(),
+    }
+    return release, float(truths[question.statistic])
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+@pytest.mark.parametrize("question", OF_ONE_EACH, ids=lambda question: question.statistic)
+@pytest.mark.parametrize("persons", [0, 1, 5, 50])
+def test_intervals_hold_at_every_number_of_persons(
+    persons: int, question: Any, noise: dict[str, str]
+) -> None:
+    """1,000 equal groups in one release: 50 misses, and four standard errors more, are 78."""
+    release, truth = equal_groups(question, 1000, persons, noise)
     low, high = release.interval()
     assert ((low > truth) | (truth > high)).sum() <= 78
-    if persons == 50 and kind is sf.Mean:
+    if persons == 50 and question.statistic != "variance":
         # Intervals of half the width miss far more often.
         middle, half = (low + high) / 2, (high - low) / 4
         assert (abs(truth - middle) > half).sum() > 200
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_coverage_over_persons(
+    noise: dict[str, str], evidence: Callable[[str, object], None]
+) -> None:
+    trials = 10_000
+    figures: dict[str, dict[int, float]] = {}
+    for question in OF_ONE_EACH:
+        covered = figures.setdefault(question.statistic, {})
+        for persons in (0, 1, 5, 50):
+            release, truth = equal_groups(question, trials, persons, noise)
+            low, high = release.interval()
+            covered[persons] = float(((low <= truth) & (truth <= high)).mean())
+            assert covered[persons] >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / trials)
+    law = "gaussian" if "rho" in noise else "laplace"
+    evidence(f"coverage_over_persons_{law}", {"trials": trials, **noise, **figures})
 
 
 # --- words ----------------------------------------------------------------------------------------
