@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data import random_tables
 from sfumato.answers.counts import Needs, Summed
@@ -126,7 +129,7 @@ def in_plain_python(
         for row in own:
             wage = row["wage"]
             assert isinstance(wage, float)
-            step = min(max(math.floor((wage + 10) * 2), 0), 199)
+            step = math.floor(min(max((wage + 10) * 2, 0), 199))
             for cell in random_tables.expected([row], lattice):
                 by_cell[cell].append(step)
         for cell in chosen(table, person, lattice, own, limit) if limit < ALL else by_cell:
@@ -164,6 +167,38 @@ def test_persons_in_more_cells_are_counted_where_a_histogram_counts_them(
     monkeypatch.setenv("SFUMATO_MEMORY", memory)
     found = as_dict(counted(PEOPLE, needs(), person, limit))
     assert found == in_plain_python(PEOPLE, person, CELLS, limit)
+
+
+HOLED_ROWS = st.fixed_dictionaries(
+    {
+        "x": st.none() | st.integers(-1, 13),
+        "kind": st.sampled_from(["a", "b", "c", "z", None]),
+        "wage": st.none()
+        | st.sampled_from([math.nan, math.inf, -math.inf, -0.0])
+        | st.integers(-50, 250).map(lambda halves: halves / 2),
+        "p": st.none() | st.integers(0, 3),
+        "day": st.none() | st.dates(dt.date(2026, 1, 1), dt.date(2026, 1, 2)),
+        "text": st.sampled_from([None, "", "one", "two", "ßth"]),
+    }
+)
+
+
+@given(
+    rows=st.lists(HOLED_ROWS, max_size=40),
+    person=st.sampled_from(["p", "text", ["p", "day"], ["text", "day"]]),
+    limit=st.sampled_from([1, 2, ALL]),
+    batch=st.integers(1, 40),
+    memory=st.sampled_from(["1", "1G"]),
+)
+def test_any_table_is_added_up_as_in_plain_python(
+    rows: list[Row], person: Person, limit: int, batch: int, memory: str
+) -> None:
+    table = pa.Table.from_pylist(rows, PEOPLE.schema)
+    wanted = in_plain_python(table, person, CELLS, limit)
+    batches = pa.Table.from_batches(table.to_batches(max_chunksize=batch), table.schema)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_MEMORY", memory)
+        assert as_dict(counted(batches, needs(), person, limit)) == wanted
 
 
 @MEMORY
