@@ -328,6 +328,24 @@ def test_a_sum_says_what_each_person_is_clipped_to() -> None:
     assert release.group_names == ["all persons"]
 
 
+def test_words_for_a_person_in_a_period() -> None:
+    days = pa.array([i % 5 for i in range(ROWS)], pa.int32()).cast(pa.date32())
+    table = TABLE.append_column("day", days)
+    rides = sf.source(table, DOMAIN, person=["rider", "day"], rows_per_person=2, name="days")
+    grouped, whole = sf.Publisher(rides, budget=99).release(
+        [
+            sf.Mean("cost", by="ward", per="person"),
+            sf.Mean("cost", per="person", clip="auto"),
+        ],
+        epsilon=40,
+    )
+    assert grouped.title == "Mean of cost over riders, each once for each day, by ward"
+    assert whole.title.startswith("Mean of cost over riders, each once for each day, each clipped")
+    assert "riders, each once for each day, lie above" in whole.unknowns
+    by_day = {(row["rider"], row["day"]) for row in table.to_pylist() if row["rider"] is not None}
+    assert float(whole.counts) == pytest.approx(len(by_day), abs=5)
+
+
 def test_the_picture_says_whose_values_it_shows() -> None:
     asked = publisher(2)
     over_persons, over_rows = asked.release(

@@ -105,9 +105,10 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         asked = f"{self.noun.capitalize()} of {' and '.join(map(printable, self.names))}"
         if self.of_persons:
             asked += f" over {self._counted_things}"
+        alone = asked.removesuffix(",")  # "riders, each once for each day," closes with one
         if not self._has_chosen_clips:
-            return f"{asked} by {by}" if by else asked
-        return f"{asked}, each clipped, by {by}" if by else f"{asked}{self._clipped}"
+            return f"{asked} by {by}" if by else alone
+        return f"{alone}, each clipped, by {by}" if by else f"{alone}{self._clipped}"
 
     @property
     def about(self) -> str:
@@ -124,7 +125,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def _counted_things(self) -> str:
         """What is counted, as sentences call it: "rows", or several persons such as "riders"."""
         unit = self.guarantee.unit
-        return "rows" if not self.of_persons else unit.several.removesuffix(",")
+        return unit.several if self.of_persons else "rows"
 
     @property
     def _of_each_person(self) -> str:
@@ -177,7 +178,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             rows = max(round(float(sums.counts[0])), 0)
             what = self._counted_things
             if len(self.tables) > 1:
-                what = f"{what} of {printable(sums.scale.name)}"
+                what = f"{what.removesuffix(',')} of {printable(sums.scale.name)}"
             next_knot = f"{sums.next_knots[0]:,.6g}"
             if above >= rows:
                 sentences.append(f"How many {what} lie above {next_knot} is not known.")
