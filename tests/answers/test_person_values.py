@@ -58,6 +58,15 @@ def test_one_row_alone_keeps_its_number() -> None:
     assert lattice.located("mean", numbers, np.ones(4, np.int64)).tolist() == numbers.tolist()
 
 
+@pytest.mark.parametrize("statistic", ["mean", "sum"])
+def test_units_beyond_64_bits_raise_no_error_whatever_the_data(statistic: PersonStatistic) -> None:
+    for step in (1, 2**70):
+        lattice = PersonLattice(row_start=0, row_step=2**70, start=0, step=step, most=9)
+        for total in (0, 1, 99):
+            found = lattice.located(statistic, np.array([total]), np.array([1]))
+            assert found.tolist() == [min(total * 2**70 // step, 9)]
+
+
 def test_nobody_has_no_number() -> None:
     nobody = np.zeros(0, np.int64)
     assert PersonLattice(0, 1, 0, 1, 1).located("sum", nobody, nobody).tolist() == []

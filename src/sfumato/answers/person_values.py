@@ -75,7 +75,7 @@ class PersonLattice(msgspec.Struct, frozen=True):
         -------
         int64 ndarray of shape (persons,)
         """
-        if not self._fits(int(sums.max(initial=0)), int(rows.max(initial=1))):
+        if not self._fits(int(sums.max(initial=1)), int(rows.max(initial=1))):
             # Python's integers never overflow. What comes out is the same.
             sums = sums.astype(object)
             rows = rows.astype(object)
