@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import xlsxwriter
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.data import check as checking
+from support import pages
 
 Step = tuple[str, dict[str, Any]]
 """Words of the message, and the option that is added for it."""
@@ -213,6 +215,25 @@ def test_from_a_sheet_to_a_report_on_the_command_line(
         assert run(asked) == 0
     assert "Nothing was spent" in capsys.readouterr().err
     assert "visits.xlsx" in Path("report.html").read_text()
+
+
+def test_the_page_on_files_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[1] / "docs" / "files.md"
+    monkeypatch.chdir(tmp_path)
+    names = pages.follow(page, tmp_path)
+    assert names["by_ward"].values.shape == (2,)
+    typed = [text.replace("\\\n", " ") for kind, text in pages.blocks(page) if kind == "console"]
+    asked = [shlex.split(line) for text in typed for line in text.splitlines()]
+    assert [words[2] for words in asked] == ["init", "check", "preview", "release", "check"]
+    for words in asked:
+        capsys.readouterr()
+        assert run(words[2:]) == 0
+        if words[2] == "check":
+            shown = capsys.readouterr().out
+            assert re.search(r"(\d+) of \1 rows are counted", shown), shown
+    assert Path("report.html").exists()
 
 
 def test_options_of_a_file_on_the_command_line(
