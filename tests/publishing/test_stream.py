@@ -168,7 +168,7 @@ def test_refusals_spend_nothing(publisher: sf.Publisher) -> None:
             publisher.open(sf.Counter(5, method=method), epsilon="1", key="k")  # type: ignore[arg-type]
     with pytest.raises(sf.Infeasible):
         publisher.open(sf.Counter(None, method="blt"), epsilon="1", delta="1e-6")
-    with pytest.raises(sf.UsageError, match="no Categories axis"):
+    with pytest.raises(sf.UsageError, match="no axis of labels"):
         publisher.open(sf.Counter(5, by="day"), epsilon="1")
     with pytest.raises(sf.UsageError, match=r"publisher\.open"):
         publisher.release(counter, epsilon="1")  # type: ignore[call-overload]
