@@ -9,10 +9,11 @@ import msgspec
 from sfumato.axis_refusals import no_list_of_labels
 from sfumato.calendar_fields import CalendarField
 from sfumato.errors import UsageError, shown
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.label_axes import Label, LabelAxis
 
 
-class Listed(msgspec.Struct, frozen=True):
+class Listed(ExplainedStruct, frozen=True):
     """A public axis whose labels are known beforehand, in the order in which answers list them."""
 
     @property

@@ -19,6 +19,7 @@ from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
 from sfumato.categories import Categories, Listed, check_column
 from sfumato.display import card, structs
 from sfumato.errors import UsageError, nearest, printable
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.lattice import (
     LARGEST_BOUND,
     BinsAndMissing,
@@ -44,7 +45,7 @@ Binning: TypeAlias = "Callable[[str, Interval], LatticeAxis]"
 
 
 class Interval(
-    msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, forbid_unknown_fields=True
+    ExplainedStruct, frozen=True, tag="interval", omit_defaults=True, forbid_unknown_fields=True
 ):
     """Which numbers, dates or times can occur: a public range.
 
@@ -213,7 +214,9 @@ class Interval(
         return bins
 
 
-class Keys(msgspec.Struct, frozen=True, tag="keys", omit_defaults=True, forbid_unknown_fields=True):
+class Keys(
+    ExplainedStruct, frozen=True, tag="keys", omit_defaults=True, forbid_unknown_fields=True
+):
     """Values that are not known beforehand, such as names of shops (private partition selection).
 
     The column holds text, integers or booleans; rows with a missing value are dropped. A question

@@ -229,9 +229,35 @@ def misfit(function: Callable[P, T], args: Sequence[object], named: Iterable[str
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
     first = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     others = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    needed = [p.name for p in parameters if p.default is p.empty]
     n_given = len(args) - ("self" in inspect.signature(function).parameters)
     name = function.__qualname__.removesuffix(".__init__")
-    needed = [p.name for p in parameters if p.default is p.empty]
+    return misfit_of(name, first, others, needed, n_given, named)
+
+
+def misfit_of(
+    name: str,
+    first: Sequence[str],
+    others: Sequence[str],
+    needed: Sequence[str],
+    n_given: int,
+    named: Iterable[str],
+) -> ArgumentError:
+    """The error of a call whose arguments do not fit, by the names of the parameters.
+
+    Parameters
+    ----------
+    name : str
+        What is called.
+    first, others : sequence of str
+        The parameters that may be given by position, and those that may not.
+    needed : sequence of str
+        Those without a default.
+    n_given : int
+        How many arguments were given by position.
+    named : iterable of str
+        The names of the others.
+    """
     remedy = f"Write {name}({_as_written(first, others, needed)})"
     unknown = [word for word in named if word not in (*first, *others)]
     lacking = [word for word in needed if word not in {*first[:n_given], *named}]
@@ -241,6 +267,8 @@ def misfit(function: Callable[P, T], args: Sequence[object], named: Iterable[str
     elif n_given > len(first):
         asked = f"{name}() of {n_given} arguments without a name"
         obstacle = f"it takes at most {len(first)} by position: {', '.join(first)}"
+        if not first:
+            obstacle = "it takes none by position"
     else:
         asked = f"{name}()"
         obstacle = f"it lacks {' and '.join(lacking)}" if lacking else "an argument is given twice"
@@ -249,8 +277,8 @@ def misfit(function: Callable[P, T], args: Sequence[object], named: Iterable[str
 
 def _as_written(first: Sequence[str], others: Sequence[str], needed: Sequence[str]) -> str:
     """The arguments of a call: those that are needed, and a few of the others."""
-    by_place = [name for name in first if name in needed] or list(first[:1])
-    by_name = [f"{name}=..." for name in (*first, *others) if name not in by_place]
+    by_place = [word for word in first if word in needed] or list(first[:1])
+    by_name = [f"{word}=..." for word in (*first, *others) if word not in by_place]
     return ", ".join([*by_place, *by_name[:4], *(["..."] if len(by_name) > 4 else [])])
 
 

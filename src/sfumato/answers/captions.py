@@ -16,6 +16,7 @@ import msgspec
 
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, nearest, shown
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.label_axes import KeyAxis, Label, LabelAxis
 from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
 
@@ -128,7 +129,7 @@ def _shown_labels(axis: LabelAxis) -> Sequence[Label]:
     return axis.labels if axis.calendar is msgspec.UNSET else axis.cell_names()
 
 
-class Captioned(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+class Captioned(ExplainedStruct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A question that carries words for people.
 
     Attributes

@@ -14,6 +14,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
 from sfumato.privacy.measures import (
     LARGEST_EPSILON,
@@ -31,7 +32,7 @@ from sfumato.publishing.plan import Plan
 ROUNDS = 8
 
 
-class Within(msgspec.Struct, frozen=True):
+class Within(ExplainedStruct, frozen=True):
     """How accurate is accurate enough?
 
     Each number lies within ``half_width`` of the truth, with this confidence.

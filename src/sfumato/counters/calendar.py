@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from sfumato.errors import UsageError
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.times import iso_text, wall_clock
 
 MOST_STEPS = 10**7
@@ -77,7 +78,7 @@ class _Timing(NamedTuple):
 
 
 class Calendar(
-    msgspec.Struct,
+    ExplainedStruct,
     frozen=True,
     dict=True,
     omit_defaults=True,

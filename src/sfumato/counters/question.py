@@ -23,6 +23,7 @@ from sfumato.counters.methods import (
 )
 from sfumato.domain import Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.lattice import Label
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law
@@ -41,7 +42,7 @@ LATE = ("refuse", "count")
 
 @fill_docstring
 class Counter(
-    msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True
+    ExplainedStruct, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True
 ):
     """How many so far? A running total, of events or of clamped values, published after every step.
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.numbers import (
     DELTA_UNITS,
     EPSILON_UNITS,
@@ -99,7 +100,7 @@ def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
             )
 
 
-class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Shares(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a tree of splits spends its cost on: the counts of its cells, its splits, and its nodes.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from sfumato.errors import UsageError, printable, shown
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.privacy.limits import MOST, Limits, merged
 from sfumato.privacy.where import Condition, in_words
 
@@ -42,7 +43,7 @@ def squared_factor(neighbours: str, signed: bool = False) -> int:
             )
 
 
-class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     """The privacy unit: who is protected, and how many of a person's rows are counted.
 
     Under ``"replace"`` the number of persons is public; the number of rows is not, unless every

@@ -12,6 +12,7 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
+from sfumato.explained_struct import ExplainedStruct
 from sfumato.limits import require_plan
 from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share
@@ -19,7 +20,7 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     """Ask several questions together, for one charge. They are fixed before any answer is seen.
 
     Give it to ``Publisher.release`` or ``sf.preview`` in place of a question.
