@@ -36,3 +36,20 @@ def test_labels_have_no_positions():
     assert scales.positions_of(axis) is None
     assert scales.edge_labels(axis) == []
     assert scales.tick_labels(axis) == ["a", "b"]
+
+
+def ticks(interval, cells, low, high):
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(7, 3)).add_subplot()
+    scales.value_axis(ax.xaxis, grid_axis("at", interval, cells))
+    ax.set_xlim(low, high)
+    ax.figure.draw_without_rendering()
+    return [label.get_text() for label in ax.get_xticklabels()]
+
+
+def test_years_are_ticked_at_whole_numbers_and_without_separators():
+    shown = ticks(Interval(1990, 2010, step=1), 20, 1990, 2010)
+    assert "2000" in shown
+    assert all(text.isdecimal() for text in shown), shown
+    assert any("." in text for text in ticks(Interval(0, 2), 20, 0, 2))

@@ -149,3 +149,11 @@ def test_labels_neither_break_rows_nor_steer_the_terminal(terminal, capsys, monk
     assert not any(steering in out for steering in ("\x1b[31m", "\x07", "\u202e"))
     if not terminal:
         assert [line.count("\t") for line in out.splitlines()] == [0, *[1] * (len(LABELS) + 1)]
+
+
+def test_years_have_no_separator_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    table(["year", "count"], [[2003, 2003]], kinds=["label", "amount"])
+    out, _ = capsys.readouterr()
+    assert " 2003 " in out
+    assert " 2,003 " in out

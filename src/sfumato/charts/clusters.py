@@ -158,7 +158,7 @@ def _ground(release: Clusters, ax: Axes | None) -> Axes:
     ):
         axis = release.lattice.axes[column]
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
-        scales.date_axis(which, axis.time)
+        scales.value_axis(which, axis)
     return ax
 
 
@@ -233,7 +233,7 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     ax.set_xlim(*axis.scale.positions(np.array(axis.ends)))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.set_ylabel("rows in the group")
-    scales.date_axis(ax.xaxis, axis.time)
+    scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
     style.legend(ax, [] if known.all() else [_unknown_key()], _note(release))
     return ax

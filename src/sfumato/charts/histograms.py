@@ -208,7 +208,7 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
         apart = 20 if turned else max(longest, 95 if main.time else 60)
         scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
-    scales.date_axis(ax.xaxis, main.time)
+    scales.value_axis(ax.xaxis, main)
     return np.append(edges[:-1][starts], edges[-1])
 
 

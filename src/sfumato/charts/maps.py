@@ -103,7 +103,7 @@ def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     ax.set_aspect(aspect or "auto")
     for which, axis in ((ax.xaxis, x), (ax.yaxis, y)):
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
-        scales.date_axis(which, axis.time)
+        scales.value_axis(which, axis)
     style.legend(ax, [style.unseen_key()], _map_note(release, pair, raster), columns=1)
     return ax
 
@@ -333,7 +333,7 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
     ax.set_ylabel("count" if even else f"rows per {_one(axis)}", parse_math=False)
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.grid(visible=False, axis="x")
-    scales.date_axis(ax.xaxis, axis.time)
+    scales.value_axis(ax.xaxis, axis)
     style.count_axis(ax.yaxis)
     style.legend(ax, style.interval_keys(len(values), True), " ".join(notes))
     return ax

@@ -105,7 +105,7 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     )
     ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
-    scales.date_axis(ax.xaxis, axis.time)
+    scales.value_axis(ax.xaxis, axis)
     drawn = "Straight lines between the values are drawn for the eye."
     notes = (note, drawn, limit_note(release.guarantee, "Shares"), release.unknowns)
     style.legend(ax, keys, " ".join(said for said in notes if said), columns=2)
@@ -148,7 +148,7 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
     if not known.all():
         keys.append(style.unknown_key())
     style.name_rows(ax, labels, style.plain(release.axes[0].name, 40))
-    scales.date_axis(ax.xaxis, release.axes[0].time)
+    scales.value_axis(ax.xaxis, release.axes[0])
     # A box that begins at the least value drawn shall not touch the frame.
     ax.use_sticky_edges = False
     ax.autoscale_view(scaley=False)

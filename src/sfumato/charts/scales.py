@@ -6,11 +6,11 @@ import datetime as dt
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from sfumato.arrays import Array
 from sfumato.charts.style import plain, thin
-from sfumato.lattice import LatticeAxis
-from sfumato.times import TimeUnit
+from sfumato.lattice import EdgesAxis, GridAxis, LatticeAxis
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -21,10 +21,15 @@ OPEN = "…"  # at the outer edge of a bin that also holds what lies beyond
 BEYOND = "The bins at the ends also hold what lies beyond them."
 
 
-def date_axis(axis: Axis, time: TimeUnit | None) -> None:
-    """Label an axis by dates, where its numbers count time."""
-    if time is None:
-        return
+def value_axis(which: Axis, axis: LatticeAxis) -> None:
+    """Place the ticks of an axis of values: at dates, or at whole numbers such as years."""
+    if axis.time is not None:
+        _date_axis(which)
+    elif isinstance(axis, GridAxis | EdgesAxis) and float(axis.step or 0.5).is_integer():
+        which.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def _date_axis(axis: Axis) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     locator = AutoDateLocator(tz=dt.UTC, minticks=3, maxticks=7)

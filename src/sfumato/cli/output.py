@@ -16,6 +16,7 @@ import msgspec
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.forms import without_edges
 from sfumato.answers.release import Release, accuracy_sentence
+from sfumato.display import Kind, cell
 from sfumato.errors import DataError, printable, printable_lines
 
 if TYPE_CHECKING:
@@ -62,11 +63,18 @@ def _escaped(character: str) -> str:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    title: str | None = None,
+    kinds: Sequence[Kind] = (),
 ) -> None:
-    """Print a table: framed and shortened on a terminal, tab-separated and whole in a pipe."""
+    """Print a table: framed and shortened on a terminal, tab-separated and whole in a pipe.
+
+    ``kinds`` says of each column what its numbers are: thousands are parted in amounts.
+    """
     if sys.stdout.isatty():
-        _framed_table(columns, rows, title)
+        amounts: list[Kind] = ["amount"] * len(columns)
+        _framed_table(columns, rows, title, kinds or amounts)
     else:
         _plain_table(columns, rows, title)
 
@@ -81,7 +89,10 @@ def _plain_table(
 
 
 def _framed_table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    title: str | None,
+    kinds: Sequence[Kind],
 ) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -99,18 +110,14 @@ def _framed_table(
         is_number = bool(rows) and isinstance(rows[0][i], int | float)
         drawn.add_column(Text(printable(column)), justify="right" if is_number else "left")
     for row in rows[:ROWS_SHOWN]:
-        drawn.add_row(*[Text(_cell_text(cell)) for cell in row])
+        drawn.add_row(*[Text(_cell_text(*each)) for each in zip(row, kinds, strict=True)])
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
 
 
-def _cell_text(cell: object) -> str:
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    if isinstance(cell, float):
-        return f"{cell:g}"
-    return printable(str(cell))
+def _cell_text(value: object, kind: Kind) -> str:
+    return printable(value) if isinstance(value, str) else printable(cell(value, kind))
 
 
 def show_releases(
@@ -138,7 +145,8 @@ def _show_release(release: Release) -> None:
     """Print the table on stdout; its accuracy and guarantee on stderr."""
     frame = _for_people(release)
     columns = [column.to_pylist() for column in frame.columns]
-    table(frame.column_names, list(zip(*columns, strict=True)), release.heading)
+    kinds = list(map(release.kind_of_column, frame.column_names))
+    table(frame.column_names, list(zip(*columns, strict=True)), release.heading, kinds)
     for fact in release.facts:
         talk(fact)
     talk(accuracy_sentence(release) or "It states no accuracy.")
