@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import importlib
+import importlib.util
 import io
 import logging
 import os
@@ -22,6 +22,7 @@ import secrets
 import shutil
 import sqlite3
 import sys
+import tempfile
 import time
 import uuid
 import warnings
@@ -37,6 +38,7 @@ from sfumato import cli
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release
 from sfumato.cube import Cube
+from sfumato.publishing import account, arguments
 from support.replay import Tape, through
 
 Artefacts = dict[str, bytes]
@@ -79,6 +81,8 @@ class World:
     def __init__(self, folder: Path, tape: Tape, clock: Clock) -> None:
         self.folder, self.artefacts = folder, Artefacts()
         self._tape, self._clock, self._steps = tape, clock, 0
+        # What is said once in a process is said once in a world.
+        account._warned = arguments._warned = False
 
     @property
     def data(self) -> Path:
@@ -235,8 +239,14 @@ def _faces(thing: Any, name: str = "returned") -> Iterator[tuple[str, bytes]]:
         yield f"{name} pickle", pickle.dumps(thing)
         yield f"{name} frame", _frame(thing)
         yield f"{name} sentence", thing.guarantee.sentence().encode()
-        if hasattr(thing, "_repr_html_"):
-            yield f"{name} HTML", str(thing._repr_html_()).encode()
+        yield f"{name} HTML", str(thing._repr_html_()).encode()
+        if thing.has_table and importlib.util.find_spec("xlsxwriter"):
+            yield f"{name} workbook", _workbook(thing)
+
+
+def _workbook(release: Release) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return release.to_excel(Path(folder) / "answer.xlsx").read_bytes()
 
 
 def _frame(release: Release) -> bytes:

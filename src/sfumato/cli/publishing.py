@@ -119,7 +119,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
             **self.written.arguments(),
         )
 
-    def words(self) -> dict[str, object]:
+    def captions(self) -> dict[str, object]:
         """The question's words for people, as its fields."""
         named = dict(map(_label_name, self.label_name))
         given = {"heading": self.heading, "measured_in": self.measured_in, "label_names": named}
@@ -136,7 +136,7 @@ def _label_name(text: str) -> tuple[str, str]:
 
 def publish(settings: PublishSettings, domain: Domain, question: Question[R]) -> R:
     """Ask one question about one file, and show the answer."""
-    question = msgspec.structs.replace(question, **settings.words())
+    question = msgspec.structs.replace(question, **settings.captions())
     if settings.plot is not None:
         _require_picture(type(question))
     measure_of(
