@@ -30,7 +30,7 @@ DEFAULT_MEMORY = 2**29
 
 PARTITION_BITS = 6
 N_PARTITIONS = 2**PARTITION_BITS
-BLOCK_ROWS = 2**12
+BLOCK_ROWS = 2**13
 """How many records a block in memory holds."""
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
@@ -97,33 +97,30 @@ class ExternalPartitions:
             self._empty = [np.empty(0, field.dtype) for field in records]
             self._row_bytes = sum(field.itemsize for field in self._empty)
         order = np.argsort(partitions, kind="stable")
-        grouped = []
-        for i, field in enumerate(records):
-            room = self._scratch.array(f"grouped {i}", len(field), field.dtype)
-            # In this mode numpy writes to the room at once. No index is out of bounds.
-            grouped.append(field.take(order, out=room, mode="clip"))
         stops = np.searchsorted(partitions[order], np.arange(N_PARTITIONS), side="right").tolist()
         start = 0
         for partition, stop in enumerate(stops):
             if start < stop:
-                self._hold(partition, grouped, start, stop)
+                self._hold(partition, records, order[start:stop])
             start = stop
         self._held_bytes += self._row_bytes * len(order)
         if self._held_bytes > self._limit:
             self._flush(self._limit // 2)
 
-    def _hold(self, partition: int, records: Records, start: int, stop: int) -> None:
+    def _hold(self, partition: int, records: Records, indices: Array) -> None:
         """Copy some records to the blocks of a partition."""
         blocks = self._held[partition]
-        while start < stop:
+        while len(indices):
             filled = self._held_rows[partition] % BLOCK_ROWS
             if not filled:
                 blocks.append(self._blocks.take(records))
-            count = min(stop - start, BLOCK_ROWS - filled)
+            here = indices[: BLOCK_ROWS - filled]
+            end = filled + len(here)
             for field, room in zip(records, blocks[-1], strict=True):
-                room[filled : filled + count] = field[start : start + count]
-            self._held_rows[partition] += count
-            start += count
+                # In this mode numpy writes to the room at once. No index is out of bounds.
+                field.take(here, out=room[filled:end], mode="clip")
+            self._held_rows[partition] += len(here)
+            indices = indices[len(here) :]
 
     def settle(self) -> None:
         """Write all records that are held. This frees the memory."""

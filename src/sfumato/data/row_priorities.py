@@ -104,8 +104,11 @@ class RowPriorities:
 
 def number_words(values: Array) -> Array:
     """The words of numbers, NaN for a missing one: uint64 ndarray of shape (rows,)."""
+    if values.min(initial=np.inf) > 0:
+        # None of them is missing, and none is zero.
+        return values.view(np.uint64)
     words = values + 0.0  # makes the negative zero the other one
-    if len(words) and np.isnan(words.max()):
+    if np.isnan(words.max()):
         words[np.isnan(words)] = np.nan
     return np.asarray(words.view(np.uint64))
 
