@@ -32,6 +32,8 @@ PEERS = ("duckdb", "polars")
 DECODE = "decode"
 OURS = "sfumato"
 PERSONS = "sfumato, persons bounded"
+NORM = "sfumato, norms bounded"
+NORM_PER_PERSON = 2  # reached by four rows in four cells
 
 
 def decode(path: str, side: int) -> Callable[[], object]:
@@ -45,7 +47,9 @@ def decode(path: str, side: int) -> Callable[[], object]:
     return work
 
 
-def ours(path: str, side: int, person: str | None = None) -> Callable[[], object]:
+def ours(
+    path: str, side: int, person: str | None = None, norm: int | None = None
+) -> Callable[[], object]:
     """One scan of a source. A scan of one row makes the imports first."""
     import numpy as np
 
@@ -56,9 +60,10 @@ def ours(path: str, side: int, person: str | None = None) -> Callable[[], object
     axes = {name: Interval(0, 1) for name in "xy"}
     lattice = Lattice(tuple(grid_axis(name, axis, side) for name, axis in axes.items()))
     count(source(np.zeros((1, 2)), Domain(axes)), [lattice])
-    limit = ROWS_PER_PERSON if person else 1
+    limit = None if norm else ROWS_PER_PERSON if person else 1
     return lambda: count(
-        source(path, Domain(axes), person=person, rows_per_person=limit), [lattice]
+        source(path, Domain(axes), person=person, rows_per_person=limit, norm_per_person=norm),
+        [lattice],
     )
 
 
@@ -94,6 +99,7 @@ TASKS: dict[str, Callable[[str, int], Callable[[], object]]] = {
     DECODE: decode,
     OURS: ours,
     PERSONS: lambda path, side: ours(path, side, "person"),
+    NORM: lambda path, side: ours(path, side, "person", NORM_PER_PERSON),
     "duckdb": duckdb,
     "polars": polars,
 }
@@ -180,14 +186,21 @@ def rows(quick: bool = False) -> list[Row]:
 
 
 def _with_persons(path: Path, count: int, rounds: int) -> list[Row]:
-    """The scan of one file with persons bounded, beside that without persons."""
-    runs: dict[str, list[dict[str, float]]] = {OURS: [], PERSONS: []}
+    """The scan of one file with persons bounded, beside that without persons.
+
+    Persons are bounded by rows, and by the norm of their counts.
+    """
+    runs: dict[str, list[dict[str, float]]] = {OURS: [], PERSONS: [], NORM: []}
     for _ in range(rounds):
         for task, measured in runs.items():
             measured.append(measure(task, path, PEERS_POWER))
-    without = _medians(runs[OURS])["cpu s"]
-    row = _row(PERSONS, PEERS_POWER, count, runs[PERSONS])
-    return [row | {"of without persons": _medians(runs[PERSONS])["cpu s"] / without}]
+    seconds = {task: _medians(measured)["cpu s"] for task, measured in runs.items()}
+    by_rows = _row(PERSONS, PEERS_POWER, count, runs[PERSONS])
+    by_norm = _row(NORM, PEERS_POWER, count, runs[NORM])
+    return [
+        by_rows | {"of without persons": seconds[PERSONS] / seconds[OURS]},
+        by_norm | {"of bounded rows": seconds[NORM] / seconds[PERSONS]},
+    ]
 
 
 def _compared(path: Path, count: int, rounds: int) -> list[Row]:
