@@ -18,8 +18,8 @@ The same holds jointly for several lattices. No property of the hash is needed f
 Uniform because: AES-256 is taken for a pseudorandom function. The rows of a person differ in their
 values or in their copy number, so their priorities are as if drawn independently of one
 distribution. Then every order of the rows is as likely, and copies lie in the same cells, so it
-does not matter which of them has which number. The person is hashed as well, so different persons'
-choices are independent.
+does not matter which of them has which number. The person is hashed as well, so different persons
+with the same rows keep different ones.
 The same rows on a lattice and on its refinement: what is hashed are values and not cells, and for
 all counts of one release they are the values of the same columns (``publishing.counting`` sees to
 this). A row that lacks a value on one lattice only is dropped there, with all its copies, and the

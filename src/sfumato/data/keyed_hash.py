@@ -49,7 +49,8 @@ class KeyedHash:
         Parameters
         ----------
         words : list of int ndarray of shape (rows,)
-            Always as many for one purpose and key, and at least one.
+            At least one. Hashes are as if drawn independently among rows of as many words; those of
+            fewer or more words are not independent of them.
         start : sequence of int ndarray of shape (rows,)
             At most two words that the first block is combined with, by exclusive or. Rows with the
             same start have the same hash only if they have the same words, but for collisions. Rows

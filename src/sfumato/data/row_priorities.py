@@ -8,6 +8,11 @@ a column says, and not the cell of a lattice:
 * a label as its number among the labels that the domain lists;
 * a key by the hash of its text, never by a number in order of occurrence.
 
+The hash is a CBC-MAC of the values' words whose chain starts with the person's word. Rows of one
+person with different values are different messages of one length under one start, so their hashes
+are as if drawn independently. Hashes of two persons are related only if the persons' words, which
+are secret, differ in exactly the bits in which the first values of two of their rows differ.
+
 So a row has the same priority on a lattice and on its refinement, wherever it stands in a table,
 and whatever the format of the table. Rows of a person that are alike in all of these columns are
 copies: they have one priority here, and lie in the same cells.
