@@ -408,26 +408,28 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             others=tuple(others) or msgspec.UNSET,
         )
 
-    @property
-    def has_picture(self) -> bool:
-        """Whether it can be drawn: several values differ in scale, and are drawn one by one."""
-        return len(self.tables) == 1
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw a point and an interval for each group, and hatch the groups that are not known.
+
+        Several values differ in scale, so each has a panel of its own. The Axes of the first are
+        returned; ``ax.figure.axes`` has all.
 
         Raises
         ------
         UsageError
-            If there are several values.
+            If ``ax`` is given for several values.
         """
         from sfumato.charts import aggregates, style
 
-        if not self.has_picture:
-            obstacle = "its values differ in scale, and one picture has one scale"
-            remedy = f"Draw one value, as in release[{self.names[0]!r}].plot()"
+        shown = self.for_people()
+        if len(self.tables) == 1:
+            return style.headed(aggregates.draw(shown, ax), self, ax)
+        if ax is not None:
+            obstacle = "its values differ in scale, and these Axes have one scale"
+            remedy = f"Draw one value, as in release[{self.names[0]!r}].plot(ax), or give no Axes"
             raise UsageError(f"a picture of {self.title}", obstacle, remedy)
-        return style.headed(aggregates.draw(self.for_people(), ax), self, ax)
+        panels = aggregates.draw_several([shown[name] for name in shown.names])
+        return style.headed(panels[0], self, ax)
 
     def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
         """What is to be known of each value, like ``values``."""

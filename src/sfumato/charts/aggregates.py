@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -70,6 +71,24 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
         style.name_rows(ax, names, style.plain(what, 60))
         style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
         return ax
+
+
+def draw_several(releases: Sequence[Answer]) -> list[Axes]:
+    """Draw several values on a new figure, a panel each: their scales differ.
+
+    Parameters
+    ----------
+    releases : sequence of AggregateRelease
+        One for each value, over the same groups.
+    """
+    with style.house():
+        rows = max(3, min(len(releases[0].group_names), MOST_GROUPS))
+        fig, first = style.figure(len(releases) * (118 + rows * 30))
+        first.remove()
+        panels = fig.subplots(
+            len(releases), 1, squeeze=False, subplot_kw={"axes_class": style.Picture}
+        )
+        return [draw(one, panel) for one, panel in zip(releases, panels.flat, strict=True)]
 
 
 def _keys(known: Array) -> list[Artist]:

@@ -27,6 +27,7 @@ def draw(
     ax: Axes | None,
     note: str = "",
     counted: str = "the rows counted",
+    what: str = "count",
 ) -> Axes:
     """Draw counts over two axes, the second one to the right.
 
@@ -58,7 +59,7 @@ def draw(
     )
     if fits:
         _numbers(ax, table, norm)
-    style.colour_bar(ax, image, "count")
+    style.colour_bar(ax, image, what)
     style.legend(ax, [style.unseen_key()], f"{note} Of {counted}, {_reach(table)}".strip())
     return ax
 

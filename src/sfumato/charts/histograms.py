@@ -21,6 +21,7 @@ from sfumato.charts.reduce import (
     Noise,
     Selection,
     Table,
+    counts_of,
     limit_note,
     mapped,
     merge,
@@ -64,14 +65,16 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
         table = sum_out(table, (0, 1), release.noise)
         axes = axes[:2]
     limited = f"{note} {limit_note(release.guarantee)}".strip()
+    what = counts_of(release.guarantee.unit)
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
         if len(axes) == 1:
             picture = Picture(
-                axes[0], None, _as_columns(table), release.noise, limited, found, release.even
+                axes[0], None, _as_columns(table), release.noise, limited, found, release.even, what
             )
         elif which is None:
-            return heat.draw(table, axes, release.noise, ax, note, release.guarantee.unit.counted)
+            unit = release.guarantee.unit
+            return heat.draw(table, axes, release.noise, ax, note, unit.counted, counts_of(unit))
         else:
             picture = Picture(
                 axes[1 - which],
@@ -80,6 +83,7 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
                 release.noise,
                 limited,
                 found,
+                what=what,
             )
         return _bars(picture, ax) if picture.main.has_edges else _dots(picture, ax)
 
@@ -95,6 +99,7 @@ class Picture:
     note: str
     keys: bool = False
     density: bool = False
+    what: str = "count"
 
     def noted(self, more: str) -> str:
         return f"{self.note} {more}".strip()
@@ -173,7 +178,8 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     for i in range(table.values.shape[1]):
         painter(ax, edges, table, i)
     ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
-    ax.set(xlim=(edges[0], edges[-1]), ylabel="count")
+    ax.set(xlim=(edges[0], edges[-1]))
+    ax.set_ylabel(picture.what, parse_math=False)
     ax.grid(visible=False, axis="x")
     ax.margins(y=0.06)
     ax.autoscale_view(scalex=False)
@@ -338,7 +344,8 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         _sideways(ax, at, table, i)
     ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     ax.set_yticks(at, labels=labels, parse_math=False)
-    ax.set(ylim=(max(rows, 1) - 0.5, -0.5), xlabel="count")
+    ax.set(ylim=(max(rows, 1) - 0.5, -0.5))
+    ax.set_xlabel(picture.what, parse_math=False)
     ax.set_ylabel(style.plain(main.name, 40), parse_math=False)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)

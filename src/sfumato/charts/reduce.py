@@ -12,9 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.charts import style
 from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
+from sfumato.privacy.unit import Unit
 
 CONFIDENCE = "0.95"
 ALPHA = 0.05
@@ -206,3 +208,8 @@ def _with_intervals(values: Array, terms: Array, law: Noise) -> Table:
         each = np.where(distinct == 1, single, law.sum_half_width(distinct.astype(float), alpha))
         halves.append(each[where].reshape(values.shape))
     return Table(values, halves[0], halves[1], terms)
+
+
+def counts_of(unit: Unit) -> str:
+    """What an axis of counts says: of persons, what these are called."""
+    return style.plain(unit.several.rstrip(","), 60) if unit.counts_persons else "count"
