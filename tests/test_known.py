@@ -116,14 +116,14 @@ def test_previews_say_how_many_rows_it_takes() -> None:
     preview = sf.preview(QUESTION, domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
     assert f"fewer than about {preview.rows_needed:,} rows are marked as not known" in str(preview)
     alone = sf.preview(sf.Quantiles("delay"), domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
-    assert f"with fewer than {alone.rows_needed:,} rows some of the values say nothing" in str(
+    assert f"with fewer than {alone.rows_needed:,} rows, some of the values are not known" in str(
         alone
     )
     cube = Cube.of_cells(sf.Quantiles("delay").needs(DOMAIN).lattice, np.zeros((9, 1), np.int64))
     release = sf.Quantiles("delay").answer(cube, sf.Unit(), PureDP("0.5"), current())
     assert release.known is None
     assert (
-        f"With fewer than {alone.rows_needed:,} rows counted, some of the values say nothing."
+        f"With fewer than {alone.rows_needed:,} rows counted, some of the values are not known."
         in accuracy_sentence(release)
     )
 

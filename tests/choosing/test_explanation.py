@@ -43,9 +43,9 @@ def test_a_limit_that_may_be_exceeded_is_quoted_with_its_chance():
         risk=risk,
         measure="zcdp",
     )
-    assert "from a prior of 0.01, but for a chance of 0.0001" in found.explain()
+    assert "from a prior of 0.01, except with probability 0.0001" in found.explain()
     assert "chance" not in str(sf.Risk(prior="0.01", posterior="0.05"))
-    assert "for a chance of 0.01" in str(sf.Risk(disclosure="1/3", exceeded="0.01"))
+    assert "with probability 0.01" in str(sf.Risk(disclosure="1/3", exceeded="0.01"))
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)

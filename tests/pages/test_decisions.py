@@ -1,8 +1,11 @@
 """Choices of epsilon and findings of an audit stand on a page, with or without answers."""
 
 import msgspec
+import numpy as np
 
+import sfumato as sf
 from pages.making import Outline
+from persons.tables import release_of
 from sfumato.pages import page, report
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
@@ -53,3 +56,14 @@ def test_findings_of_an_audit():
     assert "None of 2 was found to exceed" in text
     assert "For 1 of them this says nothing" in text
     assert "no power" in text
+
+
+def test_a_recommended_limit_stands_on_a_page(tmp_path):
+    rows = np.arange(1, 400) % 30 + 1
+    advice = sf.recommend(release_of(rows), sf.Histogram("hour"), epsilon="0.5")
+    text = report(advice, tmp_path / "limit.html").read_text("utf-8")
+    assert not Outline(text).open
+    assert "Which limit on a person? Histogram of hour" in text
+    assert f"<b>{advice.limit}</b> rows_per_person" in text
+    assert text.count("<svg") == 2
+    assert "The limit follows from a release that was paid for" in text

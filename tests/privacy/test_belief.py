@@ -39,8 +39,8 @@ def test_sentences():
         == "anyone 1% sure that a person is in the data can become at most 2.68% sure"
     )
     assert "what a person's rows are" in sentence(PureDP(1), Unit(neighbours="replace"))
-    assert sentence(ZCDP("0.5"), Unit()).endswith("but for a chance of 1e-06")
-    assert sentence(ApproxDP(1, "1e-7"), Unit()).endswith("but for a chance of 1e-06")
+    assert sentence(ZCDP("0.5"), Unit()).endswith("except with probability 0.000001")
+    assert sentence(ApproxDP(1, "1e-7"), Unit()).endswith("except with probability 0.000001")
     assert "too large" in sentence(ApproxDP(1, "0.2"), Unit())
     assert "can become 99.99...% sure" in sentence(PureDP(20), Unit())
     for epsilon in np.geomspace(1e-9, 11, 50):

@@ -3,7 +3,8 @@
 A rebuild must not change these outputs.
 
 ``python tests/support/outputs.py tests/fixtures/v0_2/outputs.json`` writes them. The file there was
-written by version 0.2 before its inside was rebuilt.
+written by version 0.2 before its inside was rebuilt. Since then some sentences of previews, which
+are not stored, were put in plainer words.
 """
 
 from __future__ import annotations

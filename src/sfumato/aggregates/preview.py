@@ -161,9 +161,9 @@ class AggregatePreview(Preview, frozen=True):
         several = len(self.encodings) > 1
         things = "persons" if self.of_persons else "rows"
         of_value = f" of {printable(encoding.values.name)}" if several else ""
-        groups = (
-            "each group that is shown" if self.cells is None else f"each of {self.cells:,} groups"
-        )
+        groups = "each group that is shown"
+        if self.cells is not None:
+            groups = "one group" if self.cells == 1 else f"each of {self.cells:,} groups"
         basis = encoding.basis
         adds = f"row adds {basis.unity:,} in all"
         if self.of_persons:

@@ -88,7 +88,13 @@ def draw_several(releases: Sequence[Answer]) -> list[Axes]:
         panels = fig.subplots(
             len(releases), 1, squeeze=False, subplot_kw={"axes_class": style.Picture}
         )
-        return [draw(one, panel) for one, panel in zip(releases, panels.flat, strict=True)]
+        for at, (one, panel) in enumerate(zip(releases, panels.flat, strict=True)):
+            draw(one, panel)
+            legend = panel.get_legend()
+            # What is said above the first panel holds for all.
+            if at and legend is not None and len(legend.legend_handles) == 1:
+                legend.remove()
+        return list(panels.flat)
 
 
 def _keys(known: Array) -> list[Artist]:

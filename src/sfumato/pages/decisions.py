@@ -13,10 +13,11 @@ from markupsafe import Markup
 from sfumato.charts import style
 from sfumato.choosing.windows import Window
 from sfumato.numbers import rounded
+from sfumato.persons import Recommendation
 from sfumato.privacy import belief
 from sfumato.risk import Choice, Choices
 
-Decision: TypeAlias = Choice | Choices | Window
+Decision: TypeAlias = Choice | Choices | Window | Recommendation
 
 
 @runtime_checkable
@@ -39,7 +40,7 @@ class Finding(Protocol):
 
 @dataclass(frozen=True)
 class Study:
-    """What the template shows of a choice or a window.
+    """What the template shows of a choice, a window or a recommended limit.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class Audit:
 
 
 def study(item: Decision, anchor: str) -> Study:
-    """Collect what the page shows of a choice or a window."""
+    """Collect what the page shows of a choice, a window or a recommended limit."""
     match item:
         case Choice():
             return _of_choices([item], anchor)
@@ -87,6 +88,8 @@ def study(item: Decision, anchor: str) -> Study:
             return _of_choices(item.values(), anchor)
         case Window():
             return _of_window(item, anchor)
+        case Recommendation():
+            return _of_recommendation(item, anchor)
 
 
 def audit(findings: Sequence[Finding]) -> Audit | None:
@@ -141,6 +144,23 @@ def _of_window(window: Window, anchor: str) -> Study:
         title,
         charts=_charts(window, title, " ".join(sentences), anchor),
         figures=figures,
+        sentences=_grouped(sentences),
+        notes=(),
+    )
+
+
+def _of_recommendation(advice: Recommendation, anchor: str) -> Study:
+    title = f"Which limit on a person? {advice.question}"
+    sentences = tuple(advice.explain().splitlines())
+    figures = [
+        (f"{limit:,}", f"{name}, as sf.source takes it") for name, limit in advice.settings.items()
+    ]
+    figures.append((style.number(advice.error), f"mean error per number, in {advice.noun}"))
+    return Study(
+        anchor,
+        title,
+        charts=_charts(advice, title, " ".join(sentences), anchor),
+        figures=tuple(figures),
         sentences=_grouped(sentences),
         notes=(),
     )

@@ -19,12 +19,13 @@ from sfumato.choosing.windows import Window
 from sfumato.errors import UsageError, explained
 from sfumato.pages import decisions, sections, spending
 from sfumato.pages.decisions import Decision, Finding
+from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
 from sfumato.writing import write_bytes
 
 TITLE = "What was released"
 TITLE_WITHOUT_RELEASES = "Choosing epsilon"
-DECISIONS = Choice | Choices | Window
+DECISIONS = Choice | Choices | Window | Recommendation
 Item: TypeAlias = Release | Decision | Finding
 
 
@@ -34,15 +35,15 @@ def report(
 ) -> Path:
     """Write an HTML report about releases: answers, pictures, accuracy, guarantees and costs.
 
-    It can also show how epsilon was chosen, and the findings of an audit. The file loads nothing
-    from elsewhere and holds no script.
+    It can also show how epsilon was chosen, which limit on a person is to be taken, and what an
+    audit found. The file loads nothing from elsewhere and holds no script.
 
     Parameters
     ----------
-    items : Release, Choice, Choices, Window, finding of an audit, or several
-        What ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window`` and ``sfumato.audit``
-        return, and lists of these. The report holds what they hold and nothing else, so it costs
-        nothing. A Choice reveals something about its universe: see its caveats.
+    items : Release, Choice, Choices, Window, Recommendation, finding of an audit, or several
+        What ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window``, ``sf.recommend`` and
+        ``sfumato.audit`` return, and lists of these. The report holds what they hold and nothing
+        else, so it costs nothing. A Choice reveals something about its universe: see its caveats.
     path : path
         The HTML file to write. An existing file is replaced.
     title : str or None
@@ -111,7 +112,7 @@ def _flat(items: object) -> list[Item]:
         else:
             raise UsageError(
                 f"a report on a value of type {type(item).__name__}",
-                "a report is made of releases, choices, windows and findings of an audit",
+                "a report is made of releases, choices, windows, limits and findings of an audit",
                 "Give what Publisher.release or sf.load returned, and then the path to write",
             )
     if not found:

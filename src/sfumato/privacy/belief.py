@@ -7,6 +7,7 @@ seen, whatever else the observer knows.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 from sfumato.numbers import rounded
@@ -116,8 +117,17 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
         sure = f"at most {rounded(percent, digits, up=True)}% sure"
     else:
         sure = f"{ALMOST:g}...% sure"
-    unless = f", but for a chance of {seldom:.1g}" if seldom else ""
+    unless = f", except with probability {plain_probability(seldom)}" if seldom else ""
     return f"anyone {100 * PRIOR:g}% sure {fact} can become {sure}{unless}"
+
+
+def plain_probability(chance: float) -> str:
+    """A small probability in one digit, as people write it.
+
+    >>> plain_probability(1e-06)
+    '0.000001'
+    """
+    return f"{Decimal(f'{chance:.1g}'):f}"
 
 
 def _seldom(promise: CentralMeasure) -> float:

@@ -82,7 +82,7 @@ class QuantilesPreview(Preview, frozen=True):
             found.append(f"of {self.rows:,} rows{divided} that is {share:.2%}")
         if self.rows_law is None:
             few = f"fewer than {self.rows_needed:,} rows"
-            return [*found, f"with {few} some of the values say nothing"]
+            return [*found, f"with {few}, some of the values are not known"]
         off = self.rows_law.half_width(ALPHA)
         found.append(f"the number of rows of each label is released too, within +-{off:,}")
         few = f"fewer than about {self.rows_needed:,} rows"

@@ -142,7 +142,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if not self.flags:
             where = "With" if self.by is None else "In a label with"
             needed = rows_needed(list(self.axis_methods.values()), None)
-            return f"{where} fewer than {needed:,} rows counted, some of the values say nothing."
+            return f"{where} fewer than {needed:,} rows counted, some of the values are not known."
         unknown = len(self.flags) - sum(self.flags)
         if not unknown:
             return ""

@@ -11,7 +11,7 @@ import msgspec
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
-from sfumato.privacy.belief import log_odds
+from sfumato.privacy.belief import log_odds, plain_probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection
 from sfumato.risk.membership import advantage, posterior, true_positive_rate
@@ -275,7 +275,9 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         if self.fpr is not None:
             most = f"a true-positive rate of at most {self.tpr:g}"
             return f"{most} at a false-positive rate of {self.fpr:g}"
-        but = f", but for a chance of {self.exceeded:g}" if self.exceeded else ""
+        but = (
+            f", except with probability {plain_probability(self.exceeded)}" if self.exceeded else ""
+        )
         if self.prior is not None:
             return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}{but}"
         return f"a disclosure risk of at most {self.disclosure:g}{but}"
