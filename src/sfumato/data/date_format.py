@@ -19,13 +19,13 @@ _FULL_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_MONTHS = tuple(month[:3] for month in _FULL_MONTHS)
+MONTHS = tuple(month[:3] for month in _FULL_MONTHS)
 
 _PARTS: dict[str, tuple[str, str]] = {
     "Y": ("year", "[0-9]{4}"),
     "y": ("year", "[0-9]{2}"),
     "m": ("month", "[0-9]{1,2}"),
-    "b": ("month", "|".join(_MONTHS)),
+    "b": ("month", "|".join(MONTHS)),
     "B": ("month", "|".join(_FULL_MONTHS)),
     "d": ("day", "[0-9]{1,2}"),
     "H": ("hour", "[0-9]{1,2}"),
@@ -48,10 +48,8 @@ _NEEDS = (
 )
 """What a part needs beside it."""
 
-_FIXED_WIDTH = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2}
-"""The directives that a column can be rewritten by as a whole, and their digits."""
-
-_PIVOT = 69  # of two digits, 69 to 99 are 1969 to 1999, as POSIX has it
+PIVOT = 69
+"""Of two digits, 69 to 99 are 1969 to 1999, as POSIX has it."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +92,14 @@ class DateFormat:
 
     def _year(self, parts: dict[str, str]) -> int:
         year = int(parts["year"])
-        if "y" not in self._directives:
+        if not self.has_short_years:
             return year
-        return year + (1900 if year >= _PIVOT else 2000)
+        return year + (1900 if year >= PIVOT else 2000)
 
     def _month(self, parts: dict[str, str]) -> int:
         if "m" in self._directives:
             return int(parts["month"])
-        return _MONTHS.index(parts["month"][:3]) + 1 if "month" in parts else 1
+        return MONTHS.index(parts["month"][:3]) + 1 if "month" in parts else 1
 
     def _hour(self, parts: dict[str, str]) -> int | None:
         hour = int(parts["hour"])
@@ -115,22 +113,18 @@ class DateFormat:
         return "z" in self._directives
 
     @property
-    def as_iso(self) -> tuple[str, str] | None:
-        """A pattern and a replacement that rewrite a field of full width in ISO form.
+    def pattern(self) -> str | None:
+        """The pattern by which Arrow finds the parts of all fields of a column.
 
-        None if the format has a part that cannot be rewritten so.
-
-        >>> date_format("%d.%m.%Y").as_iso
-        ('^([0-9]{2})\\\\.([0-9]{2})\\\\.([0-9]{4})$', '\\\\3-\\\\2-\\\\1')
+        None if the parts have to be found field by field: Arrow's patterns are about ASCII here,
+        and a zone is no number.
         """
-        is_fixed = {"Y", "m", "d"} <= set(self._directives) <= set(_FIXED_WIDTH)
-        if not is_fixed or not self.text.isascii():
-            return None
-        pattern = _translated(self.text, lambda letter: f"([0-9]{{{_FIXED_WIDTH[letter]}}})")
-        group = {letter: f"\\{number}" for number, letter in enumerate(self._directives, 1)}
-        clock = ":".join(group[letter] for letter in "HMS" if letter in group)
-        date = "-".join(group[letter] for letter in "Ymd")
-        return f"^{pattern}$", f"{date}T{clock}" if clock else date
+        return None if self.has_zone or not self.text.isascii() else self._pattern.pattern.decode()
+
+    @property
+    def has_short_years(self) -> bool:
+        """Whether years have two digits."""
+        return "y" in self._directives
 
 
 @cache

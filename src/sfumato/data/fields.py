@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.data.columns import text_of
+from sfumato.data.date_columns import read_dates
 from sfumato.data.date_format import DateFormat
 from sfumato.data.file_options import PLAIN, Notation
 from sfumato.data.moments import MOMENT, all_alike, is_moments, of_fields
@@ -284,15 +285,7 @@ def _times(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
     """Read dates and times that are written as a format says; without one, by ISO 8601."""
     if dates is None:
         return _timestamps(texts)
-    if dates.as_iso is None:
-        return _one_by_one(texts, dates.microseconds, pa.int64()).cast(TIMESTAMP)
-    pattern, replacement = dates.as_iso
-    is_plain = pc.match_substring_regex(texts, pattern)
-
-    def read_all(plain: pa.Array) -> pa.Array:
-        return _timestamps(pc.replace_substring_regex(plain, pattern, replacement))
-
-    return _plain_as_a_whole(texts, is_plain, read_all, dates.microseconds)
+    return read_dates(texts, dates).cast(TIMESTAMP)
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:
