@@ -34,6 +34,7 @@ WHOLE = {
     "hostile_text",
     "interrupts",
     "known",
+    "messy_files",
     "mistakes",
     "notebook",
     "outputs",

@@ -6,6 +6,7 @@ Each pair comes in every form in which a table can lie.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xlsxwriter
 
 import sfumato as sf
+from sfumato.data.file_options import StatedOptions, file_options
+from sfumato.data.readers.files import Files
 from support.artefacts import World, touched
 
 Row = tuple[str | None, float | None, float | None, str | None, str | None]
@@ -152,6 +156,35 @@ def comma(folder: Path, rows: list[Any], which: int) -> Path:
     return touched(path, 1_700_000_000 + 1_000 * which)
 
 
+def semicolons(folder: Path, rows: list[Any], which: int) -> Files:
+    """Another CSV file: semicolons, decimal commas, UTF-16, and a line above the header."""
+    path = folder / "table.txt"
+    with path.open("w", newline="", encoding="utf-16") as file:
+        file.write("All visits\r\n")
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(COLUMNS)
+        writer.writerows(
+            [["" if each is None else str(each).replace(".", ",") for each in row] for row in rows]
+        )
+    stated = StatedOptions(separator=";", decimal=",", encoding="utf-16", header_row=2)
+    return Files([touched(path, 1_700_000_000 + 1_000 * which)], "who", file_options(stated))
+
+
+def excel(folder: Path, rows: list[Any], which: int) -> Path:
+    """A sheet; in the second table more numbers are stored as text."""
+    path = folder / "table.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, COLUMNS)
+        for number, row in enumerate(rows, 1):
+            for place, entry in enumerate(row):
+                if isinstance(entry, float) and math.isfinite(entry) and not which:
+                    sheet.write_number(number, place, entry)
+                elif entry is not None:
+                    sheet.write_string(number, place, str(entry))
+    return touched(path, 1_700_000_000 + 1_000 * which)
+
+
 def pandas(folder: Path, rows: list[Row], which: int) -> pd.DataFrame:
     """A frame of pandas, whose columns of objects have the types of what they hold."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -162,6 +195,8 @@ FORMS: dict[str, Lay] = {
     "parquet": parquet,
     "several": several,
     "csv": comma,
+    "csv, semicolons": semicolons,
+    "excel": excel,
     "arrow": lambda folder, rows, which: arrow(rows),
     "pandas": pandas,
     "polars": lambda folder, rows, which: pl.from_arrow(arrow(rows)),
