@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from sfumato.data import step_reader
+from sfumato.errors import DataError
 
 
 def test_rows_of_a_stream_that_do_not_parse_are_dropped() -> None:
@@ -21,3 +26,10 @@ def test_rows_of_a_stream_that_do_not_parse_are_dropped() -> None:
     ]
     found = [(each.event, each.increment) for each in step_reader.from_csv(rows, columns)]
     assert found == [("1", [2.0]), ("2", [1000.0, 4.0])]
+
+
+def test_a_spreadsheet_is_no_stream(tmp_path: Path) -> None:
+    path = tmp_path / "visits.xlsx"
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(DataError, match="Save the sheet as CSV"):
+        step_reader.require_columns(path, None)

@@ -363,6 +363,12 @@ def is_parquet(path: Path) -> bool:
 
 def open_text(path: Path) -> TextIO:
     """Open a text file for reading."""
+    if path.suffix.lower() in (".xlsx", ".xlsm", ".xls"):
+        raise DataError(
+            f"reading {path.name}",
+            "it is a spreadsheet, and a stream reads lines of text or Parquet",
+            "Save the sheet as CSV",
+        )
     try:
         return path.open(encoding="utf-8", errors="replace", newline="")
     except OSError as error:
