@@ -218,5 +218,23 @@ def test_missing_numbers_beside_many_bins_are_told_and_not_drawn(width, axes) ->
         assert "ot drawn" not in noted
     else:
         assert "missing" not in texts
-        words = "Not drawn: 1 without age" if axes == "age" else "Rows without age are not drawn"
+        words = (
+            'Not drawn: age "missing": 1 (1 to 1).' if axes == "age" else 'drawn: age "missing".'
+        )
         assert words in noted.replace("\n", " ")
+
+
+def test_many_months_run_from_left_to_right():
+    """And cells that are no month are told, and not drawn."""
+    span = sf.Month("when", "2010-01", "2019-12", other="another", missing="none")
+    rows = pa.table({"when": pa.array([0, None, 16_000, 16_000], pa.int32()).cast(pa.date32())})
+    with sf.Publisher(sf.source(rows, sf.Domain(month=span), name="t"), budget=100) as publisher:
+        release = publisher.release(sf.Histogram("month"), epsilon=50)
+    ax = release.plot()
+    assert ax.get_xlabel() == "month"
+    assert len(_bands(ax, "_individual")) == 120
+    ticks = [text.get_text() for text in ax.get_xticklabels()]
+    assert ticks == sorted(ticks)
+    assert ticks[0] == "2010-01"
+    noted = " ".join(" ".join(text.get_text().split()) for text in ax.figure.findobj(Text))
+    assert 'Not drawn: month "another": 1 (1 to 1) and "none": 1 (1 to 1).' in noted

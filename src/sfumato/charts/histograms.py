@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -29,12 +30,13 @@ from sfumato.charts.reduce import (
     sum_out,
     table_of,
 )
-from sfumato.lattice import BinsAndMissing, LatticeAxis
+from sfumato.lattice import BinsAndMissing, LabelAxis, LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
 MOST_STEPS = 400  # beyond, neighbours are added up
 MOST_LABELS = 80  # beyond, the largest only
+MOST_UPWARD = 12  # beyond, months and hours run from left to right
 MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn without that cell
 
 
@@ -57,7 +59,7 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     # Whether labels were not known beforehand.
     found = selection is not None
     note = "" if selection is None else _told(selection, axes)
-    table, axes, left_out = _without_missing(table, axes)
+    table, axes, left_out = _without_ends(table, axes)
     note = f"{note} {left_out}".strip()
     if len(axes) > 2:
         others = ", ".join(style.plain(axis.name) for axis in axes[2:])
@@ -85,7 +87,13 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
                 found,
                 what=what,
             )
-        return _bars(picture, ax) if picture.main.has_edges else _dots(picture, ax)
+        upright = picture.main.has_edges or _runs_on(picture.main)
+        return _bars(picture, ax) if upright else _dots(picture, ax)
+
+
+def _runs_on(axis: LatticeAxis) -> bool:
+    """Whether labels are many fields of the calendar: time runs from left to right."""
+    return axis.calendar is not msgspec.UNSET and axis.size > MOST_UPWARD
 
 
 @dataclass(frozen=True)
@@ -105,28 +113,43 @@ class Picture:
         return f"{self.note} {more}".strip()
 
 
-def _without_missing(
+def _without_ends(
     table: Table, axes: tuple[LatticeAxis, ...]
 ) -> tuple[Table, tuple[LatticeAxis, ...], str]:
-    """Leave out cells of missing values beside many bins, which then keep their scale.
+    """Leave out last cells that are no part of a scale, where there are many cells on it.
 
-    The note says which they are.
+    These are the cells of missing values beside bins, and those of missing and other values beside
+    fields of the calendar. The note says what is not drawn.
     """
     notes = []
     for at, axis in enumerate(axes):
-        if not isinstance(axis, BinsAndMissing) or axis.size <= MOST_NAMED:
+        scaled = _scaled(axis)
+        if scaled is axis:
             continue
-        name = style.plain(axis.name)
-        note = f"Rows without {name} are not drawn."
+        names = [f'"{style.plain(name)}"' for name in axis.cell_names()[scaled.size :]]
+        told = names
         if len(axes) == 1:
-            note = (
-                f"Not drawn: {table.values[-1]:,} without {name} "
-                f"({table.low[-1]:,.0f} to {table.high[-1]:,.0f} with 95% confidence)."
-            )
-        notes.append(note)
-        table = mapped(table, partial(np.take, indices=range(axis.bins.size), axis=at))
-        axes = (*axes[:at], axis.bins, *axes[at + 1 :])
+            ends = (table.values, table.low, table.high)
+            told = [
+                f"{name}: " + f"{value:,} ({low:,.0f} to {high:,.0f})".replace("-", "−")
+                for name, value, low, high in zip(
+                    names, *(end[scaled.size :] for end in ends), strict=True
+                )
+            ]
+        notes.append(f"Not drawn: {style.plain(axis.name)} {' and '.join(told)}.")
+        table = mapped(table, partial(np.take, indices=range(scaled.size), axis=at))
+        axes = (*axes[:at], scaled, *axes[at + 1 :])
     return table, axes, " ".join(notes)
+
+
+def _scaled(axis: LatticeAxis) -> LatticeAxis:
+    """The cells of an axis that lie on its scale; the axis itself where all of them are drawn."""
+    if isinstance(axis, BinsAndMissing):
+        return axis.bins if axis.size > MOST_NAMED else axis
+    if isinstance(axis, LabelAxis) and _runs_on(axis) and axis.n_listed < axis.size:
+        listed = axis.labels[: axis.n_listed]
+        return msgspec.structs.replace(axis, labels=listed, other=False, missing=False)
+    return axis
 
 
 def _told(selection: Selection, axes: tuple[LatticeAxis, ...]) -> str:
@@ -210,7 +233,7 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
     if edges is None:
         longest = 7.2 * max(len(label) for label in scales.tick_labels(main)) + 8
         room = style.width_of(ax) - 70
-        turned = scales.names_bins(main) and longest > room / len(starts)
+        turned = scales.names_bins(main) and longest > room / len(starts) and not _runs_on(main)
         apart = 20 if turned else max(longest, 95 if main.time else 60)
         scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
