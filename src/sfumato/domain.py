@@ -91,7 +91,7 @@ class Interval(
     column: str | None = None
 
     def __post_init__(self) -> None:
-        check_column(f"Interval({self.lower!r}, {self.upper!r})", self.column)
+        check_column("Interval", self.column)
         ends = ["lower", "upper"]
         if self.missing is False:
             msgspec.structs.force_setattr(self, "missing", None)

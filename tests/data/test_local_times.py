@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import random
 import struct
+import zoneinfo
+from collections.abc import Iterator
 from importlib.resources import files
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
 
-from sfumato.data.local_times import FIRST_DAY, LAST_DAY, local
+import sfumato as sf
+from sfumato.data.local_times import FIRST_DAY, LAST_DAY, _offset_of_day, local
 from sfumato.times import MICROSECONDS_A_DAY
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -87,3 +90,25 @@ def test_no_zone_changes_its_clocks_twice_in_a_day() -> None:
         assert len(set(days)) == len(days), zone
         total += len(days)
     assert total > 20_000
+
+
+@pytest.fixture
+def without_system_zones() -> Iterator[None]:
+    """As on Windows and in small containers: the zones of the package ``tzdata`` alone."""
+    zoneinfo.reset_tzpath(to=())
+    ZoneInfo.clear_cache()
+    _offset_of_day.cache_clear()
+    try:
+        yield
+    finally:
+        zoneinfo.reset_tzpath()
+        ZoneInfo.clear_cache()
+        _offset_of_day.cache_clear()
+
+
+@pytest.mark.usefixtures("without_system_zones")
+def test_zones_are_found_where_the_system_has_none() -> None:
+    summer = np.array([1_719_792_000_000_000, 3_297_715_200_000_000])  # July of 2024 and of 2074
+    assert (local(summer, "Europe/Berlin") - summer).tolist() == [7_200_000_000] * 2
+    with pytest.raises(sf.UsageError, match="did you mean 'Europe/Berlin'"):
+        sf.Weekday("when", timezone="Berlin")

@@ -24,8 +24,18 @@ domain = sf.Domain(
     wage=sf.Interval(0, "10000"),
     sector=sf.Categories(["public", "private"], missing="none"),
     shop=sf.Keys(),
+    weekday=sf.Weekday("hired", timezone="Europe/Berlin", missing="not stated"),
+    month=sf.Month("hired", "2024-01", "2024-12", other="another"),
+    year=sf.Year("hired", 2019, 2024),
+    seniority=sf.Interval(0, 50, missing=True, column="SENIORITY"),
 )
-people = sf.source("people.parquet", domain, person="id", rows_per_person=4)
+people = sf.source(
+    "people.parquet",
+    domain,
+    person="id",
+    rows_per_person=4,
+    where={"sector": ["public"], "age": (18, None)},
+)
 assert_type(people, sf.Source)
 
 
