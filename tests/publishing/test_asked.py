@@ -224,3 +224,37 @@ def test_what_an_earlier_version_charged_is_found(publisher, monkeypatch):
     assert publisher.release(question, epsilon="1") == first
     assert publisher.release(sf.Histogram("wage"), epsilon="1", key="k") == keyed
     assert publisher.account.spent == (2 * 10**9, 0)
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def counted(publisher, **words):
+    counter = sf.Counter(horizon=9, by="carrier", **words)
+    with publisher.open(counter, epsilon="1", key="visits") as stream:
+        if stream.step == 0:
+            stream.push(["WN", "AA"], persons=[1, 2])
+        return stream.history()
+
+
+def test_a_stream_under_other_words_is_the_same_stream(publisher):
+    first = counted(publisher, heading="Visits", label_names={"WN": "Southwest"})
+    spent = publisher.account.spent
+    again = counted(publisher)
+    other = counted(publisher, heading="Calls", measured_in="calls")
+    assert publisher.account.spent == spent
+    assert again == first
+    assert (first.heading, other.heading) == ("Visits", "Calls")
+    assert first.for_people().names[0] == "Southwest"
+    assert other.plot().get_ylabel() == "total so far (calls)"
+    assert first.settled.counter == sf.Counter(horizon=9, by="carrier")
+    assert verify(first, publisher.ledger).ok
+    assert not verify(other, publisher.ledger).ok
+    publisher.ledger.signer(create=True)
+    assert verify(counted(publisher, heading="Calls"), publisher.ledger).ok
+
+
+def test_a_misspelt_label_of_a_counter_is_refused_before_the_charge(publisher):
+    with pytest.raises(sf.UsageError, match="no label 'WM'"):
+        counted(publisher, label_names={"WM": "Southwest"})
+    assert publisher.account.spent == (0, 0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
+from sfumato.answers.captions import Captioned
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.counters.accuracy import half_widths
@@ -23,8 +24,7 @@ from sfumato.counters.methods import (
 )
 from sfumato.domain import Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
-from sfumato.explained_struct import ExplainedStruct
-from sfumato.lattice import Label
+from sfumato.lattice import Label, LabelAxis, Lattice
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, settle
@@ -42,7 +42,7 @@ LATE = ("refuse", "count")
 
 @fill_docstring
 class Counter(
-    ExplainedStruct, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True
+    Captioned, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True
 ):
     """How many so far? A running total, of events or of clamped values, published after every step.
 
@@ -118,6 +118,7 @@ class Counter(
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         horizon: object = self.horizon
         if isinstance(horizon, list | tuple):
             msgspec.structs.force_setattr(self, "horizon", tuple(map(event_text, horizon)))
@@ -275,6 +276,11 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     axis: str
     labels: tuple[Label, ...] | None
     other: bool
+
+    @property
+    def categories(self) -> Lattice:
+        """The categories as the cells of a lattice; without axes where there are none."""
+        return Lattice(() if self.labels is None else (LabelAxis(self.axis, self.labels),))
 
     @property
     def machine(self) -> AnyMechanism:

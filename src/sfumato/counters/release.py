@@ -17,7 +17,6 @@ from sfumato.counters.accuracy import half_widths
 from sfumato.counters.mechanism import Whole
 from sfumato.counters.question import Settled
 from sfumato.errors import UsageError
-from sfumato.lattice import LabelAxis
 from sfumato.numbers import Exactly
 
 if TYPE_CHECKING:
@@ -162,15 +161,19 @@ class CounterRelease(
     def _named(self, captions: Captions) -> Self:
         if self.settled.labels is None:
             return self
-        axis = captions.labels(LabelAxis(self.settled.axis, tuple(self.settled.labels)))
-        settled = msgspec.structs.replace(self.settled, labels=axis)
+        (axis,) = captions.lattice(self.settled.categories).axes
+        settled = msgspec.structs.replace(self.settled, labels=tuple(axis.cell_names()))
         return msgspec.structs.replace(self, settled=settled)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the totals over time with their band, each category in a colour of its own."""
         from sfumato.charts import streams, style
 
-        return style.headed(streams.draw(self.for_people(), ax), self, ax)
+        drawn = streams.draw(self.for_people(), ax)
+        if self.captions is not msgspec.UNSET:
+            name = self.captions.axis_name("total so far")
+            drawn.set_ylabel(style.plain(name, 40), parse_math=False)
+        return style.headed(drawn, self, ax)
 
 
 def scaled(totals: Iterable[float], resolution: Fraction) -> list[float]:

@@ -79,4 +79,5 @@ def history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRel
         events=tuple(step.event for step in steps),
         guarantee=opening.settled.guarantee(opening.private),
         receipt=receipt_of(entry, opening.charged, opening.source),
+        captions=opening.captions,
     )

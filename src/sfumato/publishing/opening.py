@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.counters.question import Settled
 from sfumato.errors import LedgerError
@@ -23,12 +24,15 @@ class Opening(msgspec.Struct, frozen=True):
         The cost in the account's measure.
     source : str
         The title of the data source.
+    captions : Captions or unset
+        The counter's words for people.
     """
 
     settled: Settled
     private: bool
     charged: str
     source: str
+    captions: Captions | msgspec.UnsetType = msgspec.UNSET
 
 
 def spec(opening: Opening) -> bytes:

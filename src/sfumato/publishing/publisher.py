@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
+import msgspec
+
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release, marked
@@ -367,10 +369,15 @@ class Publisher:
         check_stream_unit(self.source.unit)
         noise = current()
         cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
+        captions = counter.captions
+        counter = counter.uncaptioned()
         settled = counter.settle(self.source.domain, self.source.unit, cost)
+        if captions is not None:
+            captions.require(counter.title, settled.categories, self.source.domain)
         money = self._account.charge_for(settled.cost)
         charged = self._account.written(money)
-        opening = Opening(settled, noise.private, charged, self.source.title)
+        words = msgspec.UNSET if captions is None else captions
+        opening = Opening(settled, noise.private, charged, self.source.title, words)
         with self._account.refusing_in_measure(money):
             record = self.ledger.stream(
                 self._account.name,
@@ -383,7 +390,7 @@ class Publisher:
                 secret=secrets.token_bytes(32),
                 binding=self._account.binding,
             )
-        return Stream(record, noise, self.ledger)
+        return Stream(record, noise, self.ledger, captions)
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
+from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.counters.accuracy import Errors
 from sfumato.counters.calendar import DeclaredSteps
@@ -101,12 +102,17 @@ class Stream:
     (2, True, (2,))
     """
 
-    def __init__(self, steps: StreamRecord, noise: Bits, ledger: Ledger) -> None:
+    def __init__(
+        self, steps: StreamRecord, noise: Bits, ledger: Ledger, captions: Captions | None = None
+    ) -> None:
         self._steps = steps
         self._noise = noise
         self._ledger = ledger
         self._closed = False
-        self._opening = opening_of(steps)
+        opening = opening_of(steps)
+        # Opened again, a stream is shown under the words for people that it has now.
+        named = msgspec.structs.replace(opening, captions=captions)
+        self._opening = opening if captions is None else named
         self._settled = self._opening.settled
         self._mechanism = self._settled.mechanism
         # Each mechanism of the union has a type of state of its own, so none can be inferred.
