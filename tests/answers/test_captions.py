@@ -44,6 +44,12 @@ def test_every_question_carries_words_and_is_the_same_without_them(kind):
         assert question.captions is None
 
 
+@pytest.mark.parametrize("kind", [*questions(), sf.Counter], ids=lambda kind: kind.__name__)
+def test_every_docstring_names_them(kind):
+    assert "heading, measured_in, label_names" in kind.__doc__
+    assert "UNSET" not in repr(sf.Counter(horizon=3))
+
+
 @pytest.mark.parametrize("kind", every_kind.QUESTIONS)
 def test_they_change_neither_cells_nor_price(kind):
     question, _ = every_kind.QUESTIONS[kind]

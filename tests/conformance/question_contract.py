@@ -90,6 +90,25 @@ def has_one_canonical_form(question: AnyQuestion) -> None:
     assert canonical.canonical(LINE) == canonical
     assert to_bytes(canonical) == to_bytes(canonical.canonical(LINE))
     assert canonical.needs(LINE) == question.needs(LINE)
+    assert to_bytes(canonical.asks(LINE)) == to_bytes(question.asks(LINE))
+
+
+def is_laid_out_as_it_asks(question: AnyQuestion) -> None:
+    """The answer is laid out in the order of the question, and stays so."""
+    answer = answered(question)
+    assert answer.layout == question.layout
+    assert answer.arranged(question.layout) == answer
+
+
+def is_the_same_under_other_words(question: AnyQuestion) -> None:
+    """Words for people change nothing about what is asked."""
+    named = msgspec.structs.replace(question, heading="What there is", measured_in="metres")
+    assert named.uncaptioned() == question
+    assert named.title == question.title
+    assert named.needs(LINE) == question.needs(LINE)
+    released = msgspec.structs.replace(answered(question), captions=named.captions)
+    assert released.heading == "What there is"
+    assert np.array_equal(released.for_people().values, released.values, equal_nan=True)
 
 
 def needs_public_things_only(question: AnyQuestion) -> None:
@@ -290,6 +309,8 @@ QUESTIONS: tuple[Callable[[AnyQuestion], None], ...] = (
     is_registered,
     survives_serialization,
     has_one_canonical_form,
+    is_laid_out_as_it_asks,
+    is_the_same_under_other_words,
     needs_public_things_only,
     holds_no_more_than_it_said,
     previews_alike,

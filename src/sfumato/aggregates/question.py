@@ -39,6 +39,8 @@ class Mean(
         counted in at most ``cells_per_person`` groups of the source, else ``rows_per_person``,
         which are chosen at random. The source needs a ``person`` column. In a preview ``rows`` is
         then the number of persons.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------
@@ -105,6 +107,8 @@ class Sum(
         "row": the sum over rows. "person": each person adds the sum of their values in a group,
         clipped to ``clip``, which must be given then; the axis needs a step, so that the sum of a
         person is exact. For the rest see ``Mean``.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------
@@ -170,6 +174,8 @@ class Variance(
     per : {"row", "person"}
         "row": the variance over rows. "person": the variance over persons of the means of their
         values in a group; for the rest see ``Mean``.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

@@ -335,7 +335,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def _about(self) -> list[tuple[str, str]]:
         """What a reader of the numbers must know, as names and sentences."""
-        found = [("Answer", self.heading), *(("Result", fact) for fact in self.facts)]
+        found = [("Answer", self.heading), ("Question", self.title)]
+        found += [("Result", fact) for fact in self.facts]
         if said := accuracy_sentence(self):
             found.append(("Accuracy", said))
         for sentence in str(self.guarantee).splitlines():
@@ -354,6 +355,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             parts.append(grid(forms.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
         if said := accuracy_sentence(self):
             parts.append(line(said))
+        if self.heading != self.title:
+            parts.insert(0, line(self.title))
         return card(self.heading, *parts, line(self.guarantee.sentence()))
 
     @property

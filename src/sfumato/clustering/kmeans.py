@@ -70,6 +70,8 @@ class KMeans(
         the centres by noisy steps that clip rows to a short radius. "auto" takes a grid where rows
         are few for their epsilon and axes are few, otherwise a tree. It pays a fiftieth of the cost
         for a noisy number of rows.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

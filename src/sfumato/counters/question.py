@@ -68,6 +68,8 @@ class Counter(
     late : {"refuse", "count"}
         What happens to an event whose name comes before the last one's: it is refused, or counted
         at the present step. With a calendar, a step that is published takes no more rows.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

@@ -86,6 +86,8 @@ class Histogram(
         however many rows they have. Each person is counted in at most ``cells_per_person`` cells
         of the source, else ``rows_per_person``, and never in more than there are; these are chosen
         at random. The source needs a ``person`` column.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

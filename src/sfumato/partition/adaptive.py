@@ -51,6 +51,8 @@ class AdaptiveGridPartitioner(
     ----------
     axes : str, list of str, or None
         Interval axes; None: all of them.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

@@ -63,6 +63,8 @@ class AutoPartitioner(
     ----------
     axes : str, list of str, or None
         Interval axes; None: all of them.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

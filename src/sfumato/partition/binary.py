@@ -37,6 +37,8 @@ class BinaryPartitioner(
         (``threshold``). Choosing splits costs nothing here: its share goes to the cells.
     allocation : "uniform", "geometric", "linear", or a list of depth + 1 weights
         How the nodes' share is divided over the levels, root first.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

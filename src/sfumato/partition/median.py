@@ -37,6 +37,8 @@ class MedianPartitioner(
         How the cost is divided between counting cells, choosing medians and counting nodes.
     allocation : "uniform", "geometric", "linear", or a list of depth + 1 weights
         How the shares of medians and nodes are divided over the levels, root first.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

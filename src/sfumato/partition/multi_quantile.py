@@ -51,6 +51,8 @@ class MultiQuantilePartitioner(
         How the shares of quantiles and nodes are divided over the levels, root first.
     fanout : int
         Into how many boxes a node is cut, 2 to 16, or fewer if it has fewer lattice cells.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

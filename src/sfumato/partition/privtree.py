@@ -101,6 +101,8 @@ class PrivTreePartitioner(
     fanout : int
         Into how many boxes a node is split, a power of two. Its widest side is halved, then that of
         the halves, and so on.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

@@ -57,6 +57,8 @@ class UniformPartitioner(
         The number of cells to aim at. Then nothing is spent on a noisy number of rows.
     theta : float
         The constant of the rule.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

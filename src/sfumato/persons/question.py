@@ -63,6 +63,8 @@ class Persons(
         The axes of the table, unless rows are counted.
     bins, width : number, list, dict, or None
         The bins of the table's Interval axes, as in ``sf.Histogram``.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------

@@ -68,6 +68,8 @@ class Quantiles(
         "joint" selects all quantiles at once (JointExp). "recursive" selects one after another by
         halving. "tree" reads them off noisy counts. "auto" goes by the number of quantiles: joint
         up to 9, recursive up to 1000 (to 100 for pure epsilon on at most 2^12 points), then tree.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
 
     Raises
     ------
