@@ -6,6 +6,8 @@ import copy
 import pickle
 
 import msgspec
+import numpy as np
+import pandas as pd
 import pytest
 
 from sfumato.errors import ArgumentError, UsageError
@@ -67,3 +69,28 @@ def test_it_is_stored_and_copied_as_any_struct() -> None:
     assert msgspec.json.decode(data, type=Point) == point
     assert copy.deepcopy(point) == pickle.loads(pickle.dumps(point)) == point
     assert msgspec.structs.replace(point, y=2) == Point(1, 2, "a")
+
+
+class Kind(ExplainedStruct, frozen=True):
+    """Compares what it is given to a word."""
+
+    word: object
+
+    def __post_init__(self) -> None:
+        if self.word not in ("a", "b"):
+            raise UsageError("a kind", "it is another word", "Write a or b")
+
+
+@pytest.mark.parametrize(
+    "value", [np.array([1, 2]), pd.DataFrame({"a": [1, 2]}), pd.Series([871_263, 1])]
+)
+def test_a_table_where_a_word_belongs_is_named_and_not_quoted(value: object) -> None:
+    with pytest.raises(ArgumentError) as refusal:
+        Kind(value)
+    asked, obstacle, _ = refusal.value.args
+    assert asked == "Kind(word=...)"
+    assert obstacle == f"a value of type {type(value).__name__} is not what it takes"
+    assert "871263" not in str(refusal.value)
+    assert refusal.value.__context__ is None
+    with pytest.raises(UsageError, match="another word"):
+        Kind("c")

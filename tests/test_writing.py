@@ -1,4 +1,4 @@
-"""No file is written over a ledger."""
+"""No file is written over a ledger, and none where there is no path."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import run
+from sfumato.errors import UsageError
+from sfumato.writing import write_bytes
 
 
 def test_nothing_is_written_over_a_ledger(
@@ -32,3 +34,10 @@ def test_nothing_is_written_over_a_ledger(
             assert "such as a ledger" in capsys.readouterr().err
     assert {name: Path(name).read_bytes() for name in held} == held
     release.save("r.json")  # any other file is replaced
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a"], b"a", "\ud800"])
+def test_what_is_no_path_is_refused(path: object) -> None:
+    with pytest.raises(UsageError) as refusal:
+        write_bytes(path, b"")  # type: ignore[arg-type]
+    assert len(refusal.value.args) == 3

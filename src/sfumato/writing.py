@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sfumato.errors import DataError
+from sfumato.errors import DataError, UsageError
 
 ELSEWHERE = "Choose a path that can be written"
 DATABASE = "it is a database, such as a ledger, and would be lost"
@@ -43,6 +43,28 @@ def require_no_database(path: Path, doing: str) -> None:
         raise DataError(f"{doing} {path}", DATABASE, ELSEWHERE)
 
 
+def _target(path: object, doing: str) -> Path:
+    """A path as the user gave it.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or no file system can hold it.
+    """
+    asked = f"{doing} a file"
+    if not isinstance(path, str | os.PathLike):
+        obstacle = f"a value of type {type(path).__name__} is not a path"
+        raise UsageError(asked, obstacle, 'Give a path, such as "release.json"')
+    target = Path(path)
+    try:
+        os.fsencode(target)
+    except UnicodeEncodeError:
+        obstacle = "its name holds half a character (a lone surrogate)"
+    else:
+        return target
+    raise UsageError(asked, obstacle, "Give another name")
+
+
 def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writing") -> Path:
     """Write a file, and return its path.
 
@@ -58,8 +80,10 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writ
     ------
     DataError
         If the file cannot be written, or is a ledger.
+    UsageError
+        If ``path`` is not a path.
     """
-    target = Path(path)
+    target = _target(path, doing)
     require_no_database(target, doing)
     try:
         target.write_bytes(content)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypedDict
 
 import msgspec
 
@@ -11,6 +13,8 @@ from sfumato.data import Source
 from sfumato.errors import SfumatoWarning, UsageError
 from sfumato.numbers import Exactly
 from sfumato.privacy.unit import Unit
+
+P = ParamSpec("P")
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
@@ -82,6 +86,23 @@ def check_progress(progress: object) -> None:
             "it cannot be called",
             "Give a function of rows done and rows in all",
         )
+    if progress is not None and not _takes_two(progress):
+        raise UsageError(
+            "progress",
+            "it does not take two arguments",
+            "Give a function of rows done and rows in all",
+        )
+
+
+def _takes_two(function: Callable[P, object]) -> bool:
+    """Whether a function can be called with two arguments; one that does not say so may."""
+    try:
+        inspect.signature(function).bind(0, None)
+    except TypeError:
+        return False
+    except ValueError:  # a function of C without a signature
+        return True
+    return True
 
 
 _warned = False
