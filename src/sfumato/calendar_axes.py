@@ -7,6 +7,8 @@ are no date or time, or that lie outside the years 1 to 9999 count as missing.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from sfumato.calendar_fields import (
@@ -26,17 +28,17 @@ from sfumato.label_axes import Label
 MOST_PERIODS = 10_000
 
 
-class _Derived(Listed, frozen=True):
+class _Derived(
+    Listed, frozen=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True
+):
     """An axis of labels that are fields of the calendar."""
+
+    _part: ClassVar[Part]
 
     @property
     def timezone(self) -> str | None:
         """The zone in which instants are read; None: UTC."""
         return None
-
-    @property
-    def _part(self) -> Part:
-        raise NotImplementedError
 
     @property
     def _asked(self) -> str:
@@ -65,15 +67,16 @@ class _Derived(Listed, frozen=True):
 class _Spanned(_Derived, frozen=True):
     """One of them that may also be a span of periods, one after another."""
 
-    @property
-    def first(self) -> int | str | None:
-        """The first period of the span; None: the field recurs."""
-        return None
+    column: str | None = None
+    first: int | str | None = None
+    last: int | str | None = None
+    timezone: str | None = None
+    other: str | None = None
+    missing: str | None = None
 
-    @property
-    def last(self) -> int | str | None:
-        """The last one."""
-        return None
+    def __post_init__(self) -> None:
+        self._check_span()
+        self._check()
 
     @property
     def _ends(self) -> tuple[str, str] | None:
@@ -124,14 +127,7 @@ class _Spanned(_Derived, frozen=True):
         return text
 
 
-class Month(
-    _Spanned,
-    frozen=True,
-    tag="month",
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    forbid_unknown_fields=True,
-):
+class Month(_Spanned, frozen=True, tag="month"):
     """The month of a date or time: January to December, or the months of a span.
 
     Parameters
@@ -159,30 +155,10 @@ class Month(
     (('January', 'February'), ('2023-12', '2024-01', '2024-02'))
     """
 
-    column: str | None = None
-    first: str | None = None
-    last: str | None = None
-    timezone: str | None = None
-    other: str | None = None
-    missing: str | None = None
-
-    def __post_init__(self) -> None:
-        self._check_span()
-        self._check()
-
-    @property
-    def _part(self) -> Part:
-        return "month"
+    _part: ClassVar[Part] = "month"
 
 
-class Week(
-    _Spanned,
-    frozen=True,
-    tag="week",
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    forbid_unknown_fields=True,
-):
+class Week(_Spanned, frozen=True, tag="week"):
     """The week of a date or time by ISO 8601: 1 to 53, or the weeks of a span.
 
     A week begins on a Monday, and belongs to the year that has its Thursday: 2021-01-03 lies in
@@ -207,30 +183,10 @@ class Week(
     ('2020-W52', '2020-W53', '2021-W01')
     """
 
-    column: str | None = None
-    first: str | None = None
-    last: str | None = None
-    timezone: str | None = None
-    other: str | None = None
-    missing: str | None = None
-
-    def __post_init__(self) -> None:
-        self._check_span()
-        self._check()
-
-    @property
-    def _part(self) -> Part:
-        return "week"
+    _part: ClassVar[Part] = "week"
 
 
-class Year(
-    _Spanned,
-    frozen=True,
-    tag="year",
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    forbid_unknown_fields=True,
-):
+class Year(_Spanned, frozen=True, tag="year"):
     """The year of a date or time: one of a public span.
 
     Parameters
@@ -253,13 +209,6 @@ class Year(
     (2023, 2024, 2025)
     """
 
-    column: str | None = None
-    first: int | str | None = None
-    last: int | str | None = None
-    timezone: str | None = None
-    other: str | None = None
-    missing: str | None = None
-
     def __post_init__(self) -> None:
         if self.first is None or self.last is None:
             raise BoundsRequired(
@@ -270,9 +219,7 @@ class Year(
         self._check_span()
         self._check()
 
-    @property
-    def _part(self) -> Part:
-        return "year"
+    _part: ClassVar[Part] = "year"
 
     @property
     def _ends(self) -> tuple[str, str] | None:
@@ -286,14 +233,7 @@ class Year(
         return int(text)
 
 
-class Weekday(
-    _Derived,
-    frozen=True,
-    tag="weekday",
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    forbid_unknown_fields=True,
-):
+class Weekday(_Derived, frozen=True, tag="weekday"):
     """The weekday of a date or time: Monday to Sunday.
 
     Parameters
@@ -319,19 +259,10 @@ class Weekday(
     def __post_init__(self) -> None:
         self._check()
 
-    @property
-    def _part(self) -> Part:
-        return "weekday"
+    _part: ClassVar[Part] = "weekday"
 
 
-class Hour(
-    _Derived,
-    frozen=True,
-    tag="hour",
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    forbid_unknown_fields=True,
-):
+class Hour(_Derived, frozen=True, tag="hour"):
     """The hour of a time on local clocks: 0 to 23.
 
     Where clocks are put back, the hour that they show twice is one hour here.
@@ -359,6 +290,4 @@ class Hour(
     def __post_init__(self) -> None:
         self._check()
 
-    @property
-    def _part(self) -> Part:
-        return "hour"
+    _part: ClassVar[Part] = "hour"
