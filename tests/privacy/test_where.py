@@ -117,6 +117,14 @@ def test_a_unit_states_its_conditions_and_is_stored_without_any_as_before() -> N
         "added or removed"
     )
     assert unit.counted == ("the rows counted (at most 4 a rider) where age is from 18 to below 65")
+    persons = unit.counting_persons(3)
+    assert str(persons) == (
+        "any one rider counted at most once in a cell, and in at most 3 cells, of rows where age "
+        "is from 18 to below 65, added or removed"
+    )
+    assert persons.counted == (
+        "the riders counted (each in at most 3 cells), by rows where age is from 18 to below 65"
+    )
     plain = unit_within(4, "add-remove", "rider")
     assert unit.protects == plain.protects
     assert b"where" not in msgspec.json.encode(plain)

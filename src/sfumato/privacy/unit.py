@@ -264,7 +264,8 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         >>> Unit(12, person="rider").counted
         'the rows counted (at most 12 a rider)'
         """
-        return f"{self._all_counted}{self.conditions}"
+        by_rows = ", by rows" if self.conditions and self.counts_persons else ""
+        return f"{self._all_counted}{by_rows}{self.conditions}"
 
     @property
     def conditions(self) -> str:
@@ -302,7 +303,8 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.counts_persons:
             who = f"any one {self.who} counted at most once in a cell, and in at most {self._cells}"
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
-        return f"{who}{self.conditions}, {change}"
+        of_rows = ", of rows" if self.conditions and self.by_cell else ""
+        return f"{who}{of_rows}{self.conditions}, {change}"
 
 
 def unit_within(
