@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.cli import run
+from sfumato.cli.parsing import parse_axes
 from sfumato.demo import flights_path
+from sfumato.publishing.plan_file import read_plan
 
 
 def test_a_plan_that_is_filled_in_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,3 +59,51 @@ def test_a_folder_has_the_types_of_its_files_and_columns_of_its_folders(
     pq.write_table(pa.table({"n": [271828]}), below / "t.parquet")
     assert run(["init", "--json", str(tmp_path / "visits")]) == 0
     assert json.loads(capsys.readouterr().out) == {"n": "whole", "year": "unknown"}
+
+
+GIVEN = ("ward=a,b", "month=month:day:2025-01..2025-12", "age=0..120")
+
+
+def test_a_plan_with_axes_is_released_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"ward": ["a", "b"], "age": [31, 42], "who": ["p", "q"]})
+    day = pa.array([20_100, 20_101], pa.int32()).cast(pa.date32())
+    pq.write_table(table.append_column("day", day), tmp_path / "t.parquet")
+    plan = tmp_path / "plan.toml"
+    words = ["init", str(tmp_path / "t.parquet"), "--out", str(plan)]
+    words += [word for axis in GIVEN for word in ("--axis", axis)]
+    words += ["--person", "who", "--rows-per-person", "3", "--budget", "2", "--epsilon", "1.5"]
+    assert run(words) == 0
+    spec = read_plan(plan)
+    assert [question.title for question in spec.questions] == [
+        "Histogram of ward",
+        "Histogram of month",
+        "Histogram of age",
+    ]
+    assert dict(spec.domain) == parse_axes(GIVEN)
+    assert (spec.source.person, spec.source.rows_per_person) == ("who", 3)
+    assert (str(spec.budget.total), str(spec.release.cost())) == ("epsilon = 2", "epsilon = 1.5")
+    assert run(["release", str(plan), "--ledger", str(tmp_path / "b.db")]) == 0
+    assert "Histogram of month" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--axis", "wrad=a,b"], "no column 'wrad'; did you mean 'ward'?"),
+        (["--axis", "month=month:dya"], "--axis month: "),
+        (["--person", "x"], "--person x: "),
+        (["--budget", "3 euros"], "--budget = '3 euros'"),
+        (["--epsilon", "0,5"], "it has a decimal comma"),
+        (["--rows-per-person", "0"], "rows_per_person = 0"),
+    ],
+    ids=" ".join,
+)
+def test_what_the_plan_would_be_refused_for_is_refused(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pa.table({"ward": ["a"], "day": ["b"]}), tmp_path / "t.parquet")
+    assert run(["init", str(tmp_path / "t.parquet"), *words, "--out", str(tmp_path / "p")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "p").exists()

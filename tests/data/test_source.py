@@ -66,6 +66,14 @@ def test_a_column_that_is_missing_or_there_twice_is_refused() -> None:
     table = pa.table({"age": [1], "rider": [1]})
     misspelt = "'ridr'", "did you mean 'rider'"
     refused(lambda: source(table, AGE, person="ridr"), DataError, *misspelt)
+
+
+def test_a_first_line_that_is_data_is_not_quoted_for_the_person(tmp_path: Path) -> None:
+    path = write(tmp_path, f"{CANARY},31\n8675308,32\n")
+    refused(lambda: source(path, AGE, person="rider"), DataError, "in the first line")
+    write(tmp_path, "rider,age\np,31\n")
+    refused(lambda: source(path, AGE, person="ridr"), DataError, "did you mean 'rider'?")
+    source(tmp_path / "none.csv", AGE, person="rider")  # it may come to be
     refuses(pa.table({"age": [1], "p": [[1]]}), "'p'", "ids of persons", person="p")
 
 

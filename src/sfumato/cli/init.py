@@ -71,8 +71,8 @@ FILL_IN = (
 )
 FILLED_IN = "The axes were given with --axis. Other columns stand behind a #, and are not used."
 PERSON = """\
-{sign}person = {person:<18} # the column that identifies the person; without it, a row is a person
-{sign}rows_per_person = {rows:<9} # how many rows of each person are kept, chosen at random"""
+{person:<27} # the column that identifies the person; without it, a row is a person
+{rows:<27} # how many rows of each person are kept, chosen at random"""
 QUESTION = """\
 [[questions]]
 type = "histogram"
@@ -171,10 +171,12 @@ def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given
         else f"# {_key(name)} = {AXIS_OF_KIND[kind]}"
         for name, kind in columns.items()
     ]
+    # An axis that is derived from a column, such as its months, has a name of its own.
+    axes += [f"{_key(name)} = {_inline(domain[name])}" for name in domain if name not in columns]
+    sign = "" if given.person else "# "
     person = PERSON.format(
-        sign="" if given.person else "# ",
-        person=json.dumps(given.person or "?"),
-        rows=given.rows_per_person,
+        person=f"{sign}person = {json.dumps(given.person or '?')}",
+        rows=f"{sign}rows_per_person = {given.rows_per_person}",
     )
     asked = [[name] for name in domain] or [["?"]]
     return PLAN.format(
@@ -197,13 +199,18 @@ def _check(file: Path, columns: Mapping[str, str], given: Given) -> None:
     positive(given.budget, "--budget")
     positive(given.epsilon, "--epsilon")
     Unit(given.rows_per_person, "add-remove", given.person)
-    named = {name: f"--axis {name}" for name in parse_axes(given.axes)}
+    axes = parse_axes(given.axes)
+    named = {axis.column or name: f"--axis {name}" for name, axis in axes.items()}
     if given.person is not None:
         named[given.person] = f"--person {given.person}"
     for name, asked in named.items():
         if name not in columns:
-            obstacle = f"{file} has no column of that name; {nearest(name, columns)}"
-            raise UsageError(asked, obstacle, "Name it as the column is named")
+            near = nearest(name, columns)
+            obstacle = f"{file} has no column {name!r}"
+            if near.startswith("did you mean"):
+                obstacle += f"; {near}"
+            remedy = f"Name it as the column is named; sfumato init {file} lists all"
+            raise UsageError(asked, obstacle, remedy)
 
 
 def _inline(axis: Axis) -> str:

@@ -93,10 +93,12 @@ def check_person_names(table: Reader, person: Sequence[str]) -> None:
     if not person:
         return
     try:
-        guarded(table.name, table.names)
+        # The part knows whether its first line may hold data, which is not quoted then.
+        first = guarded(table.name, table.parts)[0]
+        guarded(first.name, first.names)
     except DataError:
         return
-    check_names(table, person, person)
+    check_names(first, person, person)
 
 
 def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
