@@ -153,7 +153,8 @@ def test_a_release(table: Path, tmp_path: Path, person: str | None, kind: str) -
 @pytest.mark.parametrize("name", [*PURE, *KEYED])
 def test_every_question(table: Path, tmp_path: Path, name: str) -> None:
     question = (PURE | KEYED)[name]
-    person = "who" if isinstance(question, sf.Persons) else None
+    of_persons = isinstance(question, sf.Persons) or getattr(question, "per", "row") == "person"
+    person = "who" if of_persons else None
     act = partial(release, table, tmp_path, question, person, "0.01" if name in KEYED else 0)
     assert sum(map(clean, tried(act, "ordinary", 3, CHARGED, STORED))) > 1
 
