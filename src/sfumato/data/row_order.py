@@ -304,7 +304,7 @@ def first_rows(tokens: list[Array], limit: int) -> Array:
     """
     is_first = np.ones(len(tokens[0]), bool)
     later = is_first[limit:]
-    later[:] = False
-    for word in tokens:
+    np.not_equal(tokens[0][limit:], tokens[0][:-limit], out=later)
+    for word in tokens[1:]:
         later |= word[limit:] != word[:-limit]
     return is_first
