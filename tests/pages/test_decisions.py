@@ -66,4 +66,6 @@ def test_a_recommended_limit_stands_on_a_page(tmp_path):
     assert "Which limit on a person? Histogram of hour" in text
     assert f"<b>{advice.limit}</b> rows_per_person" in text
     assert text.count("<svg") == 2
+    assert "<h1>Choosing a limit</h1>" in text
+    assert "Nothing on this page is a protected answer" not in text
     assert "The limit follows from a release that was paid for" in text

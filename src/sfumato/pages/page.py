@@ -24,7 +24,8 @@ from sfumato.risk import Choice, Choices
 from sfumato.writing import write_bytes
 
 TITLE = "What was released"
-TITLE_WITHOUT_RELEASES = "Choosing epsilon"
+TITLE_OF_CHOICES = "Choosing epsilon"
+TITLE_OF_LIMITS = "Choosing a limit"
 DECISIONS = Choice | Choices | Window | Recommendation
 Item: TypeAlias = Release | Decision | Finding
 
@@ -86,8 +87,10 @@ def render(items: Sequence[Item], title: str | None = None) -> str:
     receipts = [release.receipt for release in releases if release.receipt is not None]
     # Dates come from the receipts: a clock read now would make two pages of one release differ.
     dates = sorted({receipt.time[:10] for receipt in receipts})
+    limits = any(isinstance(item, Recommendation) for item in chosen)
     return _template().render(
-        title=title or (TITLE if releases else TITLE_WITHOUT_RELEASES),
+        title=title or (TITLE if releases else TITLE_OF_LIMITS if limits else TITLE_OF_CHOICES),
+        limits=limits,
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
         sections=[
             sections.section(release, f"answer-{i}") for i, release in enumerate(releases, 1)

@@ -124,7 +124,7 @@ MEASURED: Mapping[Of, Measured] = {
         "the L2 norm",
         "the L2 norm of its counts in the cells, rounded up",
         "the counts of each {who} have an L2 norm of at most {limit:,}",
-        "have a larger one",
+        "have a larger norm",
         "a larger norm",
         "",
         "limit on the norm of a person's counts",

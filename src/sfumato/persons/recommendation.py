@@ -154,7 +154,10 @@ class Recommendation:
                 within = "" if beside == 1 else f", of at most {beside:,} rows each"
                 return f"Count each {who} in at most {_cells(self.limit)}{within}: {settings}."
             case "norm_per_person":
-                return f"Take counts of each {who} of a norm of at most {self.limit:,}: {settings}."
+                return (
+                    f"Keep the L2 norm of the counts of each {who} at or below {self.limit:,}: "
+                    f"{settings}."
+                )
             case "rows_per_cell":
                 return f"Take at most {self.limit:,} rows of each {who} in a cell: {settings}."
 
