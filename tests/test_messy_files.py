@@ -179,7 +179,7 @@ def test_messages_lead_to_a_sheet_that_is_read(tmp_path: Path) -> None:
     options: dict[str, Any] = {}
     for words, option in (
         ("2 sheets: 'Notes', '2024'", {"sheet": "2024"}),
-        ("row 1 has 1 name and 3 empty cells", {"header_row": 3}),
+        ("row 1 has one name only", {"header_row": 3}),
         ('Add decimal=","', {"decimal": ","}),
         ("Add date_format=", {"date_format": "%d.%m.%Y"}),
     ):

@@ -77,6 +77,8 @@ def check(
     """
     asked = [("all axes", _everything(source))] if questions is None else list(questions)
     reader = with_rows(source._reader, "a check")
+    # A file that is not there is an error, and no finding about a table.
+    guarded(reader.name, partial(reader.label, "check"))
     hints = tuple(dict.fromkeys(guarded_batches(reader.name, reader.hints)))
     try:
         source.require([needs for _, needs in asked])

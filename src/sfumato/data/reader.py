@@ -153,10 +153,7 @@ class Reader(ABC):
 
     def hints(self) -> Iterable[str]:
         """Give sentences for ``sfumato check`` on what may be wrong with the form of the table."""
-        explained = self.misreading()
-        if explained is not None:
-            obstacle, remedy = explained
-            yield f"{obstacle[0].upper()}{obstacle[1:]}. {remedy}."
+        return ()
 
     def misreading(self) -> tuple[str, str] | None:
         """Say what in the form of the table may be why a column is not found.

@@ -173,13 +173,13 @@ SHEETS: dict[str, tuple[Fill, dict[str, Any], tuple[str, ...], dict[str, Any]]] 
     "a title above": (
         rows(["Visits of 2024"], [], ["age", "kind"], [31, "a"]),
         {},
-        ("row 1 has 1 name and 1 empty cell", "header_row=2", "--header-row 2"),
+        ("row 1 has one name only", "header_row=2", "--header-row 2"),
         {"header_row": 3},
     ),
     "two rows of names": (
         rows(["Patient", "", "Visit"], ["age", "kind", "cost"], [31, "a", 3]),
         {},
-        ("row 1 has 2 names and 1 empty cell", "header_row=2"),
+        ("row 1 has 1 empty cell between names", "header_row=2"),
         {"header_row": 2},
     ),
 }
@@ -203,9 +203,32 @@ def test_merged_cells_leave_names_out(tmp_path: Path) -> None:
     assert ages(path) == [0, 0, 0, 1, 0]
     second = Domain(second=AGE)
     lattice = Lattice((grid_axis("second", AGE, 5),))
-    words = ("1 empty cell", "merged cells", "give each its own")
+    words = ("1 empty cell between names", "merged cells", "give each its own")
     refuses(path, *words, domain=second, lattice=lattice)
-    assert any("merged cells" in hint for hint in checking.check(source(path, {"age": AGE})).hints)
+    assert checking.check(source(path, {"age": AGE})).hints == ()
+
+
+def test_cells_beside_the_table_change_no_message(tmp_path: Path) -> None:
+    """How far a sheet reaches depends on cells of the rows, and a message must not."""
+    said = []
+    for beside in ([], [(3, 0), (4, 9), (30, 20)]):
+
+        def fill(found: Any, sheet: Any, beside: list[tuple[int, int]] = beside) -> None:
+            sheet.write_row(0, 2, ["aged", "kind"])
+            sheet.write_row(1, 2, [31, "a"])
+            for row, column in beside:
+                sheet.write_string(row, column, CANARY)
+
+        path = book(tmp_path / "t.xlsx", fill)
+        reader = ExcelFile(path, "t.xlsx")
+        assert reader.names() == ["aged", "kind"]
+        assert reader.misreading() is None
+        with pytest.raises(sf.DataError) as caught:
+            source(path, Domain(age=AGE)).require([Lattice((grid_axis("age", AGE, 5),))])
+        said.append(str(caught.value))
+        assert released(path, "aged", AGE, 5) == [0, 0, 0, 1, 0]
+    assert said[0] == said[1]
+    assert "did you mean 'aged'" in said[0]
 
 
 def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
@@ -214,7 +237,7 @@ def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path
     refuses(path, "sheet '2025'", "no such sheet", "'2023'", sheet="2025")
     refuses(path, "sheet '2023'", "no row from row 1 on", sheet="2023")
     refuses(path, "sheet '2024'", "no row from row 9 on", sheet="2024", header_row=9)
-    refuses(path, "no column of that name", sheet="2024", header_row=2)
+    refuses(path, "row 2 has one name only", sheet="2024", header_row=2)
     assert ages(path, sheet="2024") == [0, 0, 0, 1, 0]
     many = book(tmp_path / "many.xlsx", rows(["age"]), *(f"s{n}" for n in range(30)))
     refuses(many, "31 sheets", "and 11 more")

@@ -62,6 +62,9 @@ class ExcelFile(RowReader):
     def names(self) -> list[str]:
         """Give the names of the columns, from the row that names them.
 
+        Empty cells before the first name and behind the last one are left out: how far they reach
+        depends on cells of the rows below.
+
         Raises
         ------
         DataError
@@ -118,14 +121,16 @@ class ExcelFile(RowReader):
         except DataError:
             # The refusal of the sheet says what is wrong.
             return None
-        n_empty = names.count("")
-        if not n_empty:
-            return None
         row = self._options.header_row
-        n_names = len(names) - n_empty
+        if len(names) == 1:
+            seen = f"row {row} has one name only, as a title has"
+        elif n_empty := names.count(""):
+            cells = "cell" if n_empty == 1 else "cells"
+            seen = f"row {row} has {n_empty} empty {cells} between names, as merged cells leave"
+        else:
+            return None
         return (
-            f"row {row} has {n_names} {'name' if n_names == 1 else 'names'} and {n_empty} empty "
-            f"{'cell' if n_empty == 1 else 'cells'}, as a title or merged cells leave them",
+            seen,
             f"Add header_row={row + 1} (command line: --header-row {row + 1}) if another row names "
             "the columns; of merged cells, only the first has the name, so give each its own",
         )
@@ -166,7 +171,9 @@ def _names_at(
 ) -> tuple[str, ...]:
     """The names of the columns. To find them, the whole sheet has to be read."""
     del state
-    return tuple(_header(path, name, options)[0])
+    names = _header(path, name, options)[0]
+    places = [place for place, each in enumerate(names) if each]
+    return tuple(names[places[0] : places[-1] + 1]) if places else ()
 
 
 def _header(path: Path, name: str, options: FileOptions) -> tuple[list[str], Iterator[list[Cell]]]:
