@@ -172,6 +172,9 @@ def test_two_labels_never_look_the_same():
         ({"measured_in": {"x": 5}}, "a text that is not empty"),
         ({"label_names": "WN"}, "it is no mapping"),
         ({"label_names": {"WN": ""}}, "a text that is not empty"),
+        ({"label_names": {10**5000: "large"}}, "an integer of 64 bits"),
+        ({"label_names": {None: "none"}}, "an integer of 64 bits"),
+        ({"heading": 10**5000}, "a text that is not empty"),
     ],
 )
 def test_what_is_no_public_text_is_refused(words, obstacle):

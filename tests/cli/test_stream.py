@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import sfumato as sf
 from sfumato.cli import run
 
 Run = Callable[..., tuple[int, list[dict[str, object]], str]]
@@ -34,6 +35,9 @@ def test_lines_that_grow_are_counted_once(stream: Run) -> None:
         file, "--horizon", 9, "--history", "--save", "r.json", "--plot", "r.png", *COST
     )
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    words = ("--heading", "Visits", "--measured-in", "visits")
+    assert stream(file, "--horizon", 9, "--save", "n.json", *words, *COST)[0] == 0
+    assert sf.load("n.json").heading == "Visits"
     assert lines[:2] == first
     assert Path("r.png").stat().st_size > 5_000
     assert run(["report", "r.json", "--out", "r.html"]) == 0

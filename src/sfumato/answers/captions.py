@@ -178,7 +178,11 @@ def _public_texts(option: str, given: object) -> Mapping[str, str]:
     if not isinstance(given, Mapping):
         remedy = 'Write label_names={"WN": "Southwest"}'
         raise UsageError(f"{option} of type {type(given).__name__}", "it is no mapping", remedy)
-    for text in given.values():
+    for name, text in given.items():
+        is_label = isinstance(name, str) or (isinstance(name, int) and abs(name) < 2**64)
+        if not is_label:
+            obstacle = "it names what is neither a text nor an integer of 64 bits"
+            raise UsageError(option, obstacle, "Name axes or labels of the domain")
         _public_text(option, text)
     return {str(name): text for name, text in given.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
@@ -270,3 +271,24 @@ def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None
     positive(epsilon, "--budget")
     fraction(delta if comma else 0, "the delta of --budget")
     return measure_of("--budget", epsilon=epsilon, delta=delta if comma else 0)
+
+
+def parse_captions(
+    heading: str | None, measured_in: str | None, label_names: Sequence[str]
+) -> dict[str, object]:
+    """Read --heading, --measured-in and --label-name as fields of a question.
+
+    >>> parse_captions("Delays", None, ["WN=Southwest"])
+    {'heading': 'Delays', 'label_names': {'WN': 'Southwest'}}
+    """
+    named = dict(map(_label_name, label_names))
+    given = {"heading": heading, "measured_in": measured_in, "label_names": named}
+    return {name: words for name, words in given.items() if words}
+
+
+def _label_name(text: str) -> tuple[str, str]:
+    label, sign, name = text.partition("=")
+    if not (label and sign and name):
+        obstacle = "it names no label, or gives it no name"
+        raise UsageError(f"--label-name {text}", obstacle, "Write --label-name WN=Southwest")
+    return label, name

@@ -14,7 +14,7 @@ from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
 from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
-from sfumato.cli.parsing import parse_axes, parse_budget, parse_where
+from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
@@ -121,17 +121,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
 
     def captions(self) -> dict[str, object]:
         """The question's words for people, as its fields."""
-        named = dict(map(_label_name, self.label_name))
-        given = {"heading": self.heading, "measured_in": self.measured_in, "label_names": named}
-        return {name: words for name, words in given.items() if words}
-
-
-def _label_name(text: str) -> tuple[str, str]:
-    label, sign, name = text.partition("=")
-    if not (label and sign and name):
-        obstacle = "it names no label, or gives it no name"
-        raise UsageError(f"--label-name {text}", obstacle, "Write --label-name WN=Southwest")
-    return label, name
+        return parse_captions(self.heading, self.measured_in, self.label_name)
 
 
 def publish(settings: PublishSettings, domain: Domain, question: Question[R]) -> R:

@@ -20,6 +20,7 @@ from sfumato.cli.options import (
     charged_option,
     gathers,
     json_ignored_option,
+    words_options,
 )
 from sfumato.cli.output import plain_json, talk
 from sfumato.cli.output_paths import NewFile, Picture
@@ -156,6 +157,7 @@ REPORT_SECONDS = 0.5
 @click.option(
     "--plot", type=Picture(), help="At the end, draw the totals to this file (.svg, .png or .pdf)."
 )
+@words_options
 @json_ignored_option
 @gathers(StreamSettings)
 def stream(

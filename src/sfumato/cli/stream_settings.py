@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from sfumato.cli.options import opened
-from sfumato.cli.parsing import parse_axes
+from sfumato.cli.parsing import parse_axes, parse_captions
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.methods import Method
 from sfumato.counters.question import Counter
@@ -46,6 +46,9 @@ class StreamSettings(msgspec.Struct, frozen=True):
     name: str | None
     key: str
     ledger: Path
+    heading: str | None
+    measured_in: str | None
+    label_name: tuple[str, ...]
 
     @property
     def from_stdin(self) -> bool:
@@ -69,6 +72,8 @@ class StreamSettings(msgspec.Struct, frozen=True):
             method=self.method,
             late=self.late,
         )
+        words = parse_captions(self.heading, self.measured_in, self.label_name)
+        counter = msgspec.structs.replace(counter, **words)
         if self.step is None:
             return counter, None
         return counter, StepColumns(self.step, value_column, by, self.person)
