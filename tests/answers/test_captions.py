@@ -191,5 +191,8 @@ def test_labels_that_are_numbers_are_named_by_their_digits():
 
 def test_a_saved_release_keeps_its_words(tmp_path):
     release = captioned("table")
-    assert sf.load(release.save(tmp_path / "r.json")) == release
+    loaded = sf.load(release.save(tmp_path / "r.json"))
+    assert loaded == release
+    assert "anyone may have edited" in loaded._repr_html_()
+    assert "anyone may have edited" not in release._repr_html_()
     assert pa.types.is_dictionary(release.to_frame()["carrier"].type)

@@ -38,6 +38,7 @@ R = TypeVar("R", bound="Release")
 
 ROWS_IN_NOTEBOOKS = 8
 STORED = "This is the stored answer; nothing was spent for it again."
+LOADED = "It was read from a file, which anyone may have edited: sfumato verify checks it."
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -90,7 +91,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     amounts: ClassVar[frozenset[str]] = frozenset(
         {
-            *("count", "low", "high", "rows", "total", "sum", "above", "rank_error"),
+            *("count", "low", "high", "rows", "persons", "total", "sum", "above", "rank_error"),
             *("affected", "affected_low", "affected_high"),
         }
     )
@@ -342,6 +343,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         for sentence in str(self.guarantee).splitlines():
             heading, _, text = sentence.partition(": ")
             found.append((heading, text))
+        if self.loaded:
+            found.append(("Origin", LOADED))
         receipt = self.receipt
         if receipt is None:
             return [*found, ("Receipt", "None: this answer was not charged to an account.")]
@@ -350,6 +353,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def _repr_html_(self) -> str:
         """What a notebook shows: the first numbers, and the promise in a line."""
         parts = [line(STORED)] if self.replayed else []
+        if self.loaded:
+            parts.append(line(LOADED))
         if self.has_table:
             table = forms.without_edges(self.for_people().to_frame())
             parts.append(grid(forms.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
