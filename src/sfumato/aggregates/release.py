@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
+from sfumato.aggregates import wording
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import Bounds
 from sfumato.aggregates.value_sums import ValueSums
@@ -114,7 +115,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def about(self) -> str:
         """Which rows or persons the answer is about, and how their values were read."""
         cut = "".join(dict.fromkeys(sums.scale.cut for sums in self.tables))
-        return f"{super().about}{self._of_each_person}{cut}{self._clipped}"
+        return f"{super().about}{wording.of_each_person(self.scale)}{cut}{self._clipped}"
 
     @property
     def of_persons(self) -> bool:
@@ -126,18 +127,6 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """What is counted, as sentences call it: "rows", or several persons such as "riders"."""
         unit = self.guarantee.unit
         return unit.several if self.of_persons else "rows"
-
-    @property
-    def _of_each_person(self) -> str:
-        """A clause for reports: what the value of a person is."""
-        persons = self.scale.persons
-        if persons is msgspec.UNSET:
-            return ""
-        clause = f", each by the {persons.statistic} of their values"
-        if persons.statistic == "mean":
-            return clause
-        # The bounds of a row's value are in the domain; those of a sum are nowhere else.
-        return f"{clause}, clipped to {self.scale.lower:,.6g} to {self.scale.upper:,.6g}"
 
     @property
     def unknowns(self) -> str:
@@ -159,32 +148,14 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @property
     def _clipped(self) -> str:
         """A clause for reports: to what values are clipped."""
-        if not self._has_chosen_clips:
-            return ""
-        clipped = []
-        for sums in self.tables:
-            least = f"{sums.clips.min():,.6g}"
-            most = f"{sums.clips.max():,.6g}"
-            clipped.append(most if least == most else f"{least} to {most} by group")
-        return f", each clipped to at most {' and '.join(clipped)}"
+        return wording.clipped(self.tables) if self._has_chosen_clips else ""
 
     @property
     def _above_clip(self) -> str:
         """A sentence on how many values lie above the clip, for each, if there is one group."""
         if not self._has_chosen_clips or self.lattice.axes:
             return ""
-        sentences = []
-        for sums, above in zip(self.tables, self.above.reshape(-1).tolist(), strict=True):
-            rows = max(round(float(sums.counts[0])), 0)
-            what = self._counted_things
-            if len(self.tables) > 1:
-                what = f"{what.removesuffix(',')} of {printable(sums.scale.name)}"
-            next_knot = f"{sums.next_knots[0]:,.6g}"
-            if above >= rows:
-                sentences.append(f"How many {what} lie above {next_knot} is not known.")
-            else:
-                sentences.append(f"At most {above:,} of {rows:,} {what} lie above {next_knot}.")
-        return " ".join(sentences)
+        return wording.above_clip(self.tables, error_probability(CONFIDENCE), self._counted_things)
 
     # --- statistics -------------------------------------------------------------------------------
 
