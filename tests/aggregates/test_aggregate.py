@@ -187,9 +187,6 @@ def test_nobody_is_in_more_groups_than_there_are() -> None:
     assert three.law.scale == 3 * three.basis.unity
 
 
-# Near misses of what the audit's subjects prove exact.
-
-
 def answered_for(unit: sf.Unit, counted: sf.Unit, cost: CentralMeasure) -> Mechanism:
     """A twin whose noise is that of one unit, over rows that are kept under another."""
     question = sf.Mean("x", by="ward", per="person")
@@ -428,6 +425,9 @@ def test_plans_and_commands_ask_for_persons(
     assert run([*asked, "--person", "rider", "--per", "person", *paid]) == 0
     (release,) = json.loads(capsys.readouterr().out)
     assert release["scale"]["persons"] == {"statistic": "mean", "step": 0.01, "rounding": 0.0}
+    total = ["sum", *asked[1:], "--person", "rider", "--per", "person", "--clip", "0:50"]
+    assert run([*total, "--ledger", "c.db", *paid]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["scale"]["upper"] == 50
     assert run([*asked, "--per", "person", *paid]) == 2
     assert "no column names them" in capsys.readouterr().err
 
