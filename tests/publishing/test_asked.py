@@ -214,6 +214,38 @@ def test_an_answer_in_another_order_is_signed_anew_and_edited_ones_are_found_out
     assert not verify(moved, publisher.ledger).ok
 
 
+PINNED = [
+    (
+        sf.Histogram(["carrier", "year"], bins=4),
+        '["histogram",[{"type":"grid","name":"year","lower":1990.0,"upper":2010.0,"cells":4,'
+        '"snap":true,"step":1.0},{"type":"labels","name":"carrier","labels":["WN","AA","=1+1",'
+        '"else"],"other":true}],"rows",""]',
+    ),
+    (
+        sf.Histogram("wage", bins={"wage": [0, 50, 100]}),
+        '["histogram",[{"type":"edges","name":"wage","bounds":[0.0,50.0,100.0],"origin":0.0}],'
+        '"rows",""]',
+    ),
+    (
+        sf.Histogram(["shop", "day"], bins=2, count="persons"),
+        '["histogram",[{"type":"grid","name":"day","lower":20454.0,"upper":20485.0,"cells":2,'
+        '"time":"day","snap":true,"step":1.0},{"type":"keys","name":"shop"}],"persons",'
+        '"truncated-geometric"]',
+    ),
+    (
+        sf.Mean("wage", by=["carrier", "year"], heading="Pay"),
+        '{"type":"mean","value":"wage","by":["year","carrier"]}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("question", "form"), PINNED)
+def test_the_form_under_which_answers_are_found_stays(question, form):
+    """In another form, what was charged under this one would be paid for again."""
+    asked = question.uncaptioned().asks(every_kind.DOMAIN)
+    assert to_bytes(asked).decode() == form
+
+
 def test_what_an_earlier_version_charged_is_found(publisher, monkeypatch):
     """It told questions by the way in which they were written."""
     question = sf.Histogram("year", bins={"year": 4})
