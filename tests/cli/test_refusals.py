@@ -36,8 +36,8 @@ def test_as_json_it_is_an_error_like_ours(sfumato: Run, words: list[str]) -> Non
 
 def test_a_group_alone_prints_its_help(sfumato: Run) -> None:
     code, out, err = sfumato("ledger")
-    assert (code, out) == (2, "")
-    assert "Commands:" in err
+    assert code in (0, 2)  # before click 8.2 it counts as asked for
+    assert "Commands:" in (out if code == 0 else err)
 
 
 def test_what_click_says_otherwise_is_kept() -> None:

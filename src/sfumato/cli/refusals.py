@@ -91,7 +91,7 @@ def _lacking(error: click.MissingParameter, command: str, for_help: str) -> Usag
     if lacking is None:
         return UsageError(command, error.message, for_help)
     if isinstance(lacking, click.Argument):
-        name = lacking.make_metavar(error.ctx) if error.ctx else str(lacking.name).upper()
+        name = lacking.human_readable_name
         return UsageError(command, f"it lacks {name}", f"Write {command} {name} ... {for_help}")
     name = lacking.opts[0]
     example = {"--axis": "--axis age=0..100 or --axis kind=a,b"}.get(

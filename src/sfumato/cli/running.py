@@ -63,7 +63,8 @@ def _say_interrupted() -> None:
 
 def _show_refusal(args: list[str], error: click.ClickException) -> int:
     """Print what click refused, and return its exit code. A group alone prints its help."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+    # Before click 8.2, a group alone printed its help by itself.
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         click.echo(error.format_message(), err=True)
         return error.exit_code
     from sfumato.cli.refusals import in_parts

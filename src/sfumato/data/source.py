@@ -183,7 +183,7 @@ def _check_person(person: object) -> None:
         raise UsageError(
             f"person = {type(person).__name__}",
             "it must be a text that is not empty, or a list of two",
-            "Give a name, or leave it out",
+            "Give the name of the column, or leave it out",
         )
 
 
