@@ -496,3 +496,12 @@ def test_a_limit_is_recommended_from_the_cells_of_each_person() -> None:
             sf.recommend(of_rows, question, epsilon="1", domain=DOMAIN)
     with pytest.raises(sf.UsageError, match="each person once, whatever the limit"):
         sf.recommend(of_cells, sf.Mean("wage", per="person"), epsilon="1", domain=DOMAIN)
+
+
+@pytest.mark.parametrize("per", ["row", "person"])
+def test_a_clip_from_the_lower_bound_is_written_in_one_way(per: Any) -> None:
+    domain = sf.Domain(cost=sf.Interval(-10, 1000, step=1))
+    written = [sf.Sum("cost", clip=clip, per=per) for clip in (500, (-10, 500), (-10, 500.0))]
+    assert len({question.canonical(domain) for question in written}) == 1
+    other = sf.Sum("cost", clip=(0, 500), per=per)
+    assert other.canonical(domain) == other

@@ -154,8 +154,16 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return f"{asked} by {by}" if by else asked
 
     def canonical(self, domain: Domain) -> Self:
-        """Return the question unchanged: its axes are named already."""
+        """Write a clip from the lower bound of the axis as an upper bound alone.
+
+        Its axes are named already, so there is nothing else that could be written otherwise.
+        """
         domain.select(self.axes)
+        axis = domain[self._values[0]]
+        if isinstance(self.clip, tuple) and isinstance(axis, Interval):
+            low, high = self.clip
+            if low == axis.numbers[0]:
+                return msgspec.structs.replace(self, clip=high)
         return self
 
     def needs(self, domain: Domain) -> Needs:
