@@ -22,7 +22,7 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
 
 DOCUMENTED = """
     Domain Interval Categories Keys Month Week Weekday Hour Year
-    source Publisher preview load report Plan ApproxDP ZCDP PureDP MetricDP Unit
+    source Publisher preview load report disclose Plan ApproxDP ZCDP PureDP MetricDP Unit
     Histogram Mean Sum Variance Persons recommend Quantiles
     UniformPartitioner AdaptiveGridPartitioner
     PrivTreePartitioner AutoPartitioner BinaryPartitioner
@@ -36,6 +36,7 @@ ANNOTATED = """
     Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window
     HistogramRelease QuantilesRelease KMeansRelease CounterRelease Partition
     AggregateRelease MeanRelease SumRelease VarianceRelease PersonsRelease Recommendation
+    Disclosure
 """
 
 

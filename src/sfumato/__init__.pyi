@@ -33,6 +33,8 @@ from .counters import Counter as Counter
 from .counters import CounterRelease as CounterRelease
 from .data import Source as Source
 from .data import source as source
+from .disclosure import Disclosure as Disclosure
+from .disclosure import disclose as disclose
 from .domain import Domain as Domain
 from .domain import Interval as Interval
 from .domain import Keys as Keys

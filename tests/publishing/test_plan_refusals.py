@@ -26,7 +26,8 @@ def refused(folder: Path, text: str, name: str = "mine.toml") -> str:
 @pytest.mark.parametrize("table", TABLES)
 def test_a_misspelt_field_of_each_table_is_named(table: str, tmp_path: Path) -> None:
     field = msgspec.structs.fields(TABLES[table])[0].name
-    said = refused(tmp_path, PLAN.replace(f"[{table}]", f"[{table}]\n{field}{field[-1]} = 1"))
+    plan = PLAN if f"[{table}]" in PLAN else f"{PLAN}\n[{table}]\n"
+    said = refused(tmp_path, plan.replace(f"[{table}]", f"[{table}]\n{field}{field[-1]} = 1"))
     assert f"[{table}]: it has no field {field + field[-1]!r}; did you mean {field!r}?" in said
 
 

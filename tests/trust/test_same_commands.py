@@ -113,6 +113,8 @@ def commands(here: World, table: Path) -> None:
     here.command("report", *saved, "--out", here.out / "again.html")
     for path in saved:
         here.command("verify", path, *book)
+    page = ("--checklist", here.out / "checklist.html")
+    here.command("disclose", *saved, *book, "--out", here.out / "entry.yaml", *page)
     for what in ("show", "log", "verify"):
         here.command("ledger", what, *book)
         here.command("ledger", what, *book, "--json")

@@ -30,6 +30,10 @@ COMMANDS = {
     ),
     "cluster": ("sfumato.cli.cluster", "Publish the centres and sizes of clusters in one file."),
     "demo": ("sfumato.cli.demo", "Publish the two example tables and write a report."),
+    "disclose": (
+        "sfumato.cli.disclose",
+        "Write a disclosure document for a public registry.",
+    ),
     "doctor": ("sfumato.cli.doctor", "Check that this machine is fit to publish."),
     "histogram": ("sfumato.cli.histogram", "Publish how many rows of one file are in each group."),
     "init": ("sfumato.cli.init", "Write a plan: a file that says what to publish of a table."),
@@ -60,7 +64,7 @@ COMMANDS = {
 SECTIONS = {
     "To begin": ("demo", "init", "check", "preview", "release", "report"),
     "One question about one file": ("histogram", "persons", "quantiles", "partition", "cluster"),
-    "Epsilon, and what was spent": ("choose", "ledger", "verify"),
+    "Epsilon, and what was spent": ("choose", "ledger", "verify", "disclose"),
     "Day by day, and without a trusted curator": ("stream", "local"),
     "Sfumato itself": ("doctor", "audit", "bench"),
 }

@@ -23,7 +23,8 @@ from sfumato.privacy.measures import CentralMeasure, asked_cost, measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import conditions_of
 from sfumato.publishing.plan import Plan
-from sfumato.publishing.plan_refusals import not_toml, refused, require_plan_name
+from sfumato.publishing.plan_refusals import not_toml, refused, refused_table, require_plan_name
+from sfumato.publishing.publication import Publication
 from sfumato.times import iso_text
 
 LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
@@ -137,6 +138,7 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budget: BudgetSpec
     release: CostSpec
     questions: tuple[AnyQuestion, ...]
+    publication: Publication | None = None
 
     def plan(self) -> Plan:
         """The questions, and how they share the cost."""
@@ -158,16 +160,7 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
         If it is not TOML, or a field is unknown, missing or wrong; the message names the place.
     """
     asked = f"the plan {Path(path)}"
-    require_plan_name(Path(path), asked)
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(LONGEST_PLAN + 1)
-    except FileNotFoundError:
-        raise DataError(asked, missing_file(path), "Check the path") from None
-    except OSError as error:
-        obstacle = error.strerror or "the file cannot be read"
-        raise DataError(asked, obstacle, "Name a TOML file that may be read") from None
-    plain = _toml(data, asked)
+    plain = _read(Path(path), asked)
     # Questions from outside the package may be named in a plan.
     registry.discover()
     try:
@@ -183,10 +176,62 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     raise refused(plain, TABLES, asked, fault)
 
 
+def read_publication(path: str | os.PathLike[str]) -> Publication:
+    """Read the table ``[publication]`` of a TOML file: of a plan, or of a file of its own.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    UsageError
+        If it is not TOML, has no such table, or a field is unknown or wrong.
+    """
+    asked = f"the facts {Path(path)}"
+    plain = _read(Path(path), asked)
+    if not isinstance(plain, dict) or "publication" not in plain:
+        remedy = 'Write [publication], and below it fields such as data_curators = ["..."]'
+        raise UsageError(asked, "it has no table [publication]", remedy)
+    return publication_of(plain["publication"], f"{asked}, [publication]")
+
+
+def publication_of(plain: object, asked: str) -> Publication:
+    """The facts of a publication from a table of plain values.
+
+    Raises
+    ------
+    UsageError
+        If a field is unknown or wrong; the message names it.
+    """
+    try:
+        return from_plain(plain, Publication)
+    except msgspec.ValidationError as error:
+        fault = error
+    raise refused_table(plain, Publication, asked, fault)
+
+
+def _read(path: Path, asked: str) -> object:
+    """The tables of a TOML file as dicts and lists."""
+    require_plan_name(path, asked)
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST_PLAN + 1)
+    except FileNotFoundError:
+        raise DataError(asked, missing_file(path), "Check the path") from None
+    except OSError as error:
+        obstacle = error.strerror or "the file cannot be read"
+        raise DataError(asked, obstacle, "Name a TOML file that may be read") from None
+    return _toml(data, asked)
+
+
 TABLES: dict[str, type[msgspec.Struct]] = {
     "source": SourceSpec,
     "budget": BudgetSpec,
     "release": CostSpec,
+    "publication": Publication,
 }
 
 

@@ -21,6 +21,9 @@ from sfumato.errors import SfumatoError, UsageError, nearest, shown
 AXES: dict[str, type[msgspec.Struct]] = {registry.tag_of(kind): kind for kind in get_args(Axis)}
 TO_FILL_IN = "Type sfumato init FILE --out PLAN.toml for a plan to fill in"
 
+OPTIONAL = frozenset({"publication"})
+"""The tables that a plan may leave out."""
+
 WORDS = {
     "int": "a whole number",
     "float": "a number with a point",
@@ -64,6 +67,18 @@ def refused(
     return UsageError(asked, fault, TO_FILL_IN)
 
 
+def refused_table(
+    table: object, kind: type[msgspec.Struct], where: str, fault: msgspec.ValidationError
+) -> UsageError:
+    """The error of one table that was parsed and does not fit; as for ``refused``."""
+    for found in _field_faults(table, kind, where):
+        return found
+    cause = fault.__cause__
+    if isinstance(cause, UsageError):
+        return type(cause)(f"{where}, {cause.asked}", cause.obstacle, cause.remedy)
+    return UsageError(where, str(fault), "Correct it there")
+
+
 def _faults(
     plain: object, tables: Mapping[str, type[msgspec.Struct]], asked: str
 ) -> Iterator[UsageError]:
@@ -76,7 +91,7 @@ def _faults(
             obstacle = f"there is no table of that name; {nearest(name, known)}"
             yield UsageError(f"{asked}, [{name}]", obstacle, "Correct the name, or remove it")
     for name in known:
-        if name not in plain:
+        if name not in plain and name not in OPTIONAL:
             line = "[[questions]]" if name == "questions" else f"[{name}]"
             yield UsageError(asked, f"it lacks {line}", f"Add it. {TO_FILL_IN}")
     for name, kind in tables.items():

@@ -1,0 +1,95 @@
+"""``sfumato disclose``: write what a registry of deployments asks, from saved releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli.options import json_option
+from sfumato.cli.output import emit_json, say, talk
+from sfumato.cli.output_paths import NewFile
+from sfumato.cli.saved import saved
+
+
+@click.command(short_help="Write a disclosure document for a public registry.")
+@click.argument("releases", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="The ledger that was charged. Every release is compared with the answer stored there, "
+    "and the whole account is described.",
+)
+@click.option("--account", help="Account that the releases are expected to be of.")
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path),
+    help="TOML file, such as the plan, whose table [publication] says what only a person knows: "
+    "data_curators, intended_use, data_product_region, data_product_sector, registry_authors, "
+    "sources.",
+)
+@click.option(
+    "--out",
+    type=NewFile(),
+    default=Path("disclosure.yaml"),
+    show_default=True,
+    help="YAML file to write.",
+)
+@click.option(
+    "--checklist",
+    type=NewFile(),
+    help="HTML file to write a checklist by NIST SP 800-226 to.",
+)
+@json_option
+def disclose(
+    releases: tuple[Path, ...],
+    ledger: Path | None,
+    account: str | None,
+    facts: Path | None,
+    out: Path,
+    checklist: Path | None,
+    as_json: bool,
+) -> None:
+    """Write a disclosure document about RELEASES, saved as JSON files, of one account.
+
+    It has the fields of the OpenDP registry of deployments, tier 3. What a release does not know
+    is marked TODO, with what to write. Nothing is spent.
+
+    \b
+    Example:
+      sfumato disclose releases/*.json --ledger budget.db \\
+        --facts plan.toml --out visits.yaml --checklist checklist.html
+    """
+    from sfumato.disclosure import disclose as write
+    from sfumato.publishing.plan_file import read_publication
+
+    written = write(
+        [saved(path) for path in releases],
+        out,
+        ledger=ledger,
+        account=account,
+        facts=None if facts is None else read_publication(facts),
+        checklist=checklist,
+    )
+    if as_json:
+        emit_json(
+            {
+                "disclosure": str(written.path),
+                "checklist": None if written.checklist is None else str(written.checklist),
+                "filled": written.filled,
+                "fields": written.fields,
+                "missing": dict(written.missing),
+                "verified": written.verified,
+            }
+        )
+        return
+    say(str(written.path))
+    if written.checklist is not None:
+        say(str(written.checklist))
+    talk(f"Filled in from the releases: {written.filled} of {written.fields} fields.")
+    if not written.verified:
+        talk("The releases were not verified: give --ledger.")
+    if written.missing:
+        talk("Left for you to write:")
+    for place, what in written.missing.items():
+        talk(f"  {place.rpartition('.')[2]}: {what.removeprefix('TODO: ')}")

@@ -1,0 +1,8 @@
+"""The disclosure document: what a registry of deployments and an evaluator ask, from releases.
+
+It sees releases and the public part of a ledger. It never sees data.
+"""
+
+from sfumato.disclosure.disclose import Disclosure, disclose
+
+__all__ = ["Disclosure", "disclose"]

@@ -1,0 +1,349 @@
+"""What a disclosure rests on: releases that belong together, their charges, and the account.
+
+Everything is checked here, before a word is written: whether the releases are of one account and
+one version, whether anybody edited them, and whether the ledger knows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.origin import signed_part
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
+from sfumato.choosing.windows import Window
+from sfumato.errors import DataError, LedgerError, UsageError, printable, shown
+from sfumato.ledger import Account, Amount, Ledger, written
+from sfumato.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
+from sfumato.privacy.composition import charge
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.publishing.verifying import verify
+from sfumato.signing import valid
+
+CHARGED = re.compile(
+    r"(?:epsilon = (?P<epsilon>[0-9.]{1,40})(?:, delta = (?P<delta>[0-9.]{1,40}))?"
+    r"|rho = (?P<rho>[0-9.]{1,40}))"
+)
+"""How a receipt writes what was charged."""
+
+PART = re.compile(r"([1-9][0-9]{0,8}) of ([1-9][0-9]{0,8})")
+
+EDITED = "Do not publish it; ask the custodian for the release that was published"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One entry of the ledger that paid for answers of the disclosure.
+
+    Attributes
+    ----------
+    entry : int
+    date : str
+        The day of the charge, in UTC.
+    rule : str
+        The measure of the account that paid.
+    amount : tuple of two int
+        In the units of the rule.
+    source : str
+        The public label of the data.
+    """
+
+    entry: int
+    date: str
+    rule: str
+    amount: Amount
+    source: str
+
+    def __str__(self) -> str:
+        return written(self.rule, self.amount)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Releases of one account that were found to belong together.
+
+    Attributes
+    ----------
+    releases : tuple of Release
+        In the order of their charges, each once.
+    windows : tuple of Window
+        How their cost was chosen, where that was given.
+    account, version : str
+        Of all receipts.
+    charges : tuple of Charge
+        By number of entry.
+    book : Account or None
+        The account as the ledger has it.
+    others : int
+        How many further charges the account paid, for answers that are not among the releases.
+    head : tuple of int and str, or None
+        The number and the hash of the ledger's last entry.
+    standing : str
+        By whom or how the releases were verified, as a sentence.
+    verified : bool
+        Whether a ledger or a signature vouches for every release.
+    """
+
+    releases: tuple[Release, ...]
+    windows: tuple[Window, ...]
+    account: str
+    version: str
+    charges: tuple[Charge, ...]
+    book: Account | None
+    others: int
+    head: tuple[int, str] | None
+    standing: str
+    verified: bool
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the first release: all of them protect the same persons."""
+        return self.releases[0].guarantee.unit
+
+    @property
+    def rule(self) -> str:
+        """The measure of the account."""
+        return self.charges[0].rule
+
+    @property
+    def charged(self) -> Amount:
+        """What the answers' charges add up to."""
+        first = sum(charge.amount[0] for charge in self.charges)
+        return first, sum(charge.amount[1] for charge in self.charges)
+
+    @property
+    def loss(self) -> CentralMeasure:
+        """The privacy loss of the account so far; without a ledger, of these charges."""
+        return measure_of_money(self.rule, self.book.spent if self.book else self.charged)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The labels of the data, each once."""
+        return tuple(dict.fromkeys(charge.source for charge in self.charges))
+
+
+def measure_of_money(rule: str, money: Amount) -> CentralMeasure:
+    """An amount of an account as a measure; one without a delta is pure.
+
+    >>> str(measure_of_money("approx", (500_000_000, 0)))
+    'epsilon = 0.5'
+    """
+    if rule == "zcdp":
+        return ZCDP(Fraction(money[0], RHO_UNITS))
+    epsilon = Fraction(money[0], EPSILON_UNITS)
+    return ApproxDP(epsilon, Fraction(money[1], DELTA_UNITS)) if money[1] else PureDP(epsilon)
+
+
+def gathered(
+    releases: Iterable[Release],
+    *,
+    windows: Sequence[Window] = (),
+    ledger: Ledger | None = None,
+    account: str | None = None,
+) -> Evidence:
+    """Check that releases belong together, and collect what they say of their charges.
+
+    Parameters
+    ----------
+    releases : iterable of Release
+    windows : sequence of Window
+    ledger : Ledger or None
+        The ledger that was charged.
+    account : str or None
+        The account that they are expected to be of.
+
+    Raises
+    ------
+    UsageError
+        If there are none, one has no receipt or is not private, or they are of different accounts,
+        versions or privacy units.
+    DataError
+        If one was edited, or the ledger does not know it.
+    LedgerError
+        If the ledger itself was edited.
+    """
+    found = _each_once(releases)
+    receipts = [receipt for _, receipt in found]
+    name = _common([one.account for one in receipts], "accounts", "Write one document for each")
+    later = "Publish all of them with one version, or write one document for each"
+    version = _common([one.version for one in receipts], "versions of Sfumato", later)
+    units = [release.guarantee.unit.protects for release, _ in found]
+    _common(units, "privacy units", "Their costs do not add up: write one document for each")
+    if account is not None and account != name:
+        obstacle = f"the releases were paid for by the account {shown(name)}"
+        raise UsageError(f"account = {shown(account)}", obstacle, "Name that account, or none")
+    charges = _charges(found)
+    head = None if ledger is None else _head(ledger)
+    standing, verified = _origin([release for release, _ in found], ledger)
+    book = None if ledger is None else ledger.account(name)
+    return Evidence(
+        releases=tuple(release for release, _ in found),
+        windows=tuple(windows),
+        account=name,
+        version=version,
+        charges=charges,
+        book=book,
+        others=0 if ledger is None else _others(ledger, name, charges),
+        head=head,
+        standing=standing,
+        verified=verified,
+    )
+
+
+def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
+    """The releases with their receipts, by entry and part; a copy is left out."""
+    found: dict[tuple[int, int], tuple[Release, Receipt]] = {}
+    for release in releases:
+        receipt = _receipt(release)
+        part = PART.fullmatch(receipt.part)
+        if part is None or int(part[1]) > int(part[2]) or receipt.date is None:
+            raise _edited(release, "no ledger writes such a receipt")
+        place = receipt.entry, int(part[1])
+        known = found.setdefault(place, (release, receipt))
+        if to_bytes(known[0]) != to_bytes(release):
+            raise _edited(release, f"another one says that it is the same answer, {receipt.part}")
+    if not found:
+        remedy = "Give at least one release, as Publisher.release or sf.load returns it"
+        raise UsageError("a disclosure of nothing", "there is no release to disclose", remedy)
+    return [found[place] for place in sorted(found)]
+
+
+def _receipt(release: Release) -> Receipt:
+    asked = f"the disclosure of {_title(release)}"
+    if not release.guarantee.private:
+        obstacle = "its noise came from a public seed, so it protects nobody"
+        raise UsageError(asked, obstacle, "Publish it without sfumato.testing, and disclose that")
+    if release.receipt is None:
+        obstacle = "it has no receipt, so nothing says what it cost"
+        raise UsageError(asked, obstacle, "Give a release that Publisher.release returned")
+    return release.receipt
+
+
+def _common(values: Sequence[str], what: str, remedy: str) -> str:
+    """What all releases have in common; differing ones are refused."""
+    several = list(dict.fromkeys(values))
+    if len(several) > 1:
+        named = " and ".join(shown(value) for value in several[:2])
+        obstacle = f"its releases are of different {what}, such as {named}"
+        raise UsageError("one disclosure", obstacle, remedy)
+    return several[0]
+
+
+def _charges(found: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
+    charges: dict[int, Charge] = {}
+    hashes: dict[int, tuple[str, ...]] = {}
+    for release, receipt in found:
+        rule, amount = _amount(release, receipt)
+        made = Charge(receipt.entry, receipt.time[:10], rule, amount, _label(receipt.source))
+        same = (receipt.key, receipt.digest, receipt.entry_hash, receipt.part.split()[-1])
+        if charges.setdefault(receipt.entry, made) != made:
+            raise _edited(release, f"another receipt of entry {receipt.entry} says otherwise")
+        if hashes.setdefault(receipt.entry, same) != same:
+            raise _edited(release, f"another receipt of entry {receipt.entry} says otherwise")
+        _require_paid(release, made)
+    rules = [charge.rule for charge in charges.values()]
+    _common(rules, "measures", "An account counts in one measure: see which one was edited")
+    return tuple(charges[entry] for entry in sorted(charges))
+
+
+def _amount(release: Release, receipt: Receipt) -> tuple[str, Amount]:
+    """What a receipt says was charged, in whole units, and the rule of the account."""
+    found = CHARGED.fullmatch(receipt.charged)
+    if found is not None:
+        given: Mapping[str, str | None] = found.groupdict()
+        try:
+            return _units(given)
+        except UsageError:
+            pass
+    raise _edited(release, "no ledger writes such a charge")
+
+
+def _units(given: Mapping[str, str | None]) -> tuple[str, Amount]:
+    if given["rho"] is not None:
+        return "zcdp", ZCDP(given["rho"]).money
+    epsilon = given["epsilon"] or ""
+    if given["delta"] is None:
+        return "pure", PureDP(epsilon).money
+    return "approx", ApproxDP(epsilon, given["delta"]).money
+
+
+def _require_paid(release: Release, paid: Charge) -> None:
+    """Refuse an answer whose guarantee costs more than was charged for it."""
+    cost = charge(release.cost, paid.rule)
+    if cost[0] > paid.amount[0] or cost[1] > paid.amount[1]:
+        raise _edited(release, "its guarantee costs more than its receipt says was charged")
+
+
+def _origin(releases: Sequence[Release], ledger: Ledger | None) -> tuple[str, bool]:
+    """Verify every release, and say by what."""
+    if ledger is not None:
+        for release in releases:
+            verdict = verify(release, ledger)
+            if not verdict.ok:
+                raise _edited(release, _as_obstacle(verdict.reason))
+        return "Every answer was compared with the one stored in the ledger, and is the same.", True
+    unsigned = [release for release in releases if not _is_signed(release)]
+    loaded = [release for release in unsigned if release.loaded]
+    if loaded:
+        which = "No answer" if len(loaded) == len(releases) else "Not every answer"
+        advice = "Whoever has the ledger can verify them with sfumato disclose --ledger"
+        return f"{which} was verified: they were read from files. {advice}.", False
+    if unsigned:
+        return "The answers were handed over by the program that published them.", False
+    key = releases[0].receipt.signer if releases[0].receipt else ""
+    return f"Every answer is signed, the first with the key {key}, and was not edited.", True
+
+
+def _is_signed(release: Release) -> bool:
+    """Whether a release has a valid signature; an invalid one is refused."""
+    receipt = release.receipt
+    if receipt is None or not receipt.signature:
+        return False
+    if not valid(receipt.signer, receipt.signature, signed_part(release)):
+        raise _edited(release, "it does not match its signature")
+    return True
+
+
+def _others(ledger: Ledger, account: str, charges: Sequence[Charge]) -> int:
+    described = {charge.entry for charge in charges}
+    paid = (entry.sequence for entry in ledger.log(account) if entry.kind == "reserve")
+    return sum(number not in described for number in paid)
+
+
+def _head(ledger: Ledger) -> tuple[int, str]:
+    """The last entry of a ledger; one that was edited is refused."""
+    found = ledger.verify()
+    if not found.ok:
+        remedy = "Find out who edited it; sfumato ledger verify says what does not agree"
+        raise LedgerError("a disclosure from this ledger", str(found.fault).rstrip("."), remedy)
+    return found.head
+
+
+def _edited(release: Release, obstacle: str) -> DataError:
+    return DataError(f"the disclosure of {_title(release)}", obstacle, EDITED)
+
+
+def _as_obstacle(reason: str) -> str:
+    return reason.rstrip(".").replace("It ", "it ", 1).replace("The ", "the ", 1)
+
+
+def _title(release: Release) -> str:
+    return shortened(release.heading)
+
+
+def _label(source: str) -> str:
+    return shortened(source)
+
+
+LONGEST_NAME = 120
+
+
+def shortened(text: str) -> str:
+    """A name as a document prints it: on one line, and cut where it is very long."""
+    plain = printable(text[: LONGEST_NAME + 1])
+    return plain if len(text) <= LONGEST_NAME else f"{printable(text[:LONGEST_NAME])}..."

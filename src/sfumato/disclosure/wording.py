@@ -1,0 +1,148 @@
+"""What releases say in words, gathered so that two hundred answers still make a short document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from sfumato.answers.registry import tag_of
+from sfumato.answers.release import Release, accuracy_sentence
+from sfumato.counters.release import CounterRelease
+from sfumato.disclosure.evidence import Evidence, shortened
+from sfumato.errors import printable
+from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
+
+MOST_LISTED = 12
+"""Titles, charges and columns that are listed; of more, the number is said."""
+
+AFTERWARDS = {
+    "histogram-release": "the counts are published as the noise left them, also negative ones",
+    "mean-release": "means and their intervals are computed from the noisy sums",
+    "sum-release": "sums and their intervals are computed from the noisy sums",
+    "variance-release": "variances and their intervals are computed from the noisy sums",
+    "persons-release": "the number of persons and the shares by number of rows are computed from "
+    "the noisy counts",
+    "quantiles-release": "quantiles and their intervals follow from what the mechanism selected or "
+    "counted",
+    "kmeans-release": "centres and sizes of clusters are computed from noisy counts and sums",
+    "counter-release": "running totals follow from the noisy outputs of the steps",
+}
+"""What is computed from the output of the mechanisms, by the tag of a release."""
+
+SHOWN = {
+    "noisy": "the counts of cells are published as the mechanism drew them",
+    "consistent": "the counts of cells were made to add up (constrained inference)",
+    "whole": "the counts of cells were made to add up (constrained inference), in whole numbers",
+}
+"""The same of a partition, by what its counts are."""
+
+
+def joined(texts: Iterable[str], most: int = MOST_LISTED) -> str:
+    """A list in one line; of a long one the first, and how many more there are.
+
+    >>> joined(["a", "b", "c"], 2)
+    'a; b; and 1 more'
+    """
+    each = list(dict.fromkeys(texts))
+    more = [f"and {len(each) - most:,} more"] if len(each) > most else []
+    return "; ".join([*each[:most], *more])
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Lines of a list; one alone stands as it is.
+
+    >>> bullets(["one", "one"])
+    'one'
+    """
+    each = list(dict.fromkeys(line for line in lines if line))
+    return each[0] if len(each) == 1 else "\n".join(f"- {line}" for line in each)
+
+
+def titles(releases: Iterable[Release]) -> str:
+    """The headings of releases, folded."""
+    return joined(shortened(release.heading) for release in releases)
+
+
+def by_text(pairs: Iterable[tuple[str, Release]]) -> list[str]:
+    """Texts with the releases that they are true of: one line a text.
+
+    Where one text is true of all releases, it stands alone.
+    """
+    groups: dict[str, list[Release]] = {}
+    for text, release in pairs:
+        groups.setdefault(text, []).append(release)
+    if len(groups) == 1:
+        return list(groups)
+    return [f"{titles(group)}: {text}" for text, group in groups.items()]
+
+
+def columns(found: Evidence) -> list[str]:
+    """The columns that the answers are about, with their public bounds or labels."""
+    axes: dict[str, list[LatticeAxis]] = {}
+    selected: set[str] = set()
+    for release in found.releases:
+        # A release shows the keys that were selected as labels, and they are no public list.
+        keyed = getattr(release, "selection", None) is not None
+        for axis in getattr(getattr(release, "lattice", None), "axes", ()):
+            axes.setdefault(axis.name, []).append(axis)
+            if keyed and isinstance(axis, LabelAxis):
+                selected.add(axis.name)
+    return [
+        f"{shortened(name)} ({_declared(laid, name in selected)})" for name, laid in axes.items()
+    ]
+
+
+def _declared(laid: Sequence[LatticeAxis], selected: bool) -> str:
+    """What is publicly known of a column, from the axes that the answers laid over it."""
+    plain = [axis.bins if isinstance(axis, BinsAndMissing) else axis for axis in laid]
+    numeric = [axis for axis in plain if isinstance(axis, GridAxis | EdgesAxis)]
+    if numeric:
+        ends = [axis.ends for axis in numeric]
+        bounds = np.array([min(low for low, _ in ends), max(high for _, high in ends)])
+        first, last = numeric[0].scale.text(bounds)
+        return f"from {first} to {last}"
+    if selected or isinstance(plain[0], KeyAxis):
+        return "labels that are shown if they were selected with noise"
+    size = max(axis.size for axis in plain)
+    return f"{size:,} listed labels" if size > 1 else "one listed label"
+
+
+def afterwards(release: Release) -> str | None:
+    """What was computed from the mechanism's output; None of a kind that is not known here."""
+    tag = tag_of(type(release))
+    if tag == "partition":
+        return SHOWN.get(str(getattr(release, "shown", "noisy")))
+    return AFTERWARDS.get(tag)
+
+
+def is_stream(found: Evidence) -> bool:
+    """Whether an answer is a stream, which publishes step by step."""
+    return any(isinstance(release, CounterRelease) for release in found.releases)
+
+
+def person(found: Evidence) -> str:
+    """Whom the answers protect, such as "rider" or "device in one day"; "row" without a column."""
+    unit = found.unit
+    if unit.person is None and unit.rows_per_person == 1:
+        return "row"
+    return unit.who
+
+
+def level(found: Evidence) -> str:
+    """The privacy unit as the registry names it, such as "Device-day-level"."""
+    unit = found.unit
+    if unit.person is None:
+        return "Row-level" if unit.rows_per_person == 1 else "Person-level"
+    named = "-".join(map(printable, unit.person_columns))
+    return f"{named[:1].upper()}{named[1:]}-level"
+
+
+def accuracies(found: Evidence) -> list[str]:
+    """How accurate the answers are, one line an answer; of many the first."""
+    said = []
+    for release in found.releases[:MOST_LISTED]:
+        sentence = accuracy_sentence(release) or "it states no accuracy."
+        said.append(f"{shortened(release.heading)}: {sentence}")
+    more = len(found.releases) - len(said)
+    return said if more <= 0 else [*said, f"{more:,} more answers: each states its own."]
