@@ -58,6 +58,21 @@ def test_what_is_left_is_said(sfumato: Run, saved: list[str]) -> None:
     assert found["verified"] is False
 
 
+def test_the_figures_of_an_audit_are_in_it(sfumato: Run, saved: list[str]) -> None:
+    audit = ROOT / "docs" / "evidence" / "audit.json"
+    assert sfumato("disclose", *saved, "--audit", audit)[0] == 0
+    entry = yaml.safe_load(Path("disclosure.yaml").read_text())
+    findings = json.loads(audit.read_text())
+    ok = sum(one["ok"] for one in findings)
+    said = entry["deployment"]["accounting"]["auditing"]
+    assert f"behind {len(findings)} claims" in said
+    assert f"{ok} kept within their claim" in said
+    for wrong in (saved[0], "none.json"):
+        code, _, err = sfumato("disclose", *saved, "--audit", wrong)
+        assert code == 4
+        assert f"the audit {wrong}" in err
+
+
 def test_an_edited_release_is_exit_4(sfumato: Run, saved: list[str]) -> None:
     path = Path(saved[0])
     plain = json.loads(path.read_text())

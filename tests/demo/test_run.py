@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import pytest
 from sfumato.answers.estimate import Estimate
 from sfumato.answers.loading import load
 from sfumato.demo import CARRIERS, cities_path, flights_path, run
+from sfumato.disclosure import disclose
 from sfumato.histogram import Histogram
 from sfumato.ledger import open_ledger
 from sfumato.persons import PersonsRelease, recommend
@@ -209,6 +211,14 @@ def test_a_second_run_finds_the_ledger_and_pays_nothing(demo: run.Demo) -> None:
 
 
 # --- which rows are counted ---
+
+
+def test_most_of_a_disclosure_is_filled_in(demo: run.Demo, tmp_path: Path) -> None:
+    for first, last in ((PERSONS, DESTINATIONS), (CITIES, CITIES), (TOTALS, TOTALS)):
+        saved = [load(path) for path in demo.saved[first : last + 1]]
+        written = disclose(saved, tmp_path / "entry.yaml", ledger=demo.ledger)
+        assert written.filled >= 0.8 * written.fields
+        assert (len(written.missing), written.verified) == (5, True)
 
 
 def test_each_caption_names_its_limit_and_what_is_not_counted(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from sfumato.answers.codec import UNREADABLE, from_bytes
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.output_paths import NewFile
 from sfumato.cli.saved import saved
+from sfumato.errors import DataError, missing_file
+
+if TYPE_CHECKING:
+    from sfumato.audit import Finding
 
 
 @click.command(short_help="Write a disclosure document for a public registry.")
@@ -40,6 +46,11 @@ from sfumato.cli.saved import saved
     type=NewFile(),
     help="HTML file to write a checklist by NIST SP 800-226 to.",
 )
+@click.option(
+    "--audit",
+    type=click.Path(path_type=Path),
+    help="JSON file that `sfumato audit --json` printed: what was measured of the mechanisms.",
+)
 @json_option
 def disclose(
     releases: tuple[Path, ...],
@@ -48,6 +59,7 @@ def disclose(
     facts: Path | None,
     out: Path,
     checklist: Path | None,
+    audit: Path | None,
     as_json: bool,
 ) -> None:
     """Write a disclosure document about RELEASES, saved as JSON files, of one account.
@@ -64,7 +76,7 @@ def disclose(
     from sfumato.publishing.plan_file import read_publication
 
     written = write(
-        [saved(path) for path in releases],
+        [*map(saved, releases), *([] if audit is None else _findings(audit))],
         out,
         ledger=ledger,
         account=account,
@@ -93,3 +105,19 @@ def disclose(
         talk("Left for you to write:")
     for place, what in written.missing.items():
         talk(f"  {place.rpartition('.')[2]}: {what.removeprefix('TODO: ')}")
+
+
+def _findings(path: Path) -> list[Finding]:
+    """What an audit found, as it was printed; every verdict follows from its own figures again."""
+    from sfumato.audit import Finding
+
+    remedy = "Name a file with what sfumato audit --json printed"
+    try:
+        return from_bytes(path.read_bytes(), list[Finding])
+    except FileNotFoundError:
+        reason, remedy = missing_file(path), "Check the path"
+    except OSError as error:
+        reason = error.strerror or "the file cannot be read"
+    except UNREADABLE:
+        reason = "it does not hold the findings of an audit"
+    raise DataError(f"the audit {path}", reason, remedy)

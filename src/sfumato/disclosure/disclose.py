@@ -12,6 +12,7 @@ from typing import TypeAlias
 from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
 from sfumato.disclosure import checklist as questions
+from sfumato.disclosure.audited import Finding
 from sfumato.disclosure.document import counted, missing, to_yaml
 from sfumato.disclosure.entry import entry
 from sfumato.disclosure.evidence import gathered
@@ -22,7 +23,7 @@ from sfumato.publishing.publication import Publication
 from sfumato.writing import write_bytes
 
 PathLike: TypeAlias = str | os.PathLike[str]
-Item: TypeAlias = Release | Window
+Item: TypeAlias = Release | Window | Finding
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ def disclose(
 
     Parameters
     ----------
-    releases : Release, Window, or several
-        What ``Publisher.release`` or ``sf.load`` returned. A Window says how the cost was chosen.
+    releases : Release, Window, finding of an audit, or several
+        What ``Publisher.release`` or ``sf.load`` returned. A Window says how the cost was chosen,
+        and findings of ``sfumato.audit`` what was measured of the mechanisms.
     path : path
         The YAML file to write. An existing file is replaced.
     ledger : path, Ledger or None
@@ -134,7 +136,8 @@ def _disclosed(
         ledger=ledger,
         account=account,
     )
-    tree = entry(found, facts, slug_of(path))
+    findings = [item for item in given if isinstance(item, Finding)]
+    tree = entry(found, facts, slug_of(path), findings)
     page = None if checklist is None else questions.render(found, tree)
     written = write_bytes(path, to_yaml(tree, found).encode())
     filled, fields = counted(tree)
@@ -170,13 +173,13 @@ def _facts(facts: object) -> Publication:
 
 def _flat(given: object) -> list[Item]:
     """All items as one list; lists within lists are flattened."""
-    if isinstance(given, Release | Window):
+    if isinstance(given, Release | Window | Finding):
         return [given]
     table = hasattr(given, "__arrow_c_stream__") or hasattr(given, "dtype")
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping) or table:
         raise UsageError(
             f"a disclosure of a value of type {type(given).__name__}",
-            "a disclosure is made of releases, and windows that say how their cost was chosen",
+            "a disclosure is made of releases, windows and findings of an audit",
             "Give what Publisher.release or sf.load returned, and then the path to write",
         )
     return [item for each in given for item in _flat(each)]

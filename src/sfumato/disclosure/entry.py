@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sfumato.disclosure import implementation, wording
+from sfumato.disclosure.audited import Finding, figures
 from sfumato.disclosure.evidence import Evidence, shortened
 from sfumato.disclosure.fields import TODO, Field, Tree, todo
 from sfumato.errors import printable_lines
@@ -35,7 +36,7 @@ DIVERGENCES = {
 }
 
 
-def entry(found: Evidence, facts: Publication, slug: str) -> Tree:
+def entry(found: Evidence, facts: Publication, slug: str, findings: Sequence[Finding] = ()) -> Tree:
     """The entry as a tree of fields.
 
     Parameters
@@ -45,6 +46,8 @@ def entry(found: Evidence, facts: Publication, slug: str) -> Tree:
         What a person knows.
     slug : str
         The name of the entry in addresses.
+    findings : sequence of Finding
+        What an audit of the mechanisms found, if there was one.
     """
     return {
         "url_slug": Field(slug),
@@ -55,7 +58,7 @@ def entry(found: Evidence, facts: Publication, slug: str) -> Tree:
             "dp_flavor": _noted(_flavor(found), facts),
             "privacy_loss": _noted(_loss(found), facts),
             "model": _noted(_model(found, facts), facts),
-            "accounting": _noted(_accounting(found, facts), facts),
+            "accounting": _noted(_accounting(found, facts, findings), facts),
             "implementation": _noted(implementation.fields(found), facts),
             "resources": _resources(found, facts),
         },
@@ -251,13 +254,16 @@ def _releases(found: Evidence) -> str:
     return f"{count}: {wording.joined(charges)}."
 
 
-def _accounting(found: Evidence, facts: Publication) -> Tree:
+def _accounting(found: Evidence, facts: Publication, findings: Sequence[Finding]) -> Tree:
     accounting = {
         "post_processing": _post_processing(found),
         "composition": Field(_composition(found)),
     }
-    if facts.auditing is not None:
-        accounting["auditing"] = Field(printable_lines(facts.auditing.strip()), by_hand=True)
+    by_hand = [] if facts.auditing is None else [printable_lines(facts.auditing.strip())]
+    measured = [figures(findings)] if findings else []
+    if by_hand or measured:
+        said = "\n".join([*measured, *by_hand])
+        accounting["auditing"] = Field(said, by_hand=not measured)
     return accounting
 
 
