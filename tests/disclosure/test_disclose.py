@@ -210,6 +210,23 @@ def test_views_of_pages_as_wikimedia_publishes_them(tmp_path):
     assert "below 90" in said["accounting"]["post_processing"]
 
 
+def test_each_month_of_the_data_is_listed(tmp_path):
+    rows = np.zeros((9, 1))
+    question, releases = sf.Histogram("x"), []
+    with sf.Publisher(visits.source(), budget="1") as other:
+        ledger = other.ledger
+        for month in ("2026-01", "2026-02"):
+            table = sf.source(rows, sf.Domain(x=sf.Interval(0, 4)), name="doc", version=month)
+            publisher = sf.Publisher(table, ledger=ledger, account="months", budget="2")
+            releases.append(publisher.release(question, epsilon="1"))
+        path = sf.disclose(releases, tmp_path / "v.yaml", ledger=ledger, account="months").path
+    said = read(path)["deployment"]
+    assert said["model"]["release_type"] == "Many releases"
+    for month in ("2026-01", "2026-02"):
+        assert f"epsilon = 1 for doc, version {month}" in said["model"]["release_type_description"]
+    assert said["privacy_loss"]["privacy_parameters"] == {"epsilon": 2.0}
+
+
 @pytest.mark.parametrize(
     ("name", "slug"),
     [("a/Page_views 2026.yaml", "page-views-2026"), ("-.yaml", "entry"), ("x.yml", "x")],

@@ -132,11 +132,11 @@ def _algorithms(found: Evidence, said: Mapping[str, Field]) -> list[Item]:
             "Which mechanisms are used, with which sensitivity?",
             _lines(said["mechanisms"]),
         ),
-        Item(layer, "Why does the guarantee hold?", _lines(said["justification"])),
+        Item(layer, "Why does the guarantee hold?", _proofs(found)),
         Item(
             layer,
             "How accurate are the answers, and does a reader learn it?",
-            (*wording.accuracies(found), "Every release states its intervals."),
+            tuple(wording.accuracies(found)),
         ),
         Item(
             layer,
@@ -160,6 +160,12 @@ def _algorithms(found: Evidence, said: Mapping[str, Field]) -> list[Item]:
             (*implementation.software(found), *_audited(said)),
         ),
     ]
+
+
+def _proofs(found: Evidence) -> tuple[str, ...]:
+    lines = wording.by_text((one.guarantee.proof.because, one) for one in found.releases)
+    sources = wording.by_text((one.guarantee.proof.source, one) for one in found.releases)
+    return (*lines, *(f"Source: {source}" for source in sources))
 
 
 def _audited(said: Mapping[str, Field]) -> tuple[str, ...]:
