@@ -175,6 +175,8 @@ def test_exact_facts_on_the_result_are_found_out(fact):
 def test_a_release_has_no_labels_and_no_inertia():
     release = KMeans(2, method="dplloyd").answer(count(CORNERS, PLANE), Unit(), ONE, Recorded())
     shown = {name for name in dir(release) if not name.startswith("_")}
+    assert release.label_columns == (), "columns with the labels of axes are no labels of rows"
+    shown -= {"label_columns"}
     assert not {name for name in shown if "label" in name or "inertia" in name or "loss" in name}
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.publishing.asked import asked_release
 from sfumato.testing import deterministic
 
 CANARY = "zebracanary77"
@@ -130,15 +131,14 @@ def test_a_file_that_changes_between_label_and_scan_gets_no_second_answer(
     file = tmp_path / "m.parquet"
     pq.write_table(pa.table({"x": [1.0] * 50}), file)
     publisher = sf.Publisher(sf.source(file, DOMAIN), budget=2)
-    asked = publisher._asked
 
-    def late(order: Any) -> str:
-        found = asked(order)
+    def late(*order: Any) -> list[str]:
+        found = asked_release(*order)
         pq.write_table(pa.table({"x": [9.0] * 50}), file)
         os.utime(file, ns=(time.time_ns(), time.time_ns() + 10**9))
         return found
 
-    monkeypatch.setattr(publisher, "_asked", late)
+    monkeypatch.setattr("sfumato.publishing.publisher.asked_release", late)
     with pytest.raises(sf.DataError, match="changed"):
         publisher.release(QUESTION, epsilon=1, key="k")
     monkeypatch.undo()
