@@ -505,3 +505,24 @@ def test_a_clip_from_the_lower_bound_is_written_in_one_way(per: Any) -> None:
     assert len({question.canonical(domain) for question in written}) == 1
     other = sf.Sum("cost", clip=(0, 500), per=per)
     assert other.canonical(domain) == other
+
+
+@pytest.mark.parametrize("step", [1, None])
+@pytest.mark.parametrize("clip", [None, 8, (2, 8), "auto"])
+@pytest.mark.parametrize("per", ["row", "person"])
+@pytest.mark.parametrize("kind", [sf.Mean, sf.Sum, sf.Variance])
+def test_values_are_read_from_the_column_that_the_axis_names(
+    kind: Any, per: Any, clip: Any, step: Any
+) -> None:
+    table = pa.table({"who": range(200), "wage_net": [4.0] * 200, "wage": [9.0] * 200})
+    domain = sf.Domain(wage=sf.Interval(0, 10, step=step, column="wage_net"))
+    try:
+        question = kind("wage", clip=clip, per=per)
+        question.needs(domain)
+    except sf.UsageError:
+        pytest.skip("refused for its clip")
+    people = sf.source(table, domain, person="who")
+    with deterministic(1):
+        release = sf.Publisher(people, budget=10**6).release(question, epsilon=10**6)
+    expected = {"mean": 4, "sum": 800, "variance": 0}[question.statistic]
+    assert float(release.values) == pytest.approx(expected, abs=0.01)

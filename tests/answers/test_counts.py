@@ -9,7 +9,7 @@ import pytest
 from sfumato.answers.counts import Needs, Summed
 from sfumato.answers.person_values import PersonLattice
 from sfumato.cube import Cube
-from sfumato.errors import UsageError
+from sfumato.errors import InternalError, UsageError
 from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.unit import Unit
@@ -22,6 +22,13 @@ KIND = LabelAxis("kind", ("a", "b"))
 def test_columns_are_those_of_cells_sums_and_limits_each_once() -> None:
     needs = Needs(Lattice((X,)), 4, (Summed(VALUE),), cells=Lattice((X, KIND)))
     assert needs.columns == (X, VALUE, KIND)
+
+
+def test_axes_of_one_name_are_of_one_column() -> None:
+    """Otherwise a row would lie in the segment of one value, and add another."""
+    segments = EdgesAxis("wage", (0.0, 50.0, 100.0), column="wage_net")
+    with pytest.raises(InternalError, match="different columns"):
+        Needs(Lattice((segments,)), 2, (Summed(VALUE),))
 
 
 def test_rows_of_each_person_look_at_no_column() -> None:

@@ -124,6 +124,17 @@ def needs_public_things_only(question: AnyQuestion) -> None:
     assert msgspec.structs.replace(at_cost, sums=needs.sums) == needs
 
 
+def reads_the_columns_that_axes_name(question: AnyQuestion) -> None:
+    """An axis says which column it is about; a column of the axis' own name is another one."""
+    for step in (1, None):
+        elsewhere = sf.Domain(x=sf.Interval(0, 3, step=step, column="measured"))
+        for needs in (
+            question.needs(elsewhere),
+            question.needs_at(elsewhere, unit_of(question), COST),
+        ):
+            assert {axis.column_name for axis in needs.columns} <= {"measured"}
+
+
 def holds_no_more_than_it_said(question: AnyQuestion) -> None:
     """The answer holds at most the numbers that were checked before the charge."""
     assert np.size(answered(question).values) <= question.needs(LINE).numbers
@@ -312,6 +323,7 @@ QUESTIONS: tuple[Callable[[AnyQuestion], None], ...] = (
     is_laid_out_as_it_asks,
     is_the_same_under_other_words,
     needs_public_things_only,
+    reads_the_columns_that_axes_name,
     holds_no_more_than_it_said,
     previews_alike,
     previews_its_accuracy,

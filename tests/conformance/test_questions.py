@@ -22,6 +22,7 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.audit.runs import Rescanned, count
 from sfumato.counters.release import CounterRelease
+from sfumato.domain import grid_axis
 from sfumato.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof
@@ -186,8 +187,8 @@ class Total(Question[TotalRelease], frozen=True, tag="contract-total", forbid_un
         return "Number of rows"
 
     def needs(self, domain: sf.Domain) -> Needs:
-        low, high = domain.intervals(self.column)[self.column].numbers
-        return Needs(Lattice((GridAxis(self.column, low, high, 1),)), 1)
+        interval = domain.intervals(self.column)[self.column]
+        return Needs(Lattice((grid_axis(self.column, interval, 1),)), 1)
 
     def preview(
         self,

@@ -141,6 +141,48 @@ def test_every_row_is_as_likely_to_be_kept_however_many_are_alike(limit: int) ->
     assert abs(_share_of_the_rare(limit) - limit / 11) < BAND
 
 
+def _shares_of_norm(limits: dict[str, int]) -> float:
+    """The mean of a rare value that a person keeps, who has 79 rows of 1 and one of 9."""
+    domain = Domain(x=Interval(0, 10, step=1), group=Categories(["a"]))
+    persons = np.repeat(np.arange(1500), 80)
+    values = np.tile([1] * 79 + [9], 1500)
+    table = pa.table({"x": values, "group": ["a"] * len(values), "p": persons})
+    src = source(table, domain, person="p", **limits)
+    with testing.deterministic(3):
+        release = sf.Publisher(src, budget=9000).release(sf.Mean("x", by="group"), epsilon=9000)
+    return float(release.values[0])
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"rows_per_cell": 1, "rows_per_person": 80},
+        {"rows_per_cell": 1, "cells_per_person": 1},
+        {"norm_per_person": 9},
+    ],
+    ids=str,
+)
+def test_limits_by_cell_keep_rare_rows_no_more_often(limits: dict[str, int]) -> None:
+    """Also of a person with no more rows than are kept in all: a cell's limit drops some."""
+    rare = (_shares_of_norm(limits) - 1) / 8
+    assert abs(rare - 1 / 80) < BAND
+
+
+@pytest.mark.parametrize("limits", [{"norm_per_person": 30}, {"rows_per_cell": 20}], ids=str)
+def test_limits_by_cell_keep_the_same_rows_beyond_memory(
+    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So nobody else's rows decide which rows of a person are kept: they may fill the memory."""
+    draw = np.random.default_rng(8)
+    persons = np.concatenate([np.zeros(600, int), draw.integers(1, 400, 19_400)])
+    table = pa.table({"x": draw.integers(0, 4, len(persons)), "p": persons})
+    src = source(table, Domain(x=Interval(0, 4, step=1)), person="p", rows_per_person=700, **limits)
+    needs = [Needs(Lattice((grid_axis("x", src.domain["x"], 4),)), 4)]
+    in_memory = count(src, needs, key=KEY)[0].counts.tolist()
+    monkeypatch.setenv("SFUMATO_MEMORY", "20K")
+    assert count(src, needs, key=KEY)[0].counts.tolist() == in_memory
+
+
 def test_without_copy_numbers_rare_rows_are_kept_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken twin: copies are kept together, or dropped together."""
     monkeypatch.setattr(CopyNumbers, "number", lambda *_: None)

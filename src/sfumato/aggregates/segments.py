@@ -34,7 +34,9 @@ def segment_axis(axis: GridAxis, knots: Array) -> EdgesAxis:
         A value in segment i lies in a cell from ``knots[i]`` to ``knots[i + 1]``, both included.
     """
     inner = [opening(axis, int(knot)) for knot in knots[1:-1]]
-    return EdgesAxis(axis.name, (axis.lower, *inner, axis.upper), missing=axis.missing)
+    # It reads the same column: other values would put a row into a segment that is not its own.
+    edges = (axis.lower, *inner, axis.upper)
+    return EdgesAxis(axis.name, edges, missing=axis.missing, column=axis.column)
 
 
 def opening(axis: GridAxis, cell: int) -> float:

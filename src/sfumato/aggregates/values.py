@@ -137,8 +137,8 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
         raise UsageError(f"{title}, clip = {shown(clip)}", obstacle, remedy)
     missing = None if axis.stand_in is None else min(max(axis.stand_in, low), high)
     if axis.stride is None:
-        return Interval(low, high, missing=missing)
-    return Interval(low, high + axis.stride, step=axis.step, missing=missing)
+        return Interval(low, high, missing=missing, column=axis.column)
+    return Interval(low, high + axis.stride, step=axis.step, missing=missing, column=axis.column)
 
 
 def last_value(interval: Interval) -> float:
@@ -176,7 +176,14 @@ def value_axis(name: str, interval: Interval, points: int) -> GridAxis:
     if interval.natural_cells == points + 1:
         return grid_axis(name, interval, points + 1)
     lower, _ = interval.numbers
-    return NearestAxis(name, lower, last_value(interval), points + 1, missing=interval.stand_in)
+    return NearestAxis(
+        name,
+        lower,
+        last_value(interval),
+        points + 1,
+        missing=interval.stand_in,
+        column=interval.column,
+    )
 
 
 def values_on(axis: GridAxis) -> Values:

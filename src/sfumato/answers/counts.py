@@ -10,7 +10,7 @@ from sfumato.answers.person_values import PersonLattice, PersonStatistic
 from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain
-from sfumato.errors import UsageError
+from sfumato.errors import InternalError, UsageError
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.privacy.unit import Unit
 
@@ -144,6 +144,11 @@ class Needs(msgspec.Struct, frozen=True):
     cells: Lattice | None = None
 
     def __post_init__(self) -> None:
+        read: dict[str, str] = {}
+        for axis in self.columns:
+            if read.setdefault(axis.name, axis.column_name) != axis.column_name:
+                # One row would then have two values of one axis, and no bound on what it adds.
+                raise InternalError("Axes of one name are read from different columns.")
         if any((summed.of_person is None) == (self.counted == "persons") for summed in self.sums):
             raise UsageError(
                 f"adding values up where {self.counted} are counted",

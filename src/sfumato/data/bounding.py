@@ -72,7 +72,7 @@ class Bounder(RowRecords[list[list[Array]]]):
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
-        super().__init__(key, rows_per_person)
+        super().__init__(key, rows_per_person, all_kept=rows_per_person)
         self._rows_per_person = rows_per_person
         self._n_integers: list[int] = []  # of each lattice
 
@@ -148,8 +148,8 @@ class CellBounder(RowRecords[list[Array]]):
     """
 
     def __init__(self, key: bytes, rows_per_person: int, limits: Limits) -> None:
-        super().__init__(key, rows_per_person)
         self._limits = RowLimits(rows_per_person, limits)
+        super().__init__(key, rows_per_person, self._limits.all_kept)
         self._n_choice = 0
         self._n_limited = 0
         self._first_counted = 0

@@ -83,6 +83,15 @@ class RowLimits:
         # Without rows to skip, those taken are a person's first ones.
         self._skips = limits.cells_per_person is not None or limits.rows_per_cell is not None
 
+    @property
+    def all_kept(self) -> int:
+        """The number of rows up to which all of a person's rows are kept, or none of a cell's.
+
+        So many rows fit in one cell and in all. Where cells are chosen, all rows of the cells that
+        are chosen are kept: that choice does not look at the order of rows.
+        """
+        return min(self._rows, self._rows_per_cell)
+
     def candidates(self, tokens: list[Array]) -> Array | None:
         """Which rows need be looked at: int64 ndarray, ascending; None for all.
 

@@ -254,7 +254,7 @@ class CopyNumbers:
     def number(self, rows: OrderedRows, priorities: Array, limit: int) -> None:
         """Bring the rows of persons who have copies into the order of their copies' priorities.
 
-        Persons with at most ``limit`` rows stay as they are: all their rows are kept.
+        Persons with at most ``limit`` rows stay as they are: their order must not matter.
         """
         if not len(rows.copies):
             return

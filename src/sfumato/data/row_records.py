@@ -54,12 +54,16 @@ class RowRecords(PersonRecords[T]):
         The secret of the copies' priorities.
     most : int
         How many rows of a person are kept at most.
+    all_kept : int
+        Up to which number of rows of a person all of them are kept, whatever they are. Only there
+        the order of a person's rows does not matter, so copies need no numbers.
     """
 
-    def __init__(self, key: bytes, most: int) -> None:
+    def __init__(self, key: bytes, most: int, all_kept: int) -> None:
         super().__init__()
         self._copy_numbers = CopyNumbers(key)
         self._most = most
+        self._all_kept = all_kept
         self._scratch = Scratch()
         # A piece of a person's rows must not be reduced before copies have their numbers.
         self._partitions = ExternalPartitions(self._limit)
@@ -85,7 +89,7 @@ class RowRecords(PersonRecords[T]):
         # All tokens of a partition begin with the bits by which it was split.
         tokens = records[: self._n_tokens]
         rows = ordered_rows(tokens, priorities, PARTITION_BITS * (splits + 1), self._scratch)
-        self._copy_numbers.number(rows, priorities, self._most)
+        self._copy_numbers.number(rows, priorities, self._all_kept)
         return rows
 
     def _all_finished(self) -> Iterator[T]:
