@@ -174,3 +174,19 @@ def test_chosen_clips_reach_their_figures(evidence: Callable[[str, object], None
     assert figures["median"] <= 2.5
     assert figures["worst"] <= 4
     assert figures["worst over declared"] <= 1.2
+
+
+@pytest.mark.parametrize("centre", [None, 0.0, 0.1])
+def test_each_group_gets_the_clip_that_it_gets_alone(centre: float | None) -> None:
+    basis = Basis("hats", 2**20)
+    random = np.random.default_rng(6)
+    law = DiscreteLaplace(10 * basis.unity)
+    rows = random.integers(1, 3000, (70, 1)) * random.dirichlet(
+        np.geomspace(5, 0.01, basis.size), 70
+    )
+    sums = np.round(basis.unity * (rows + random.laplace(0, 10, rows.shape)))
+    together = chosen_clips(sums, basis, law, centre)
+    assert len(np.unique(together)) > 1
+    assert [int(chosen_clips(group[None], basis, law, centre)[0]) for group in sums] == (
+        together.tolist()
+    )

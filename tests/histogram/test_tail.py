@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.histogram.tail import ABOVE, DETECTED, numbers_beyond
+from sfumato.histogram.tail import (
+    ABOVE,
+    BENDS,
+    DETECTED,
+    REWEIGHTINGS,
+    SLOPES,
+    TABLES_AT_ONCE,
+    numbers_beyond,
+)
 
 BINS = 20
 POSITIONS = np.arange(BINS) * np.log(2)
@@ -64,6 +72,41 @@ def test_tables_do_not_depend_on_each_other() -> None:
     together = numbers_beyond(noisy, POSITIONS, WIDTHS, 14.0)
     alone = [numbers_beyond(each, POSITIONS, WIDTHS, 14.0) for each in noisy]
     assert together == pytest.approx(np.stack(alone))
+
+
+def nearest_curve(counts: np.ndarray, u: np.ndarray, deviation: float) -> np.ndarray:
+    """The curve nearest to the counts of one table, tried one by one."""
+    weights = np.ones(len(u))
+    for _ in range(REWEIGHTINGS + 1):
+        best, most = np.zeros(len(u)), -1.0
+        for bend in BENDS:
+            for slope in SLOPES:
+                exponents = slope * u - bend * u**2
+                curve = np.exp(exponents - exponents.max())
+                product = max((weights * counts * curve).sum(), 0)
+                square = (weights * curve**2).sum()
+                if product**2 / square > most * (1 + 1e-12):
+                    best, most = product / square * curve, product**2 / square
+        weights = 1 / np.sqrt(1 + ((counts - best) / deviation) ** 2)
+    return best
+
+
+def test_far_sums_are_those_of_the_nearest_of_all_curves() -> None:
+    n_tables = TABLES_AT_ONCE + 2  # more than are compared with the curves at a time
+    counts = np.tile(masses(-1.0, 0.05, 500)[2:], (n_tables, 1))
+    # The sums from the first bin on and from the second one tell where the fit begins.
+    counts[:, 0] = 2000
+    counts[:, 1:] += np.random.default_rng(4).laplace(0, 10, (n_tables, BINS - 3))
+    u = POSITIONS[: BINS - 3]
+    found = numbers_beyond(counts, POSITIONS[2:], WIDTHS[2:], 14.0)
+    deviations = 14.0 * np.sqrt(np.arange(BINS - 2, 0, -1))
+    for table in (0, n_tables - 1):
+        noisy = sums(counts[table])
+        hidden = int((noisy <= DETECTED * deviations).argmax())
+        curve = sums(nearest_curve(counts[table, 1:], u, 14.0))
+        most = np.maximum(noisy + ABOVE * deviations, 0)[1:]
+        expected = np.minimum.accumulate(np.minimum(curve, most)[hidden - 1 :])
+        assert found[table, hidden:] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("bins", [1, 2, 3, 5])

@@ -58,8 +58,27 @@ def chosen_clips(sums: Array, basis: Basis, law: Law, centre: float | None) -> A
     means = np.concatenate([np.zeros((len(sums), 1)), below], axis=1)
     centres = np.minimum(means, knots) if centre is None else np.full_like(means, centre)
 
-    weights = np.minimum(knots[:, None], knots)  # one line for each clip
-    spread = ((weights - centres[:, :, None]) ** 2).sum(axis=2)
+    spread = _spread(basis, centres)
     errors = (taken / rows[:, None]) ** 2 + deviation**2 * spread / rows[:, None] ** 2
     # A clip at the lower bound would make all values equal.
     return 1 + np.asarray(errors[:, 1:].argmin(axis=1))
+
+
+def _spread(basis: Basis, centres: Array) -> Array:
+    """How much noise each clip lets through: the squares of the weights' distances from a centre.
+
+    Parameters
+    ----------
+    centres : float64 ndarray of shape (groups, k)
+        Of each clip.
+
+    Returns
+    -------
+    float64 ndarray of shape (groups, k)
+    """
+    spread = np.empty_like(centres)
+    # Clip by clip: all distances at once would take k times the memory.
+    for clip in range(basis.size):
+        distances = clipped_weights(basis, clip) - centres[:, clip, None]
+        spread[:, clip] = (distances**2).sum(axis=1)
+    return spread

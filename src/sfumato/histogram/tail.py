@@ -18,7 +18,11 @@ DETECTED = 3.0  # standard deviations above 0, up to which a sum may be noise al
 TAIL_SHARE = 0.6  # of all, unless the caller knows better
 ABOVE = 0.5  # standard deviations by which the curve may exceed a noisy sum
 FEWEST_BINS = 4  # that a curve of three parameters is fitted to
-MOST_FITTED = 1024  # tables at a time
+TABLES_AT_ONCE = 32  # that are compared with all curves: what is computed stays in the cache
+# Below about so many multiplications, linear algebra libraries start no threads. Threads would
+# cost more time than they save on products as narrow as these.
+MULTIPLIED_AT_ONCE = 2**18
+LEAST_CURVES_AT_ONCE = 64
 REWEIGHTINGS = 2  # rounds that reduce the influence of counts far from the curve
 
 # The curves: exp(slope u - bend u^2) times a factor, u being the logarithm of the value. Without a
@@ -79,9 +83,7 @@ def numbers_beyond(
         tables = np.flatnonzero(starts == start)
         u = positions[start:] - positions[start]
         highest = np.maximum(sums[tables, start:] + ABOVE * deviations[start:], 0)
-        # A fit compares each table with every curve, so few tables are fitted at a time.
-        batches = np.array_split(counts[tables, start:], 1 + len(tables) // MOST_FITTED)
-        curve = np.concatenate([_fitted(batch, u, widths[start:], deviation) for batch in batches])
+        curve = _fitted(counts[tables, start:], u, widths[start:], deviation)
         estimate = np.minimum(_suffix_sums(curve), highest)
         kept = beyond[tables, start:]
         beyond[tables, start:] = np.where(below_noise[tables, start:], estimate, kept)
@@ -107,17 +109,67 @@ def _fitted(counts: Array, u: Array, widths: Array, deviation: float) -> Array:
     outliers: counts far from the curve get less weight, and the fit is repeated.
     """
     curves = _curves(tuple(u.tolist())) * widths
-    every = np.arange(len(counts))
-    weights = np.ones_like(counts)
+    grid = _Grid(curves, min(len(counts), TABLES_AT_ONCE))
     fitted = np.zeros_like(counts)
-    for _ in range(REWEIGHTINGS + 1):
-        products = np.maximum((weights * counts) @ curves.T, 0)
-        squares = weights @ (curves**2).T
-        best = (products**2 / squares).argmax(axis=1)  # the largest reduction of squared errors
-        factors = products[every, best] / squares[every, best]
-        fitted = factors[:, None] * curves[best]
-        weights = 1 / np.sqrt(1 + ((counts - fitted) / deviation) ** 2)
+    for start in range(0, len(counts), TABLES_AT_ONCE):
+        some = counts[start : start + TABLES_AT_ONCE]
+        weights = np.ones_like(some)
+        for _ in range(REWEIGHTINGS + 1):
+            best, factors = grid.nearest(some, weights)
+            curve = factors[:, None] * curves[best]
+            weights = 1 / np.sqrt(1 + ((some - curve) / deviation) ** 2)
+        fitted[start : start + TABLES_AT_ONCE] = curve
     return fitted
+
+
+class _Grid:
+    """The curves to compare tables with, and room for what is computed of each pair of both.
+
+    Parameters
+    ----------
+    curves : float64 ndarray of shape (curves, bins)
+    most_tables : int
+        How many tables are compared at a time, at most.
+    """
+
+    def __init__(self, curves: Array, most_tables: int) -> None:
+        n_curves, n_bins = curves.shape
+        together = MULTIPLIED_AT_ONCE // max(1, most_tables * n_bins)
+        together = max(LEAST_CURVES_AT_ONCE, together)
+        self._parts = [slice(start, start + together) for start in range(0, n_curves, together)]
+        columns = [curves[part].T for part in self._parts]
+        self._values = [np.ascontiguousarray(each) for each in columns]
+        self._squares = [each**2 for each in self._values]
+        # New arrays of this size would cost as much time as the arithmetic.
+        self._gains = np.empty((most_tables, n_curves))
+        self._factors = np.empty((most_tables, n_curves))
+
+    def nearest(self, counts: Array, weights: Array) -> tuple[Array, Array]:
+        """Find the curve, times a factor, with the least weighted squared error to each table.
+
+        Parameters
+        ----------
+        counts, weights : float64 ndarrays of shape (tables, bins)
+
+        Returns
+        -------
+        best : int64 ndarray of shape (tables,)
+            Which curve it is.
+        factors : float64 ndarray of shape (tables,)
+            Non-negative.
+        """
+        products = self._gains[: len(counts)]
+        squares = self._factors[: len(counts)]
+        weighted = weights * counts
+        for part, values, squared in zip(self._parts, self._values, self._squares, strict=True):
+            np.matmul(weighted, values, out=products[:, part])
+            np.matmul(weights, squared, out=squares[:, part])
+        np.maximum(products, 0, out=products)
+        factors = np.divide(products, squares, out=squares)
+        # A curve reduces the squared error by the product times its best factor.
+        gains = np.multiply(products, factors, out=products)
+        best = gains.argmax(axis=1)
+        return best, factors[np.arange(len(counts)), best]
 
 
 @lru_cache(maxsize=64)
