@@ -8,6 +8,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -36,12 +37,14 @@ def mac(under: bytes, words: Sequence[int], start: int = 0) -> int:
 
 
 def person_word(key: bytes, person: object) -> int:
-    """The token of a whole number, however it is written; else one that follows from the text's."""
+    """A bijection of a whole number, however it is written; else one that follows from the text's
+    token.
+    """
     tokens = PersonTokens(key)
     if isinstance(person, str) and not re.fullmatch("0|-?[1-9][0-9]*", person, re.ASCII):
         return int(tokens._mixed(tokens.of(pa.array([person]))[0])[0])
     assert isinstance(person, str | int)
-    return int(tokens.of(pa.array([int(person)], pa.int64()))[0][0])
+    return int(tokens._mixed(np.array([int(person)]).view(np.uint64))[0])
 
 
 def value_word(value: object, axis: LatticeAxis) -> int:

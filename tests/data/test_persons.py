@@ -71,6 +71,28 @@ def test_tokens_of_integers_are_a_bijection(ids: list[int]) -> None:
     assert len(set(words.tolist())) == len(set(ids))
 
 
+@given(st.lists(st.integers(0, 2**33), min_size=1, max_size=100))
+def test_tokens_of_small_numbers_and_of_no_others_fit_into_their_upper_halves(
+    ids: list[int],
+) -> None:
+    tokens = PersonTokens(KEY)
+    (words,) = tokens.of(pa.array(ids, pa.int64()))
+    assert len(set(words.tolist())) == len(set(ids))
+    for number, word in zip(ids, words.tolist(), strict=True):
+        assert (word % 2**32 == 0) == (number < 2**32)
+        # Nor does a token depend on what else is in the batch.
+        assert tokens.of(pa.array([number], pa.int64()))[0].tolist() == [word]
+
+
+def test_halves_are_mixed_by_a_bijection_that_fixes_0() -> None:
+    tokens = PersonTokens(KEY)
+    words = np.arange(2**20, dtype=np.uint32) * np.uint32(4099)
+    mixed = tokens._mixed_half(words.copy())
+    assert len(np.unique(mixed)) == 2**20
+    assert mixed[0] == 0
+    assert np.bincount(mixed >> np.uint32(26), minlength=64).max() < 1.05 * 2**14
+
+
 def test_partitions_are_even_for_consecutive_ids() -> None:
     (words,) = PersonTokens(KEY).of(pa.array(range(64_000), pa.int64()))
     assert (

@@ -67,8 +67,8 @@ def fresh_key() -> bytes:
 class Bounder(RowRecords[list[list[Array]]]):
     """Remembers what bounding needs of each row until all rows were seen, then gives those kept.
 
-    A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each
-    lattice.
+    A record has 8 bytes for the person (16 for text, 4 while all ids are whole numbers below 2^32),
+    8 for the priority, and 4 or 8 for each lattice.
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:

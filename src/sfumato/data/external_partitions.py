@@ -1,7 +1,9 @@
 """Records in partitions: in memory while they fit, then in one temporary file without a name.
 
 Records are held field by field: one array for each field. Sorting and copying whole fields is
-several times as fast as moving structured records.
+several times as fast as moving structured records. Of a first field of 64 bits, only the upper
+halves are held as long as all lower halves are 0, as in the person tokens of small numbers: it
+takes the system longer to provide memory than it takes a scan to fill it.
 
 The file lies in the folder that TMPDIR names, and only its owner can read it. Linux gives it no
 name at all; other systems remove the name before anything is written. However the process ends, by
@@ -17,7 +19,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from io import FileIO
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -83,12 +85,13 @@ class ExternalPartitions:
         self._held: list[list[Records]] = [[] for _ in range(N_PARTITIONS)]
         self._held_rows = [0] * N_PARTITIONS
         self._held_bytes = 0
-        # Of each partition, the pieces of the file that hold it: offset and number of records.
-        self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(N_PARTITIONS)]
+        # Of each partition, the pieces of the file that hold it.
+        self._pieces: list[list[_Piece]] = [[] for _ in range(N_PARTITIONS)]
         self._file: FileIO | None = None
         self.bytes_written = 0
         self._empty: Records = []  # tells the types of the fields
         self._row_bytes = 0
+        self._in_halves = False  # whether the first field is held in its upper halves
         self._scratch = Scratch()
 
     def add(self, partitions: Array, records: Records) -> None:
@@ -96,6 +99,13 @@ class ExternalPartitions:
         if not self._empty:
             self._empty = [np.empty(0, field.dtype) for field in records]
             self._row_bytes = sum(field.itemsize for field in self._empty)
+            self._in_halves = _fits_halves(records[0])
+        elif self._in_halves and not _fits_halves(records[0]):
+            # What was held so far is read back from the file in its own form.
+            self.settle()
+            self._blocks = _Blocks(self._limit // 16)
+            self._in_halves = False
+        records = self._as_held(records)
         order = np.argsort(partitions, kind="stable")
         stops = np.searchsorted(partitions[order], np.arange(N_PARTITIONS), side="right").tolist()
         start = 0
@@ -103,9 +113,17 @@ class ExternalPartitions:
             if start < stop:
                 self._hold(partition, records, order[start:stop])
             start = stop
-        self._held_bytes += self._row_bytes * len(order)
+        self._held_bytes += self._held_row_bytes * len(order)
         if self._held_bytes > self._limit:
             self._flush(self._limit // 2)
+
+    @property
+    def _held_row_bytes(self) -> int:
+        return self._row_bytes - 4 if self._in_halves else self._row_bytes
+
+    def _as_held(self, records: Records) -> Records:
+        """Records in the form in which they are held."""
+        return [_upper_halves(records[0]), *records[1:]] if self._in_halves else records
 
     def _hold(self, partition: int, records: Records, indices: Array) -> None:
         """Copy some records to the blocks of a partition."""
@@ -128,7 +146,7 @@ class ExternalPartitions:
 
     def n_bytes(self, partition: int) -> int:
         """How many bytes a partition has, in memory and in the file."""
-        in_file = sum(n_records for _, n_records in self._pieces[partition])
+        in_file = sum(piece.n_records for piece in self._pieces[partition])
         return (self._held_rows[partition] + in_file) * self._row_bytes
 
     def read(self, partition: int, most_bytes: int = 2**62) -> Iterator[Records]:
@@ -139,17 +157,17 @@ class ExternalPartitions:
         """
         in_memory = self._held_rows[partition]
         for i, block in enumerate(self._taken(partition)):
-            yield [field[: in_memory - i * BLOCK_ROWS] for field in block]
+            yield _whole_words(
+                [field[: in_memory - i * BLOCK_ROWS] for field in block], self._empty
+            )
             self._blocks.give_back(block)
         # A block holds whole records, and at least one.
         block_rows = max(1, most_bytes // max(1, self._row_bytes))
-        for start, n_records in self._pieces[partition]:
-            for first in range(0, n_records, block_rows):
-                records = [
-                    np.empty(min(block_rows, n_records - first), field.dtype)
-                    for field in self._empty
-                ]
-                self._load(records, start, n_records, first)
+        for piece in self._pieces[partition]:
+            for first in range(0, piece.n_records, block_rows):
+                n_records = min(block_rows, piece.n_records - first)
+                records = [np.empty(n_records, field.dtype) for field in self._empty]
+                self._load(records, piece, first)
                 yield records
 
     def whole(self, partition: int) -> Records:
@@ -158,18 +176,21 @@ class ExternalPartitions:
         They are valid until another partition is asked for.
         """
         in_memory = self._held_rows[partition]
-        n_rows = in_memory + sum(n_records for _, n_records in self._pieces[partition])
-        records = [
+        n_rows = in_memory + sum(piece.n_records for piece in self._pieces[partition])
+        records = self._rooms(n_rows)
+        self._move(partition, [field[:in_memory] for field in records])
+        begin = in_memory
+        for piece in self._pieces[partition]:
+            self._load([field[begin : begin + piece.n_records] for field in records], piece, 0)
+            begin += piece.n_records
+        return records
+
+    def _rooms(self, n_rows: int) -> Records:
+        """Room for records, until it is asked for again."""
+        return [
             self._scratch.array(f"whole {i}", n_rows, field.dtype)
             for i, field in enumerate(self._empty)
         ]
-        self._move(partition, [field[:in_memory] for field in records])
-        begin = in_memory
-        for start, n_records in self._pieces[partition]:
-            piece = [field[begin : begin + n_records] for field in records]
-            self._load(piece, start, n_records, 0)
-            begin += n_records
-        return records
 
     def close(self) -> None:
         """Forget all records, and free the memory and the disk."""
@@ -183,7 +204,7 @@ class ExternalPartitions:
         """The blocks of a partition, which is forgotten; they are to be given back."""
         blocks = self._held[partition]
         self._held[partition] = []
-        self._held_bytes -= self._held_rows[partition] * self._row_bytes
+        self._held_bytes -= self._held_rows[partition] * self._held_row_bytes
         self._held_rows[partition] = 0
         return blocks
 
@@ -194,7 +215,7 @@ class ExternalPartitions:
             starts = range(0, len(room), BLOCK_ROWS)
             for start, block in zip(starts, blocks, strict=True):
                 rest = room[start : start + BLOCK_ROWS]
-                rest[:] = block[i][: len(rest)]
+                _fill(rest, block[i][: len(rest)])
         for block in blocks:
             self._blocks.give_back(block)
 
@@ -207,10 +228,7 @@ class ExternalPartitions:
                 break
             if not self._held[partition]:
                 continue
-            records = [
-                self._scratch.array(f"whole {i}", self._held_rows[partition], field.dtype)
-                for i, field in enumerate(self._empty)
-            ]
+            records = self._rooms(self._held_rows[partition])
             self._move(partition, records)
             if reduce is not None:
                 fewer = reduce(records)
@@ -224,9 +242,9 @@ class ExternalPartitions:
 
     def _write(self, partition: int, records: Records) -> None:
         start = self.bytes_written
-        for field in records:
+        for field in self._as_held(records):
             self._write_field(field)
-        self._pieces[partition].append((start, len(records[0])))
+        self._pieces[partition].append(_Piece(start, len(records[0]), self._in_halves))
 
     def _write_field(self, field: Array) -> None:
         left = memoryview(np.ascontiguousarray(field).view(np.uint8).data)
@@ -248,11 +266,15 @@ class ExternalPartitions:
             "Let TMPDIR name a folder with more room, or let SFUMATO_MEMORY allow more memory",
         )
 
-    def _load(self, rooms: Records, start: int, n_records: int, first: int) -> None:
+    def _load(self, rooms: Records, piece: _Piece, first: int) -> None:
         """Load some records of a piece, in which field follows field."""
-        for field in rooms:
-            self._load_field(field, start + first * field.itemsize)
-            start += n_records * field.itemsize
+        start = piece.start
+        for i, field in enumerate(rooms):
+            held = np.empty(len(field), np.uint32) if piece.in_halves and not i else field
+            self._load_field(held, start + first * held.itemsize)
+            if held is not field:
+                _fill(field, held)
+            start += piece.n_records * held.itemsize
 
     def _load_field(self, field: Array, start: int) -> None:
         left = memoryview(field.view(np.uint8).data)
@@ -267,6 +289,48 @@ class ExternalPartitions:
                     "Check the disk that TMPDIR names",
                 )
             left = left[n_read:]
+
+
+class _Piece(NamedTuple):
+    """Records of one partition in the file.
+
+    Attributes
+    ----------
+    start : int
+        The byte at which they begin.
+    n_records : int
+    in_halves : bool
+        Whether the first field is in its upper halves.
+    """
+
+    start: int
+    n_records: int
+    in_halves: bool
+
+
+def _fits_halves(words: Array) -> bool:
+    """Whether the lower halves of words are all 0."""
+    return words.dtype == np.uint64 and not (words & np.uint64(2**32 - 1)).any()
+
+
+def _upper_halves(words: Array) -> Array:
+    return (words >> np.uint64(32)).astype(np.uint32)
+
+
+def _fill(room: Array, held: Array) -> None:
+    """Fill a field with what was held of it: all of it, or its upper halves."""
+    room[:] = held
+    if held.dtype != room.dtype:
+        room <<= np.uint64(32)
+
+
+def _whole_words(held: Records, like: Records) -> Records:
+    """The records of which the first field may be held in its upper halves."""
+    if held[0].dtype == like[0].dtype:
+        return held
+    first = np.empty(len(held[0]), like[0].dtype)
+    _fill(first, held[0])
+    return [first, *held[1:]]
 
 
 class _Blocks:

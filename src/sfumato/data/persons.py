@@ -7,13 +7,15 @@ token of two words: the AES-256 CBC-MAC of the length and the bytes.
 Guarantee: two persons never share a token of one word. For tokens of two words, the probability
 that any two of at most 2**24 persons share one is at most 2**-70, for ids of at most 64 bytes.
 Holds because: xor with a constant, multiplication by an odd number, and xor of the upper half onto
-the lower half can each be undone modulo 2**64. The length in the first block makes sure that no
-message is a prefix of another, and CBC-MAC over prefix-free messages is a pseudorandom function:
-among q ids of at most b blocks, the probability of a collision exceeds that of random 128-bit
-words, q**2 / 2**129, by at most 12 b q**2 / 2**128 and smaller terms (Bellare, Pietrzak, Rogaway
-2005, Thm 3), given that AES-256 is a pseudorandom permutation. The secret is drawn after the data
-are fixed, and no output shows it. If two persons shared a token, they would together keep r rows,
-and each of them could change 2 r rows: the probability of this is a delta.
+the lower half can each be undone modulo 2**32. A token of one word is made of the halves of the
+value: one is mixed in this way, and the other is mixed after an xor with the first. The length in
+the first block makes sure that no message is a prefix of another, and CBC-MAC over prefix-free
+messages is a pseudorandom function: among q ids of at most b blocks, the probability of a collision
+exceeds that of random 128-bit words, q**2 / 2**129, by at most 12 b q**2 / 2**128 and smaller terms
+(Bellare, Pietrzak, Rogaway 2005, Thm 3), given that AES-256 is a pseudorandom permutation. The
+secret is drawn after the data are fixed, and no output shows it. If two persons shared a token,
+they would together keep r rows, and each of them could change 2 r rows: the probability of this is
+a delta.
 """
 
 from __future__ import annotations
@@ -130,7 +132,7 @@ class PersonTokens:
             Ids from ``normalized_ids``, without nulls.
         """
         integers = _as_integers(ids)
-        return self._texts.of(ids) if integers is None else [self._mixed(integers)]
+        return self._texts.of(ids) if integers is None else [self._mixed_halves(integers)]
 
     def of_persons(self, persons: PersonIds) -> list[Array]:
         """The same for persons whose ids are not null, of which a day may be a part.
@@ -147,7 +149,7 @@ class PersonTokens:
         """Give the words by which the choice of rows tells persons apart, alike for all formats.
 
         A whole number has one word, whether the column holds integers, doubles, decimals or texts
-        that write it: the token of the integer. Any other id has a word that follows from its
+        that write it: a bijection of the integer. Any other id has a word that follows from its
         token. Two persons may share a word, with a negligible probability: their rows are then
         chosen by the same hash, but each person's among that person's own.
 
@@ -170,7 +172,7 @@ class PersonTokens:
         if integers is None:
             return [self._mixed(with_written_integers(persons.ids, tokens[0]))]
         if not pt.is_floating(persons.ids.type):
-            return tokens
+            return [self._mixed(integers)]
         doubles = integers.view(np.float64)
         is_whole = (doubles == np.trunc(doubles)) & (np.abs(doubles) < 2.0**63)
         whole = np.where(is_whole, doubles, 0).astype(np.int64).view(np.uint64)
@@ -183,6 +185,32 @@ class PersonTokens:
         for factor in (first, second, third):
             words *= factor
             words ^= words >> np.uint64(32)
+        return words
+
+    def _mixed_halves(self, words: Array) -> Array:
+        """Apply a bijection under which words below 2**32, and no others, get a lower half of 0.
+
+        So the tokens of most integers can be held in 32 bits. The upper half of a word is mixed by
+        steps that leave 0 as it is, and can be undone. The result is combined with the lower half
+        by exclusive or, which is mixed then, and becomes the upper half of the token.
+        """
+        low = words.astype(np.uint32)
+        is_wide = len(words) and words.max() >= 2**32
+        if is_wide:
+            high = self._mixed_half((words >> np.uint64(32)).astype(np.uint32))
+            low ^= high
+        low ^= self._mix[0].astype(np.uint32)
+        tokens = self._mixed_half(low).astype(np.uint64)
+        tokens <<= np.uint64(32)
+        if is_wide:
+            tokens |= high
+        return tokens
+
+    def _mixed_half(self, words: Array) -> Array:
+        """Apply, in place, a bijection of the 32-bit words that leaves 0 as it is."""
+        for factor in self._mix[1:]:
+            words *= factor.astype(np.uint32)
+            words ^= words >> np.uint32(16)
         return words
 
 
