@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -67,3 +68,31 @@ def test_a_missing_value_is_counted_at_what_stands_in_for_it_within_the_clip() -
         release = pub.release(sf.Sum("x", clip=10), epsilon=LARGE)
     assert float(release.counts) == pytest.approx(2, abs=0.01)
     assert float(release.values) == pytest.approx(14, abs=0.1)
+
+
+@pytest.mark.parametrize("step", [None, 1, 1e-6])
+@pytest.mark.parametrize(
+    "question",
+    [
+        sf.Mean("cost", by="ward"),
+        sf.Mean("cost", clip="auto"),
+        sf.Mean("cost", clip="auto", per="person"),
+        sf.Mean("cost", clip=5, per="person"),
+        sf.Sum("cost", clip=5),
+        sf.Variance("cost"),
+        sf.Variance("cost", clip=(1, 5), per="person"),
+    ],
+)
+def test_a_value_is_read_from_the_column_that_its_axis_names(
+    question: sf.Mean | sf.Sum | sf.Variance, step: float | None
+) -> None:
+    answers = []
+    for column in ("cost", "Cost (EUR)"):
+        table = pa.table({column: [1.0, 2, 30] * 9, "ward": ["a", "b", "a"] * 9, "id": range(27)})
+        domain = sf.Domain(
+            ward=sf.Categories(["a", "b"]), cost=sf.Interval(0, 10, step=step, column=column)
+        )
+        source = sf.source(table, domain, person="id", name="costs")
+        with deterministic(5), sf.Publisher(source, budget=10) as publisher:
+            answers.append(publisher.release(question, epsilon="9").to_frame())
+    assert answers[0] == answers[1]
