@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sfumato as sf
-from sfumato.cli.parsing import parse_axes, parse_where
+from sfumato.cli.parsing import parse_axes, parse_bins, parse_clip, parse_where
 from sfumato.domain import Axis, Domain
 
 
@@ -26,6 +26,10 @@ from sfumato.domain import Axis, Domain
         ("0..120/1, missing", sf.Interval(0, 120, step=1, missing=True)),
         ("month:1,month:2", sf.Categories(["month:1", "month:2"])),
         ("2024-01-01..2025-01-01", sf.Interval("2024-01-01", "2025-01-01")),
+        ('Surgery, "Ear, Nose & Throat"', sf.Categories(["Surgery", "Ear, Nose & Throat"])),
+        ('"1..2, 3","say ""a"""', sf.Categories(["1..2, 3", 'say "a"'])),
+        ('5" pipe,3" pipe', sf.Categories(['5" pipe', '3" pipe'])),
+        ("0..1.125/0.125", sf.Interval(0, 1.125, step=0.125)),
     ],
 )
 def test_axes(text: str, axis: Axis) -> None:
@@ -42,6 +46,12 @@ def test_axes(text: str, axis: Axis) -> None:
         ("year:date", "years have no first"),
         ("month:date:2024-01..", "last is no month"),
         ("0..120,mising", "not ',missing'"),
+        ('a,"b, c', "a double quote begins a label, and none ends it"),
+        ('a,"b"c', "a double quote begins a label, and none ends it"),
+        ('a,""', "one of its labels is empty"),
+        ("0..20.000", "Write 20 or 20000"),
+        ("-1.500..0", "Write -1.5 or -1500"),
+        ("0..100/10.000", "a decimal point or a sign between thousands"),
     ],
 )
 def test_what_is_no_axis(text: str, words: str) -> None:
@@ -56,6 +66,7 @@ DOMAIN = Domain(
             "age=0..120",
             "day=2024-01-01..2025-01-01",
             "kind=a,b c",
+            'ward="Ear, Nose",Eye',
             "hour=hour:when",
             "month=month:when",
         )
@@ -67,6 +78,7 @@ DOMAIN = Domain(
     ("texts", "where"),
     [
         (("kind=a", "age=18..65"), {"kind": ["a"], "age": (18, 65)}),
+        (('ward="Ear, Nose",Eye',), {"ward": ["Ear, Nose", "Eye"]}),
         (("age=..65",), {"age": (None, 65)}),
         (("age= 0.5 .. ",), {"age": (0.5, None)}),
         (("day=2024-02-01..2024-03-01",), {"day": ("2024-02-01", "2024-03-01")}),
@@ -86,6 +98,8 @@ def test_conditions(texts: tuple[str, ...], where: dict[str, object]) -> None:
         (("=1..2",), "names no condition"),
         (("age=1..2", "age=3..4"), "given twice"),
         (("age=18",), "the condition on it is a range"),
+        (("age=1.000..",), "Write 1 or 1000"),
+        (('ward="Ear, Nose',), "a double quote begins a label"),
         (("age=18-65",), "the condition on it is a range"),
     ],
 )
@@ -93,3 +107,10 @@ def test_what_is_no_condition(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(sf.UsageError) as caught:
         parse_where(texts, DOMAIN)
     assert words in str(caught.value)
+
+
+def test_edges_and_clips_with_two_readings_are_refused() -> None:
+    with pytest.raises(sf.UsageError, match="Write 10 or 10000"):
+        parse_bins(("cost=0,10.000,20000",))
+    with pytest.raises(sf.UsageError, match="Write 10 or 10000"):
+        parse_clip("0:10.000")

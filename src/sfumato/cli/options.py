@@ -22,8 +22,10 @@ R = TypeVar("R")
 AXIS_HELP = (
     "Column, and what is publicly known of it. Numbers: NAME=LOW..HIGH, or NAME=LOW..HIGH/STEP "
     "for multiples of STEP; with ,missing behind, missing values have a bin of their own. "
-    "Labels: NAME=a,b,c, or NAME=* if you cannot list them. Dates and times: NAME=month:COLUMN, "
-    "weekday:COLUMN:ZONE, hour:, week: or year:COLUMN:FIRST..LAST. "
+    "Labels: NAME=a,b,c, or NAME=* if you cannot list them; "
+    'write a label with a comma as "a, b". '
+    "Dates and times: NAME=month:COLUMN, weekday:COLUMN:ZONE, hour:, week: or "
+    "year:COLUMN:FIRST..LAST. "
     "Repeat for each column."
 )
 PERSON_HELP = "Column that identifies the person of each row.  [default: each row is one person]"

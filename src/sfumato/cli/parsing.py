@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ _RANGE = re.compile(
     rf"(?P<upper>{_NUMBER_OR_DATE})\s*[\])]?"
 )
 """Two numbers or dates with something else than two dots between them."""
+_TWO_READINGS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{2}0")
+"""A number such as 20.000: twenty to some, and twenty thousand to others."""
 DATES_REMEDY = "Write dates as 2025-01-31, such as admitted=2025-01-01..2026-01-01"
 
 
@@ -71,9 +74,9 @@ def _axis(name: str, text: str) -> Axis:
     part, colon, rest = text.partition(":")
     if colon and part in _CALENDAR and "," not in rest:
         return _calendar_axis(name, part, rest)
-    if ".." not in text:
+    if ".." not in text or '"' in text:
         _refuse_range(name, text)
-        labels = tuple(label.strip() for label in text.split(","))
+        labels = _labels(name, text)
         if not all(labels):
             raise UsageError(
                 f"--axis {name}",
@@ -97,6 +100,21 @@ def _axis(name: str, text: str) -> Axis:
     step = _step(name, step_text) if step_text else None
     missing = True if comma else None
     return Interval(_bound(name, lower), _bound(name, upper), step=step, missing=missing)
+
+
+def _labels(name: str, text: str) -> tuple[str, ...]:
+    """Divide labels at commas; one that has a comma stands in double quotes, as in CSV."""
+    labels = text.split(",")
+    if '"' in text:
+        try:
+            (labels,) = csv.reader([text], skipinitialspace=True, strict=True)
+        except (csv.Error, ValueError):
+            raise UsageError(
+                f"{name}={text}",
+                "a double quote begins a label, and none ends it before the next comma",
+                f"""Write '{name}=a,"b, c"' for a label with a comma, and two for a quote in it""",
+            ) from None
+    return tuple(label.strip() for label in labels)
 
 
 _CALENDAR: dict[str, type[Month | Week | Year | Weekday | Hour]] = {
@@ -154,7 +172,7 @@ def _condition(name: str, text: str, axis: Axis | None) -> object:
     if not isinstance(axis, Interval):
         labels = axis.all_labels if isinstance(axis, Listed) else ()
         known = {str(label): label for label in labels}
-        return [known.get(each.strip(), each.strip()) for each in text.split(",")]
+        return [known.get(label, label) for label in _labels(name, text)]
     lower, dots, upper = text.partition("..")
     if not dots:
         raise UsageError(
@@ -181,9 +199,20 @@ def _refuse_range(name: str, text: str) -> None:
         )
 
 
+def _refuse_two_readings(text: str) -> None:
+    """Refuse 20.000: whoever means twenty thousand would have all values cut at twenty."""
+    if _TWO_READINGS.fullmatch(text):
+        raise UsageError(
+            f"the number {text}",
+            f"{text} may have a decimal point or a sign between thousands",
+            f"Write {float(text):.15g} or {text.replace('.', '')}",
+        )
+
+
 def _bound(name: str, text: str) -> int | float | str:
     """A number, or else text that the domain reads as a date or time."""
     text = text.strip()
+    _refuse_two_readings(text)
     whole = whole_of_text(text)
     number = float_of_text(text) if whole is None else whole
     if number is not None:
@@ -245,7 +274,10 @@ def parse_clip(text: str) -> object:
     """
     if text.strip() == "auto":
         return "auto"
-    bounds = [float_of_text(bound.strip()) for bound in text.split(":")]
+    ends = [end.strip() for end in text.split(":")]
+    for end in ends:
+        _refuse_two_readings(end)
+    bounds = [float_of_text(end) for end in ends]
     if None in bounds or len(bounds) > 2:
         return None
     return bounds[0] if len(bounds) == 1 else tuple(bounds)
