@@ -68,6 +68,8 @@ def test_objects_travel_with_the_refusal():
 
 def test_nearest():
     assert nearest("carier", ["carrier", "hour"]) == "did you mean 'carrier'?"
+    assert nearest("cost (eur)", ["Ward", "Cost (EUR)"]) == "did you mean 'Cost (EUR)'?"
+    assert nearest("AGE", ["page", "age"]) == "did you mean 'age'?"
     assert nearest("zzz", []) == "there are none"
     assert nearest("zzz", map(str, range(20))).endswith("'11', ...")
 

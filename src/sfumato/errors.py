@@ -341,7 +341,8 @@ def nearest(name: object, known: Iterable[str]) -> str:
     # The search takes time in proportion to both lengths, so what was written is cut.
     wrong = name if isinstance(name, str) else shown(name)
     wrong = wrong[:LONGEST_SHOWN]
-    close = difflib.get_close_matches(wrong, words, n=1, cutoff=CLOSE)
+    close = [word for word in words if word.casefold() == wrong.casefold()]
+    close += difflib.get_close_matches(wrong, words, n=1, cutoff=CLOSE)
     close += [word for word in words if len(wrong) > 2 and word.startswith(wrong)]
     if close:
         return f"did you mean {close[0]!r}?"

@@ -121,6 +121,9 @@ def test_charges():
     ):
         with pytest.raises(UsageError, match="no conversion"):
             charge(cost, rule)
+    # Keys cannot be asked for under epsilon alone, so another account is named.
+    with pytest.raises(UsageError, match="to find keys, open another account"):
+        charge(ApproxDP(1, "1e-6"), "pure")
 
 
 def test_sums():

@@ -163,8 +163,13 @@ def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
         raise UsageError(asked, obstacle, "Sort them, and name each once")
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
-        obstacle = "they leave the public bounds of the axis"
-        raise UsageError(asked, obstacle, "Keep them inside the Interval, or widen it")
+        wrong = edges[0] if numbers[0] < low else edges[-1]
+        named = (
+            each if isinstance(each, str) else f"{each:.15g}"
+            for each in (wrong, axis.lower, axis.upper)
+        )
+        obstacle = "{} lies beyond the public bounds of the axis, {} to {}".format(*named)
+        raise UsageError(asked, obstacle, "Keep the edges within them, or declare wider bounds")
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low, axis.column)
 
 
