@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -68,6 +69,28 @@ def test_each_group_has_a_clip_of_its_own(wages: sf.Publisher) -> None:
         clipped = np.minimum(in_ward, total.clips[ward]).sum()
         assert low[ward] <= clipped <= high[ward]
     assert wages.release(sf.Mean("wage", clip=50_000), epsilon=1).above == 0
+
+
+def _picture_of(release: sf.MeanRelease) -> tuple[str, bool]:
+    """What a picture says below, and whether it warns that groups have clips of their own."""
+    axes = release.plot()
+    note = axes.get_legend().get_title().get_text()
+    return axes.get_xlabel(), "by group: groups do not compare" in " ".join(note.split())
+
+
+def test_a_picture_says_what_is_clipped_and_when_groups_do_not_compare() -> None:
+    wage = np.concatenate([np.full(2000, 40.0), np.geomspace(1, UPPER, 2000)])
+    table = pa.table({"ward": np.repeat([0, 1], 2000), "wage": wage, "id": np.arange(4000)})
+    publisher = sf.Publisher(sf.source(table, DOMAIN, person="id", name="w"), budget=1000)
+    with deterministic(3):
+        release = publisher.release(sf.Mean("wage", by="ward", clip="auto"), epsilon=10)
+        whole = publisher.release(sf.Mean("wage", by="ward"), epsilon=10)
+        alone = publisher.release(sf.Mean("wage", clip="auto"), epsilon=10)
+    assert release.clips[0] < release.clips[1]
+    assert _picture_of(release) == ("Mean of wage over rows, each clipped", True)
+    assert _picture_of(whole) == ("Mean of wage over rows", False)
+    clip = f"{float(alone.clips):,.6g}"
+    assert alone.plot().get_xlabel() == f"Mean of wage over rows, each clipped to at most {clip}"
 
 
 def test_only_means_and_sums_choose_a_clip() -> None:

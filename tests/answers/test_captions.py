@@ -196,3 +196,11 @@ def test_a_saved_release_keeps_its_words(tmp_path):
     assert "anyone may have edited" in loaded._repr_html_()
     assert "anyone may have edited" not in release._repr_html_()
     assert pa.types.is_dictionary(release.to_frame()["carrier"].type)
+
+
+def test_a_unit_that_stands_in_the_name_of_a_column_is_not_said_twice() -> None:
+    captions = Captions(measured_in="EUR")
+    assert captions.axis_name("Cost (EUR)") == "Cost (EUR)"
+    assert captions.axis_name("Cost (EUR)", "{} squared") == "Cost (EUR squared)"
+    assert captions.axis_name("Cost (USD)") == "Cost (USD) (EUR)"
+    assert captions.axis_name("Cost") == "Cost (EUR)"

@@ -55,10 +55,13 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     def axis_name(self, axis: str, form: str = "{}") -> str:
         """The name of an axis with its unit of measure, such as "delay (minutes)".
 
-        ``form`` says how the numbers' own unit follows from it, such as "{} squared".
+        ``form`` says how the numbers' own unit follows from it, such as "{} squared". A name that
+        ends with the unit, as the heads of spreadsheets do, does not say it twice.
         """
         unit = self.unit_of(axis)
-        return f"{axis} ({form.format(unit)})" if unit else axis
+        if not unit:
+            return axis
+        return f"{axis.removesuffix(f' ({unit})')} ({form.format(unit)})"
 
     def lattice(self, lattice: Lattice, *, grouping: bool = False) -> Lattice:
         """A lattice whose axes and labels are named for people.

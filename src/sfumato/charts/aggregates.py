@@ -28,6 +28,8 @@ class Answer(Protocol):
     @property
     def values(self) -> Array: ...
     @property
+    def clips(self) -> Array: ...
+    @property
     def of_persons(self) -> bool: ...
     @property
     def group_names(self) -> list[str]: ...
@@ -64,10 +66,12 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
             markeredgewidth=0.7,
             zorder=2.2,
         )
-        what = release.title.partition(" by ")[0].rstrip(",")
+        asked = release.title.partition(" by ")[0].rstrip(",")
+        what, clipped, bound = asked.partition(", each clipped")
         if release.guarantee.unit.person is not None and not release.of_persons:
             # Persons are known, so a reader may wonder which of the two it is.
             what += " over rows"
+        what += clipped + bound
         style.name_rows(ax, names, style.plain(what, 60))
         style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
         return ax
@@ -117,5 +121,19 @@ def _note(release: Answer, groups: int) -> str:
     """What the picture leaves out, and which rows it is about."""
     cut = f"The first {MOST_GROUPS} of {groups:,} groups." if groups > MOST_GROUPS else ""
     chosen = "Of the intervals shown, on average at most 5% miss."
-    said = (cut, chosen if groups > 1 else "", limit_note(release.guarantee, "Values"))
+    said = (
+        cut,
+        chosen if groups > 1 else "",
+        _clips(release),
+        limit_note(release.guarantee, "Values"),
+    )
     return " ".join(part for part in said if part)
+
+
+def _clips(release: Answer) -> str:
+    """Say that groups do not compare where the values of each are clipped at a bound of its own."""
+    clips = release.clips[np.isfinite(release.values)]
+    if not clips.size or clips.min() == clips.max():
+        return ""
+    least, most = clips.min(), clips.max()
+    return f"Clipped at {least:,.6g} to {most:,.6g} by group: groups do not compare exactly."
