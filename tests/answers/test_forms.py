@@ -88,3 +88,25 @@ def test_a_release_without_a_table_says_so(tmp_path):
         with pytest.raises(sf.UsageError, match="it has no table"):
             ask()
     assert "Something else" in bare._repr_html_()
+
+
+def test_numbers_and_their_intervals_are_joined_on_narrow_screens() -> None:
+    table = pa.table(
+        {
+            "count": [5, -6],
+            "low": [1, -12],
+            "high": [9, 0],
+            "limit": [1, 2],
+            "limit_low": [0, 1000],
+            "limit_high": [7, 2000],
+            "kept": [0.256, None],
+            "kept_low": [0.2599, None],
+            "kept_high": [0.2601, None],
+        }
+    )
+    joined = forms.intervals_in_words(table, shares=["kept"])
+    assert joined.to_pydict() == {
+        "count": ["5 (1 to 9)", "−6 (−12 to 0)"],
+        "limit": ["1 (0 to 7)", "2 (1,000 to 2,000)"],
+        "kept": ["26% (25 to 27%)", ""],
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,19 @@ def test_a_column_that_is_not_there_is_named(sfumato: Run) -> None:
     assert code == 4
     assert "nobody" in err
     assert not Path("sfumato.db").exists()
+
+
+def test_its_table_fits_on_a_terminal_of_80_columns(
+    sfumato: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    sfumato(*ASK, "--person", "who")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    code, out, err = sfumato(*ASK, "--person", "who")
+    assert code == 0, err
+    assert "…" not in out
+    rows = [line.split("│") for line in out.splitlines() if line.startswith("│")]
+    assert {len(row) for row in rows} == {7}
+    # No cell is broken into two lines: each begins with the bin's name.
+    assert all(row[1].strip() for row in rows)
+    assert [each.strip() for each in rows[-1][4:6]] == ["0", "100%"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -30,6 +31,46 @@ def without_edges(table: pa.Table) -> pa.Table:
     """A table without the edges of bins, which their names say."""
     ends = {f"{name}{end}" for name in table.column_names for end in ENDS}
     return table.drop_columns([name for name in table.column_names if name in ends])
+
+
+def intervals_in_words(table: pa.Table, shares: Sequence[str]) -> pa.Table:
+    """A table for narrow screens: "506 (483 to 529)" in place of three columns of numbers.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        A column ``name`` is joined with ``name_low`` and ``name_high``, where there are such, and
+        ``count`` with ``low`` and ``high``.
+    shares : sequence of str
+        The names of columns of shares: they are shown in percent, their intervals rounded outwards.
+    """
+    import pyarrow as pa
+
+    names = table.column_names
+    ends_of = {name: (f"{name}_low", f"{name}_high") for name in names} | {"count": ("low", "high")}
+    ends = {end for pair in ends_of.values() for end in pair}
+    columns: dict[str, object] = {}
+    for name in (name for name in names if name not in ends):
+        columns[name] = table[name]
+        if ends_of[name][0] in names:
+            of_name = (table[each].to_pylist() for each in (name, *ends_of[name]))
+            in_words = _share_in_words if name in shares else _amount_in_words
+            columns[name] = pa.array([in_words(*row) for row in zip(*of_name, strict=True)])
+    return pa.table(columns)
+
+
+def _amount_in_words(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return ""
+    return cell(value) if low == value == high else f"{cell(value)} ({cell(low)} to {cell(high)})"
+
+
+def _share_in_words(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return ""
+    if low == value == high:
+        return f"{value:.0%}"
+    return f"{value:.0%} ({math.floor(low * 100)} to {math.ceil(high * 100)}%)"
 
 
 def first_rows(table: pa.Table, most: int, kind_of: Callable[[str], Kind]) -> Table:

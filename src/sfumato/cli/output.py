@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.forms import without_edges
+from sfumato.answers.forms import intervals_in_words, without_edges
 from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.display import Kind, cell
 from sfumato.errors import DataError, printable, printable_lines
@@ -159,9 +159,15 @@ def _for_people(release: Release) -> pa.Table:
 
     Likewise axes and labels have their names for people on a terminal only.
     """
+    from sfumato.persons.release import PersonsRelease
+
     if not sys.stdout.isatty():
         return release.to_frame()
-    return without_edges(release.for_people().to_frame())
+    frame = without_edges(release.for_people().to_frame())
+    if isinstance(release, PersonsRelease):
+        # Its eleven columns of numbers do not fit on a terminal.
+        return intervals_in_words(frame, shares=["kept"])
+    return frame
 
 
 def _plain(release: Release) -> dict[str, object]:
