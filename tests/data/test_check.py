@@ -327,3 +327,17 @@ def test_another_zone_or_column_is_another_question() -> None:
         assert release.receipt is not None
         seen_keys.add(release.receipt.key)
     assert len(seen_keys) == 4
+
+
+def test_a_label_that_was_listed_in_two_parts_is_told_how_to_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wards.csv"
+    path.write_text('ward\n"Ear, Nose & Throat"\n"Eye, left"\n')
+    hint = "nearest listed: 'Nose & Throat'. In --axis, write a label with a comma as"
+    assert run(["check", str(path), "--axis", "ward=Ear, Nose & Throat,Eye,left eye"]) == 0
+    shown = capsys.readouterr().out
+    assert hint in " ".join(shown.split())
+    assert shown.count("with a comma") == 1
+    assert run(["check", str(path), "--axis", 'ward="Ear, Nose & Throat","Eye, left"']) == 0
+    assert "every row has a value that is listed" in capsys.readouterr().out

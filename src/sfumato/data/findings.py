@@ -201,6 +201,9 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     for label in axis.labels:
         rows = "row" if label.rows == 1 else "rows"
         nearest = "" if label.nearest is None else f"; nearest listed: {label.nearest!r}"
+        parts = [part.strip() for part in label.label.split(",")]
+        if len(parts) > 1 and label.nearest and label.nearest in parts:
+            nearest += '. In --axis, write a label with a comma as "a, b"'
         yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{printable(nearest)}"
 
 
