@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test deep check format bench audit docs clean
+.PHONY: help venv demo test deep check format bench audit pages docs clean
 
 help:  ## List the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,6 +19,10 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.core
 	$(PIP) install --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.test
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
 venv: $(VENV)/.test  ## Build .venv with everything that the tests need
@@ -48,9 +52,13 @@ bench: $(VENV)/.core  ## Measure speed beside comparable libraries (about an hou
 audit: $(VENV)/.core  ## Measure what every mechanism spends, and write docs/evidence/audit.json
 	$(BIN)/sfumato audit --quick --json > docs/evidence/audit.json
 
-docs: $(VENV)/.test  ## Write the pages that are generated
+pages: $(VENV)/.test  ## Write the pages that are generated
 	$(BIN)/python tools/cli_page.py
 	$(BIN)/python tools/figures.py
 
+docs: $(VENV)/.docs pages  ## Write the pages that are generated, and build the site in site/
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -E -b html -d site/.doctrees docs site/html
+	@echo "Open site/html/index.html"
+
 clean:  ## Remove what was built
-	rm -rf $(VENV) .peers bench demo report.html dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .peers bench demo report.html site dist build .mypy_cache .ruff_cache .pytest_cache

@@ -42,6 +42,7 @@ WHOLE = {
     "public_names",
     "readme",
     "statements",
+    "tutorial",
 }
 
 

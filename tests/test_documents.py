@@ -9,6 +9,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,13 @@ def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert outcome.failed == 0
 
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if "python" in dict(pages.blocks(page))],
-    ids=lambda page: page.stem,
+    ids=lambda page: page.relative_to(ROOT / "docs").with_suffix("").as_posix(),
 )
 def test_python_on_the_pages_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -73,7 +74,75 @@ def test_the_figures_on_the_pages_are_those_that_were_measured() -> None:
         assert path.read_text(encoding="utf-8") == text, "run: make docs"
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+LINKED = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")), *PAGES]
+FENCED = re.compile(r"^(`{3,}).*?^\1$", re.S | re.M)
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+)$", re.M)
+AUTODOC = re.compile(r"^\.\. auto(?:class|function|exception|module):: sfumato\.(\w+)$", re.M)
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.S | re.M)
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name behind a #: the headings, as repositories and the site write them."""
+    titles = (re.sub(r"[^\w\- ]", "", title.lower()) for title in HEADING.findall(prose(page)))
+    return {title.replace(" ", "-") for title in titles}
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    """The links of a page to files or headings that do not exist."""
+    for link in LINK.findall(prose(page)):
+        name, _, anchor = link.partition("#")
+        if re.match(r"\w+:", link):
+            continue
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    assert list(dead_links(page)) == []
+
+
+def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A title, with `code`\n[a](page.md#a-title-with-code) [b](#a-title-with-code)\n"
+        "[c](other.md) [d](#title) [e](https://example.org/x) [f](page.md#none)\n"
+        "```text\n# no-heading\n[g](none.md)\n```\n[h](#no-heading)\n",
+        encoding="utf-8",
+    )
+    assert list(dead_links(page)) == ["other.md", "#title", "page.md#none", "#no-heading"]
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    """From the first page, each page is reached through tables of contents."""
+    found = {ROOT / "docs" / "index.md"}
+    while True:
+        named = {
+            (page.parent / f"{entry}.md").resolve()
+            for page in found
+            for tree in TOCTREE.findall(page.read_text(encoding="utf-8"))
+            for entry in tree.splitlines()
+            if entry and not entry.startswith(":")
+        }
+        if named <= found:
+            break
+        found |= named
+    assert found == set(PAGES)
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    named = [name for page in pages for name in AUTODOC.findall(page.read_text(encoding="utf-8"))]
+    assert sorted(named) == sorted({*sfumato.__all__} - {"__version__"})
+
+
+def test_docstrings_get_the_headings_that_the_site_needs() -> None:
+    outcome = doctest.testmod(_tool("site_docstrings"))
+    assert (outcome.failed, outcome.attempted > 2) == (0, True)

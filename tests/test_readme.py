@@ -22,6 +22,7 @@ from sfumato.domain import grid_axis
 from sfumato.lattice import Lattice
 from sfumato.ledger import open_ledger
 from support import pages
+from support.shell import installed, type_all
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -40,30 +41,6 @@ def commands() -> list[str]:
 
 INSTALLING = [line for line in commands() if line.startswith(INSTALL)]
 PUBLISHING = [line for line in commands() if line.startswith("sfumato ")]
-
-
-def type_all(folder: Path, lines: list[str], path: str) -> list[str]:
-    """Type commands into one shell; return what each printed on stdout."""
-    script = "set -e\n" + "\n".join(f"{line}\necho '=== end'" for line in lines)
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("=== end\n")[:-1]
-
-
-def installed(folder: Path) -> str:
-    """A PATH on which `sfumato` is the command of this tree."""
-    program = folder / "bin" / "sfumato"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sfumato "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.fixture
