@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-from site_docstrings import with_headings, without_markup
+from site_docstrings import with_blank_lines, with_headings, without_markup
 
 # The class of ledgers is named after what it is for its stores. Readers know it by its public name.
 sfumato.Ledger.__name__ = "Ledger"
@@ -47,6 +47,8 @@ napoleon_custom_sections = ["Guarantee", ("Attributes", "params_style")]
 napoleon_use_param = False
 napoleon_use_rtype = False
 
+smartquotes = False  # a word in quotation marks may be one to copy
+
 html_theme = "furo"
 html_title = f"Sfumato {version}"
 html_copy_source = False
@@ -69,6 +71,8 @@ def read(app: Sphinx, what: str, name: str, obj: object, options: object, lines:
         # Napoleon takes what stands before a colon in the first line for a type. So an empty
         # comment is the first line.
         lines[:0] = ["..", ""]
+    if what == "module":
+        lines[:] = with_blank_lines(lines)
     lines[:] = without_markup(with_headings(lines))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import sfumato
+from sfumato.lazily import imported, listed
 from support import pages
 
 ROOT = Path(__file__).parent.parent
@@ -141,6 +143,25 @@ def test_the_reference_has_every_public_name_once() -> None:
     pages = (ROOT / "docs" / "reference").glob("*.md")
     named = [name for page in pages for name in AUTODOC.findall(page.read_text(encoding="utf-8"))]
     assert sorted(named) == sorted({*sfumato.__all__} - {"__version__"})
+
+
+def test_the_proofs_stand_at_the_head_of_their_modules() -> None:
+    page = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\.\. automodule:: (\S+)$", page, re.M)
+    assert len(named) == len(set(named)) > 20
+    for name in named:
+        head = importlib.import_module(name).__doc__ or ""
+        assert len(head) > 400, name  # more than one line that says what the module is for
+
+
+QUESTIONS = [imported(place) for place in listed("questions").values()]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
+def test_a_question_says_what_the_reference_needs(question: type) -> None:
+    text = inspect.getdoc(question) or ""
+    for part in ("Parameters\n---", "Raises\n---", "Guarantee", "Source: ", ">>> "):
+        assert part in text, part
 
 
 def test_docstrings_get_the_headings_that_the_site_needs() -> None:
