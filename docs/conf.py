@@ -47,7 +47,7 @@ napoleon_custom_sections = ["Guarantee", ("Attributes", "params_style")]
 napoleon_use_param = False
 napoleon_use_rtype = False
 
-smartquotes = False  # a word in quotation marks may be one to copy
+smartquotes_action = "D"  # dashes alone: a word in quotation marks may be one to copy
 
 html_theme = "furo"
 html_title = f"Sfumato {version}"
