@@ -81,9 +81,10 @@ def test_previews_and_releases_say_which_rows(publisher, question, tmp_path: Pat
     text = page.render([release])
     shown = text.replace("&#39;", "'")
     assert sentence.replace("+-", "±") in shown
-    caption = re.search(r"<figcaption>(.*?)</figcaption>", shown, re.DOTALL)
-    assert caption is not None
-    assert "at most 12 rows are counted" in caption[1]
+    counted = re.search(r'<h3 id="counted">.*?</section>', shown, re.DOTALL)
+    assert counted is not None
+    assert "at most 12 rows are counted" in counted[0]
+    assert '<a href="#counted">' in shown
     for said in [*claims(str(preview)), *claims(shown), *claims(str(release.guarantee))]:
         assert "rows counted" in said
 

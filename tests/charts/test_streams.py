@@ -74,6 +74,6 @@ def test_a_page():
     from sfumato.pages.page import render
 
     text = render([release])
-    assert text.count("<svg") == 2
+    assert text.count('<svg role="img"') == 2
     assert "Running total of events by category" in text
     assert "2026-11-20" in text

@@ -46,7 +46,11 @@ def test_histogram_and_partition_of_one_file(sfumato: Run) -> None:
     (saved,) = Path("saved").glob("*.json")
     code, out, _ = sfumato("report", saved, "--out", "page.html")
     assert (code, out) == (0, "page.html\n")
-    assert "Content-Security-Policy" in Path("page.html").read_text()
+    technical = Path("page.html").read_text()
+    assert "Content-Security-Policy" in technical
+    assert "Holds because" in technical
+    assert sfumato("report", saved, "--for", "board", "--out", "board.html")[0] == 0
+    assert "Holds because" not in Path("board.html").read_text()
 
 
 def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:

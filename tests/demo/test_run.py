@@ -54,6 +54,7 @@ class Answer:
     title: str
     caption: str
     accuracy: str
+    counted: str
     rows: list[list[str]]
 
 
@@ -70,16 +71,25 @@ def text(demo: run.Demo) -> str:
 @pytest.fixture(scope="module")
 def pages(text: str) -> list[Answer]:
     found = []
-    for part in re.findall(r'<section aria-labelledby="answer-\d+">.*?</section>', text, re.DOTALL):
+    parts = re.findall(
+        r'<section class="answer" aria-labelledby="(.*?)">(.*?)</section>', text, re.DOTALL
+    )
+    counted = inside(text, '<h3 id="counted">Which rows were counted</h3>(.*?)</section>')
+    groups = re.findall(r'<p class="small">(.*?)</p>\s*<p>(.*?)</p>', counted, re.DOTALL)
+    for anchor, part in parts:
+        of_answer = [rows for answers, rows in groups if f'"#{anchor}"' in answers]
+        assert len(of_answer) == 1
+        body = re.findall(r"<tbody>(.*?)</tbody>", part, re.DOTALL)
         rows = [
-            re.findall(r"<td[^>]*>(.*?)</td>", row)
-            for row in re.findall(r"<tr>(.*?)</tr>", part, re.DOTALL)
+            [re.sub("<.*?>", "", field) for field in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
+            for row in re.findall(r"<tr>(.*?)</tr>", "".join(body), re.DOTALL)
         ]
         found.append(
             Answer(
-                title=inside(part, r"<h2[^>]*>(.*?)</h2>"),
-                caption=inside(part, r"<figcaption[^>]*>(.*?)</figcaption>"),
-                accuracy=inside(part, r"<h3>How accurate it is</h3>\s*<p>(.*?)</p>"),
+                title=inside(part, r"<h2[^>]*><bdi>(.*?)</bdi></h2>"),
+                caption="".join(re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", part)),
+                accuracy=inside(part, r"<b>How accurate it is.</b> (.*?)</p>"),
+                counted=of_answer[0],
                 rows=[row for row in rows if row],
             )
         )
@@ -221,7 +231,7 @@ def test_most_of_a_disclosure_is_filled_in(demo: run.Demo, tmp_path: Path) -> No
         assert (len(written.missing), written.verified) == (5, True)
 
 
-def test_each_caption_names_its_limit_and_what_is_not_counted(
+def test_each_answer_names_its_limit_and_what_is_not_counted(
     pages: list[Answer],
     demo: run.Demo,
     persons: PersonsRelease,
@@ -232,20 +242,20 @@ def test_each_caption_names_its_limit_and_what_is_not_counted(
     limits[DESTINATIONS] = limit_of_destinations
     for index, page in enumerate(pages):
         if index == PERSONS:
-            assert "All rows that name a tailnum are counted, before any limit" in page.caption
+            assert "All rows that name a tailnum are counted, before any limit" in page.counted
             assert page.accuracy.startswith("Of all rows that name a tailnum, each ")
         elif index not in limits:
-            assert "at most" not in page.caption
-            assert "Every accuracy is about the rows counted." in page.caption
+            assert "at most" not in page.counted
+            assert "Every accuracy is about the rows counted." in page.counted
             assert page.accuracy.startswith("Of the rows counted, each ")
         else:
             assert (
                 f"Of each tailnum at most {limits[index]} rows are counted, chosen at random, "
                 "and any further ones are not."
-            ) in page.caption
-            assert "Rows without a tailnum or without a value" in page.caption
-            assert "Every accuracy is about the rows counted." in page.caption
-            assert persons.sentence(limits[index]) in page.caption
+            ) in page.counted
+            assert "Rows without a tailnum or without a value" in page.counted
+            assert "Every accuracy is about the rows counted." in page.counted
+            assert persons.sentence(limits[index]) in page.counted
             counted = f"Of the rows counted (at most {limits[index]} a tailnum)"
             assert page.accuracy.startswith(counted)
     assert len(demo.releases) == len(pages) == 10
@@ -329,15 +339,16 @@ def test_delays_by_carrier_and_by_time_of_day(
         ),
     ):
         release, shown = demo.releases[index], pages[index].rows
-        assert [row[:2] for row in shown] == [
-            [name, late] for name in names for late in DELAY_NAMES
-        ]
+        # The two axes stand across each other.
+        assert [row[0] for row in shown] == names
+        assert {len(row) for row in shown} == {1 + len(DELAY_NAMES)}
         cell = first * 4 + delays.late.to_numpy()
         size = len(names) * 4
         all_rows = np.bincount(cell, minlength=size)
         kept = np.bincount(cell[~delays.beyond.to_numpy()], minlength=size)
         half = release.accuracy(SURE, simultaneous=True).reshape(-1)
-        assert near(numbers(shown, 2), half, kept, all_rows)
+        counts = np.column_stack([numbers(shown, 1 + i) for i in range(len(DELAY_NAMES))])
+        assert near(counts.reshape(-1), half, kept, all_rows)
         # A quarter of the counts are larger than their error, so that the picture shows something.
         assert 0.25 <= float(np.mean(all_rows > release.accuracy().max())) <= 1
 
@@ -424,7 +435,7 @@ def check_the_table_of_means(
     assert np.allclose(numbers(shown, 4), high, rtol=1e-4)
     of_known = [row for row in shown if row[-1] == "yes"]
     assert np.allclose(numbers(of_known, 2), release.values[known], rtol=1e-4)
-    assert all(row[2] == "–" for row in shown if row[-1] == "no")
+    assert all(row[2] == "not known" for row in shown if row[-1] == "no")
 
 
 def rows_bounds(release: Any) -> tuple[np.ndarray, np.ndarray]:

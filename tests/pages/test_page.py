@@ -217,3 +217,11 @@ def test_lists_may_be_among_the_items(releases, tmp_path):
         with pytest.raises(UsageError):
             report(wrong, tmp_path / "never.html")
     assert not (tmp_path / "never.html").exists()
+
+
+def test_a_report_is_for_one_of_two_audiences(releases, tmp_path):
+    board = report(releases, tmp_path / "board.html", audience="board").read_text("utf-8")
+    assert board == page.render(releases, audience="board") != page.render(releases)
+    with pytest.raises(UsageError, match='Write "technical" or "board"'):
+        report(releases, tmp_path / "never.html", audience="press")
+    assert not (tmp_path / "never.html").exists()

@@ -59,6 +59,18 @@ PIXELS = 100  # per inch: sizes of figures are given in pixels
 WIDE = 720
 NARROW = 360
 
+COLOURS = {
+    PAPER: "paper",
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    FILL: "fill",
+    UNKNOWN: "unknown",
+    UNKNOWN_HATCH: "hatch",
+    **{colour: str(i) for i, colour in enumerate(SERIES, 1)},
+}
+"""The colours that a page may redraw in the dark, and what their properties are called in CSS."""
+
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
 """Axes to draw on: one, or as many as there are panels."""
 
@@ -426,7 +438,7 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
     ):
         body = re.sub(unwanted, "", body, flags=re.DOTALL)
     body = _own_ids(body.replace("xlink:href=", "href="), name)
-    body = re.sub(r"\s*\n\s*", "\n", body).strip()
+    body = _redrawable(re.sub(r"\s*\n\s*", "\n", body).strip())
     width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
     head = (
         f'<svg role="img" aria-labelledby="{name}-title {name}-desc" '
@@ -438,6 +450,19 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
         f'<desc id="{name}-desc">{escape(description)}</desc>'
     )
     return f"{head}\n{told}\n{body}\n</svg>"
+
+
+def _redrawable(body: str) -> str:
+    """Let a page set the house colours: each becomes a CSS property, with itself as the default.
+
+    White text stands on a shade of a scale, which is the same in the dark, and stays white.
+    """
+    known = "|".join(COLOURS)
+    return re.sub(
+        rf"(<text[^>]*fill: {PAPER})|({known})\b",
+        lambda found: found[1] or f"var(--chart-{COLOURS[found[2]]}, {found[2]})",
+        body,
+    )
 
 
 def _own_ids(body: str, name: str) -> str:

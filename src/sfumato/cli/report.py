@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -22,17 +23,34 @@ from sfumato.cli.saved import saved
     help="File to write the page to.",
 )
 @click.option("--title", help="Heading of the page.  [default: What was released]")
+@click.option(
+    "--for",
+    "audience",
+    type=click.Choice(["board", "technical"]),
+    default="technical",
+    show_default=True,
+    help="Who reads it. For a board, it has no proofs, receipts, hashes and long tables.",
+)
 @json_option
-def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:
+def report(
+    releases: tuple[Path, ...],
+    out: Path,
+    title: str | None,
+    audience: Literal["board", "technical"],
+    as_json: bool,
+) -> None:
     """Write RELEASES, saved as JSON files, as one HTML page that needs no network.
 
+    Its front page fits one screen. It prints on A4.
+
     \b
-    Example:
+    Examples:
       sfumato report releases/*.json --out report.html
+      sfumato report releases/*.json --for board --out board.html
     """
     from sfumato.pages import report as write
 
-    page = write([saved(path) for path in releases], out, title=title)
+    page = write([saved(path) for path in releases], out, title, audience=audience)
     if as_json:
         emit_json({"report": str(page)})
     else:

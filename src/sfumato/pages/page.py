@@ -1,4 +1,4 @@
-"""A report that can be handed to a board: questions, answers, accuracy, guarantees and costs.
+"""A report that can be handed to a board: a front page, the answers, and proofs at the end.
 
 The page is one file. It loads nothing, runs nothing, and is the same to the last byte for the same
 releases.
@@ -10,14 +10,15 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias, TypeGuard
+from typing import Literal, TypeAlias, TypeGuard, get_args
 
 import jinja2
 
+from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
-from sfumato.errors import UsageError, explained
-from sfumato.pages import decisions, sections, spending
+from sfumato.errors import UsageError, explained, shown
+from sfumato.pages import decisions, front, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
@@ -27,14 +28,23 @@ TITLE = "What was released"
 TITLE_OF_CHOICES = "Choosing epsilon"
 TITLE_OF_LIMITS = "Choosing a limit"
 DECISIONS = Choice | Choices | Window | Recommendation
+Audience: TypeAlias = Literal["technical", "board"]
+AUDIENCES: tuple[str, ...] = get_args(Audience)
 Item: TypeAlias = Release | Decision | Finding
 
 
 @explained
 def report(
-    items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None
+    items: Item | Iterable[Item],
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    *,
+    audience: Audience = "technical",
 ) -> Path:
     """Write an HTML report about releases: answers, pictures, accuracy, guarantees and costs.
+
+    The front page says in one screen what was published, how accurate it is and what one person
+    risks. Then come the answers with their tables, and at the end all proofs and receipts.
 
     It can also show how epsilon was chosen, which limit on a person is to be taken, and what an
     audit found. The file loads nothing from elsewhere and holds no script.
@@ -49,6 +59,8 @@ def report(
         The HTML file to write. An existing file is replaced.
     title : str or None
         Heading of the page.
+    audience : {"technical", "board"}
+        For whom it is. A page for a board leaves out proofs, receipts, hashes and long tables.
 
     Returns
     -------
@@ -58,7 +70,7 @@ def report(
     Raises
     ------
     UsageError
-        If there are no items, or one of them is something else.
+        If there are no items, one of them is something else, or there is no such audience.
     DataError
         If the file cannot be written.
 
@@ -76,10 +88,17 @@ def report(
             "it is not a path",
             'Write sf.report([release], "report.html")',
         )
-    return write_bytes(path, render(_flat(items), title).encode())
+    if audience not in AUDIENCES:
+        known = " or ".join(f'"{one}"' for one in AUDIENCES)
+        raise UsageError(
+            f"audience = {shown(audience)}", "there is no such audience", f"Write {known}"
+        )
+    return write_bytes(path, render(_flat(items), title, audience).encode())
 
 
-def render(items: Sequence[Item], title: str | None = None) -> str:
+def render(
+    items: Sequence[Item], title: str | None = None, audience: Audience = "technical"
+) -> str:
     """The page as text. It is the same text for the same items."""
     releases = [item for item in items if isinstance(item, Release)]
     chosen = [item for item in items if isinstance(item, DECISIONS)]
@@ -88,16 +107,23 @@ def render(items: Sequence[Item], title: str | None = None) -> str:
     # Dates come from the receipts: a clock read now would make two pages of one release differ.
     dates = sorted({receipt.time[:10] for receipt in receipts})
     limits = any(isinstance(item, Recommendation) for item in chosen)
+    anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
+    accounts = spending.accounts(releases)
     return _template().render(
         title=title or (TITLE if releases else TITLE_OF_LIMITS if limits else TITLE_OF_CHOICES),
         limits=limits,
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
+        technical=audience == "technical",
+        front=front.blocks(releases, accounts),
         sections=[
-            sections.section(release, f"answer-{i}") for i, release in enumerate(releases, 1)
+            sections.section(release, anchor)
+            for release, anchor in zip(releases, anchors, strict=True)
         ],
+        proofs=proofs.proofs(releases, anchors),
+        origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
         studies=[decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)],
         audit=decisions.audit(findings),
-        accounts=spending.accounts(releases),
+        accounts=accounts,
         private=all(release.guarantee.private for release in releases),
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),

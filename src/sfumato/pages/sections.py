@@ -1,4 +1,4 @@
-"""One release as a section of the page: picture, accuracy, table, guarantee, receipt.
+"""One release as a section of the page: picture, accuracy, table.
 
 Everything is computed from what ``Release`` declares. What a kind of release does not have, such as
 a picture, is left out.
@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
-from sfumato.answers.forms import first_rows, without_edges
-from sfumato.answers.origin import standing
+from sfumato.answers.forms import without_edges
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence, reach_text
 from sfumato.arrays import Array
 from sfumato.charts import style
-from sfumato.display import Table, cell
+from sfumato.display import cell
+from sfumato.pages.headings import heading_of
+from sfumato.pages.tables import INTERVALS, Sheet, sheet
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-MOST_ROWS = 200
-INTERVALS = ("low", "high")
 TAIL = ("count", *INTERVALS)
 
 
@@ -62,41 +57,30 @@ class Section:
     measure: str
     charts: tuple[Markup, ...]
     facts: tuple[str, ...]
-    counted: str
     accuracy: Accuracy | None
-    table: Table | None
-    reading: str
-    guarantee: tuple[tuple[str, tuple[str, ...]], ...]
-    not_covered: str
-    receipt: tuple[tuple[str, str], ...]
+    table: Sheet | None
 
 
 def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""
     named = release.for_people()
     accuracy = _accuracy(named)
-    frame = without_edges(named.to_frame()) if named.has_table else None
-    facts = _facts(named, frame)
-    counted = release.guarantee.counted
-    description = " ".join([*facts, accuracy.sentence if accuracy else "", counted]).strip()
+    facts = _facts(named)
+    title = heading_of(release)
+    description = " ".join([*facts, accuracy.sentence if accuracy else ""]).strip()
     return Section(
         anchor=anchor,
-        title=release.heading,
+        title=title,
         private=release.guarantee.private,
         measure=str(release.guarantee.measure),
-        charts=_charts(release, description or release.heading, anchor),
+        charts=_charts(release, title, description or title, anchor),
         facts=facts,
-        counted=counted,
         accuracy=accuracy,
-        table=None if frame is None else first_rows(frame, MOST_ROWS, release.kind_of_column),
-        reading="" if frame is None else _reading(set(frame.column_names)),
-        guarantee=_guarantee(release),
-        not_covered=release.guarantee.proof.not_covered,
-        receipt=_receipt(release),
+        table=sheet(named),
     )
 
 
-def _charts(release: Release, description: str, anchor: str) -> tuple[Markup, ...]:
+def _charts(release: Release, title: str, description: str, anchor: str) -> tuple[Markup, ...]:
     """The picture for a page, and the same for a phone; none if the release cannot be drawn."""
     if not release.has_picture:
         return ()
@@ -105,9 +89,7 @@ def _charts(release: Release, description: str, anchor: str) -> tuple[Markup, ..
         with style.sized(width):
             ax = release.plot()
         figure = style.figure_of(ax)
-        made.append(
-            Markup(style.svg(figure, release.heading, description, name=f"{anchor}-{name}"))
-        )
+        made.append(Markup(style.svg(figure, title, description, name=f"{anchor}-{name}")))
     return tuple(made)
 
 
@@ -139,7 +121,7 @@ def _number(value: float) -> str:
     return style.number(math.ceil(value) if abs(value) >= 100 else value)
 
 
-def _facts(release: Release, frame: pa.Table | None) -> tuple[str, ...]:
+def _facts(release: Release) -> tuple[str, ...]:
     """What a release says in sentences; else, of counts, the largest and how many are not 0.
 
     The intervals are those that hold for all counts at once, because the largest count was picked
@@ -148,8 +130,9 @@ def _facts(release: Release, frame: pa.Table | None) -> tuple[str, ...]:
     if release.facts:
         return release.facts
     counts = np.asarray(release.values).reshape(-1)
-    if not isinstance(release, CountsRelease) or frame is None or not counts.size:
+    if not isinstance(release, CountsRelease) or not release.has_table or not counts.size:
         return ()
+    frame = without_edges(release.to_frame())
     if not set(TAIL) <= set(frame.column_names):
         return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
@@ -180,41 +163,3 @@ def _cell_name(release: Release, values: dict[str, object]) -> str:
         else:
             parts.append(f"{column} {text}")
     return ", ".join(parts)
-
-
-def _reading(columns: set[str]) -> str:
-    """How to read the columns of the table."""
-    sentences = []
-    if set(INTERVALS) <= columns:
-        sentences.append(
-            "Low and high bound each number separately, with 95% confidence, for the rows counted."
-        )
-    if "rank_error" in columns:
-        sentences.append(
-            "The rank of a value among the rows counted may be off by as many rows as rank error "
-            "says, with 95% confidence."
-        )
-    if "known" in columns:
-        sentences.append("Where known says no, the number beside it means nothing.")
-    return " ".join(sentences)
-
-
-def _guarantee(release: Release) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The sentences of ``str(guarantee)``, grouped by their headings."""
-    grouped: dict[str, list[str]] = {}
-    for line in str(release.guarantee).splitlines():
-        heading, _, sentence = line.partition(": ")
-        grouped.setdefault(heading, []).append(sentence)
-    return tuple((heading, tuple(sentences)) for heading, sentences in grouped.items())
-
-
-def _receipt(release: Release) -> tuple[tuple[str, str], ...]:
-    receipt = release.receipt
-    if receipt is None:
-        return ()
-    rows = receipt.lines()
-    if release.replayed:
-        rows.append(("Answer", "the stored one, given before; nothing was spent for it again"))
-    if origin := standing(release):
-        rows.append(("Origin", origin))
-    return tuple(rows)

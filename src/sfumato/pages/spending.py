@@ -9,6 +9,7 @@ from typing import TypeAlias
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.errors import printable
+from sfumato.pages.headings import heading_of
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
@@ -40,6 +41,10 @@ class Account:
     charges : tuple of Charge
     together : str or None
         The cost of its answers together; None if their costs do not add up.
+    risk : float or None
+        How sure somebody who was 1% sure of a person can become by them; None without such a cost.
+    meaning : str
+        The same as a sentence; otherwise empty.
     warning : str
         What that cost allows, if it protects hardly anyone; otherwise empty.
     """
@@ -48,6 +53,8 @@ class Account:
     protects: str
     charges: tuple[Charge, ...]
     together: str | None
+    risk: float | None
+    meaning: str
     warning: str
 
 
@@ -71,8 +78,14 @@ def _account(name: str, paid: list[Paid]) -> Account:
         _protects(units),
         tuple(_charge(entry, charges[entry]) for entry in sorted(charges)),
         None if whole is None else str(whole),
+        None if whole is None else belief.afterwards(whole),
+        "" if whole is None else _sentence(belief.sentence(whole, units[0])),
         "" if whole is None else belief.warning(whole, units[0]),
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _entity(unit: Unit) -> tuple[object, ...]:
@@ -107,7 +120,7 @@ def _charge(entry: int, paid: list[Paid]) -> Charge:
     _, receipt = paid[0]
     # An answer may be given twice, and is listed once.
     answers = dict.fromkeys(
-        release.heading if one.part == "1 of 1" else f"{release.heading} ({one.part})"
+        heading_of(release) if one.part == "1 of 1" else f"{heading_of(release)} ({one.part})"
         for release, one in paid
     )
     return Charge(entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))

@@ -121,6 +121,16 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     return f"anyone {100 * PRIOR:g}% sure {fact} can become {sure}{unless}"
 
 
+def afterwards(promise: CentralMeasure) -> float:
+    """How sure somebody who was 1% sure can become, between 0 and 1: what ``sentence`` says.
+
+    >>> round(afterwards(PureDP("0.5")), 4)
+    0.0164
+    """
+    seldom = _seldom(promise)
+    return after(PRIOR, loss(promise, seldom)) if seldom < 1 else 1.0
+
+
 def plain_probability(chance: float) -> str:
     """A small probability in one digit, as people write it.
 

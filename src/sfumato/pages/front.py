@@ -1,0 +1,245 @@
+"""The front page: what was published, how accurate it is, what one person risks.
+
+Each of the three has a few short lines and one picture, and all of them fit one screen. Pictures
+are bars, because a reader compares answers and accounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.answers.release import CountsRelease, Release, reach_text
+from sfumato.display import number, plain
+from sfumato.numbers import rounded
+from sfumato.pages.headings import heading_of
+from sfumato.pages.spending import Account
+from sfumato.privacy import belief
+
+MOST_BARS = 5
+MOST_ON_PHONE = 3  # as in the style sheet
+LONGEST_SOURCE = 40
+SHOWN = 48
+"""Characters of a name beside a bar."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One line of a picture.
+
+    Attributes
+    ----------
+    label : str
+    share : float or None
+        Length of the bar from 0 to 1; None: there is nothing to draw.
+    text : str
+        What the bar says in words.
+    """
+
+    label: str
+    share: float | None
+    text: str
+
+    @property
+    def percent(self) -> str:
+        """The length as CSS and SVG take it; a share that is not 0 can be seen."""
+        return f"{100 * max(self.share or 0.0, 0.004 if self.share else 0.0):.2f}%"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One of the three questions of the front page.
+
+    Attributes
+    ----------
+    name, title : str
+    lines : tuple of str
+    caption : str
+        What the bars show.
+    bars : tuple of Bar
+    further : int
+        How many bars are left out.
+    hatches : bool
+        Whether the rest of a bar is hatched: what is not known.
+    """
+
+    name: str
+    title: str
+    lines: tuple[str, ...]
+    caption: str
+    bars: tuple[Bar, ...]
+    further: int
+    hatches: bool = False
+
+    @property
+    def further_narrow(self) -> int:
+        """How many a phone leaves out."""
+        return self.further + max(0, len(self.bars) - MOST_ON_PHONE)
+
+
+def blocks(releases: Sequence[Release], accounts: Sequence[Account]) -> tuple[Block, ...]:
+    """The front page of these releases; empty if there are none."""
+    if not releases:
+        return ()
+    return _published(releases), _accurate(releases), _at_risk(releases, accounts)
+
+
+# --- what was published ---------------------------------------------------------------------------
+
+
+def _published(releases: Sequence[Release]) -> Block:
+    total = sum(np.size(release.values) for release in releases)
+    clear = [_clear(release) for release in releases]
+    known = [each for each in clear if each is not None]
+    lines = [
+        f"{_several(len(releases), 'answer')} with {_several(total, 'number')}{_of(releases)}."
+    ]
+    hidden = sum(size - seen for seen, size in known)
+    if hidden:
+        share = 100 * hidden / max(1, sum(size for _, size in known))
+        lines.append(
+            f"{hidden:,} of them ({share:.0f}%) are lost in the noise: the truth may be 0, "
+            "or is not known."
+        )
+    elif known:
+        lines.append("All of them stand out from the noise.")
+    bars = [
+        Bar(plain(heading_of(release), SHOWN), seen / size, f"{seen:,} of {size:,}")
+        for release, each in zip(releases, clear, strict=True)
+        if each is not None and (seen := each[0]) >= 0 and (size := each[1])
+    ]
+    caption = "Numbers that stand out from the noise; hatched: the others"
+    return _block("published", "What was published", lines, caption, bars, hatches=True)
+
+
+def _of(releases: Sequence[Release]) -> str:
+    """The data, as the receipts name them."""
+    receipts = [release.receipt for release in releases if release.receipt is not None]
+    names = list(dict.fromkeys(receipt.source for receipt in receipts))
+    if not names:
+        return ""
+    shown = " and ".join(plain(name, LONGEST_SOURCE) for name in names[:2])
+    further = len(names) - 2
+    return f" about {shown}" + (f" and {further:,} more tables" if further > 0 else "")
+
+
+def _clear(release: Release) -> tuple[int, int] | None:
+    """How many numbers stand out from the noise, and of how many; None where nothing is said."""
+    size = int(np.size(release.values))
+    if release.has_table and "known" in (frame := release.to_frame()).column_names:
+        known = frame["known"].to_pylist()
+        return sum(known), len(known)
+    if isinstance(release, CountsRelease) and release.states_accuracy:
+        low, _ = release.interval("0.95")
+        return int((np.asarray(low) > 0).sum()), size
+    return None
+
+
+# --- how accurate it is ---------------------------------------------------------------------------
+
+
+def _accurate(releases: Sequence[Release]) -> Block:
+    bars = [bar for release in releases if (bar := _reach(release)) is not None]
+    lines = ["Noise was added on purpose: it hides each person."]
+    if bars:
+        lines.append(
+            "Of the rows counted, the truth lies within ± of each number, with 95% confidence."
+        )
+    else:
+        lines.append("No answer states how accurate it is.")
+    caption = "Typical ± as a share of the largest number of the answer"
+    return _block("accurate", "How accurate it is", lines, caption, bars)
+
+
+def _reach(release: Release) -> Bar | None:
+    """The typical half-width; a bar where it can be compared with the numbers themselves."""
+    if not release.states_accuracy or release.parts:
+        return None
+    half = np.asarray(release.accuracy("0.95"), float).reshape(-1)
+    half = half[np.isfinite(half)]
+    if not half.size:
+        return None
+    typical = np.quantile(half, 0.5, method="nearest")
+    label = plain(heading_of(release), SHOWN)
+    reach = reach_text(np.asarray([typical])).replace("+-", "±")
+    if release.measured_against != Release.measured_against:
+        return Bar(label, None, f"{reach} {release.measured_against.split()[0]}")
+    values = np.abs(np.asarray(release.values, float))
+    values = values[np.isfinite(values)]
+    largest = float(values.max()) if values.size else 0.0
+    share = min(1.0, float(typical) / largest) if largest else 1.0
+    return Bar(label, share, reach)
+
+
+# --- what one person risks ------------------------------------------------------------------------
+
+
+def _at_risk(releases: Sequence[Release], accounts: Sequence[Account]) -> Block:
+    title = "What one person risks"
+    if not all(release.guarantee.private for release in releases):
+        said = "Not bounded: the noise of at least one answer came from a public seed, for testing."
+        return _block("risk", title, [said], "", [])
+    bounded = sorted(
+        (account for account in accounts if account.risk is not None),
+        key=lambda account: -(account.risk or 0),
+    )
+    bars = [
+        Bar(plain(account.name, SHOWN), account.risk, _chances(account.risk or 0))
+        for account in bounded
+    ]
+    caption = f"How sure one can become who was {100 * belief.PRIOR:g}% sure, by account"
+    return _block("risk", title, _risk_lines(releases, accounts, bounded), caption, bars)
+
+
+def _risk_lines(
+    releases: Sequence[Release], accounts: Sequence[Account], bounded: Sequence[Account]
+) -> list[str]:
+    lines = []
+    if bounded:
+        worst = bounded[0]
+        lines += [
+            _named(worst) if len(accounts) > 1 else worst.protects,
+            worst.warning or f"{worst.meaning} That is {worst.together}.",
+        ]
+    if len(accounts) > len(bounded):
+        lines.append("The costs of some answers do not add up to one bound: see what was spent.")
+    if any(release.receipt is None for release in releases):
+        lines.append("No ledger confirms what answers without a receipt cost.")
+    if len(accounts) > 1:
+        lines.append("What several accounts spend on the same people adds up.")
+    return lines
+
+
+def _named(account: Account) -> str:
+    """Whom an account protects, where there are several accounts."""
+    rest = account.protects.removeprefix("It ")
+    return f"Account {plain(account.name, LONGEST_SOURCE)} {rest}"
+
+
+def _chances(risk: float) -> str:
+    after = 100 * risk
+    if after >= belief.ALMOST:
+        return f"{belief.ALMOST:g}...%"
+    return f"{rounded(after, 3 if after < 99 else 4, up=True)}%"
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def _block(
+    name: str,
+    title: str,
+    lines: Sequence[str],
+    caption: str,
+    bars: Sequence[Bar],
+    *,
+    hatches: bool = False,
+) -> Block:
+    kept = tuple(bars[:MOST_BARS])
+    return Block(name, title, tuple(lines), caption, kept, len(bars) - len(kept), hatches)
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{number(count)} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,30 @@
+"""What an answer is called on a page: the heading it was given, or else its question in words."""
+
+from __future__ import annotations
+
+from sfumato.answers.release import Release
+from sfumato.display import plain
+from sfumato.histogram import HistogramRelease
+from sfumato.partition.partition import Partition
+
+LONGEST = 200
+
+
+def heading_of(release: Release) -> str:
+    """The heading of an answer, in words and with units of measure.
+
+    A heading that the question was given is taken as it is. Counts are named by what was counted
+    and along which axes; other answers say that in their titles.
+    """
+    if release.heading != release.title:
+        return plain(release.heading, LONGEST)
+    named = release.for_people()
+    match named:
+        case HistogramRelease():
+            axes = named.lattice.names
+            what = "persons" if named.question.count == "persons" else "rows"
+        case Partition():
+            axes, what = named.lattice.names, "rows"
+        case _:
+            return plain(release.title, LONGEST)
+    return plain(f"Number of {what} by {' and '.join(axes)}", LONGEST)

@@ -1,0 +1,194 @@
+"""The numbers of an answer as a table for people: short ones open, two axes across each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sfumato.answers.forms import first_rows, without_edges
+from sfumato.answers.release import Release
+from sfumato.display import cell
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ROWS = 200
+SHORT = 24  # rows up to which a table is open
+MOST_ACROSS = 12  # columns of a table of two axes
+BROAD = 4  # columns beyond which a phone has to scroll
+INTERVALS = ("low", "high")
+STATISTICS = ("count", "mean", "sum", "variance")
+UNKNOWN = "not known"
+# What says something only where the value is known.
+OF_VALUES = frozenset({"mean", "sum", "variance", "value", "cell_low", "cell_high"})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One field of a table.
+
+    Attributes
+    ----------
+    text : str
+    interval : str
+        The interval, where it stands beside the number; otherwise empty.
+    hatched : bool
+        Whether the value is not known, or cannot be told from 0.
+    """
+
+    text: str
+    interval: str = ""
+    hatched: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of a page.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    text : tuple of bool
+        Whether each column is text, which is aligned to the left.
+    rows : tuple of tuples of Cell
+    total : int
+        How many rows there are, also those not shown.
+    reading : str
+        How to read it.
+    crossed : bool
+        Whether rows and columns are the two axes of the answer.
+    """
+
+    columns: tuple[str, ...]
+    text: tuple[bool, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    total: int
+    reading: str
+    crossed: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is shown open."""
+        return self.total <= SHORT
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether a phone has to scroll it sideways."""
+        return len(self.columns) > BROAD
+
+
+def sheet(release: Release) -> Sheet | None:
+    """The table of a release that is named for people; None if it has none."""
+    if not release.has_table:
+        return None
+    frame = without_edges(release.to_frame())
+    return _crossed(release, frame) or _listed(release, frame)
+
+
+# --- one row for each number ----------------------------------------------------------------------
+
+
+def _listed(release: Release, frame: pa.Table) -> Sheet:
+    names = frame.column_names
+    table = first_rows(frame, MOST_ROWS, release.kind_of_column)
+    known = frame["known"][:MOST_ROWS].to_pylist() if "known" in names else [True] * MOST_ROWS
+    emptied = OF_VALUES.difference(release.label_columns)
+    if "quantile" not in names:
+        # Of several values, it is the column of their names.
+        emptied -= {"value"}
+    rows = tuple(
+        tuple(
+            Cell(UNKNOWN, hatched=True) if not is_known and name in emptied else Cell(text)
+            for name, text in zip(names, row, strict=True)
+        )
+        for row, is_known in zip(table.rows, known, strict=False)
+    )
+    return Sheet(table.columns, table.text, rows, table.total, _reading(set(names)))
+
+
+def _reading(columns: set[str]) -> str:
+    """How to read the columns of the table."""
+    sentences = []
+    if set(INTERVALS) <= columns:
+        sentences.append(
+            "Low and high bound each number separately, with 95% confidence, for the rows counted."
+        )
+    if "rank_error" in columns:
+        sentences.append(
+            "The rank of a value among the rows counted may be off by as many rows as rank error "
+            "says, with 95% confidence."
+        )
+    if "known" in columns:
+        sentences.append("Where known says no, nothing is known but the interval, if there is one.")
+    return " ".join(sentences)
+
+
+# --- two axes across each other -------------------------------------------------------------------
+
+
+def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
+    """The longer axis down and the shorter one across; None unless there are two axes.
+
+    A field whose interval reaches 0 is hatched if it is a count, and one that is not known always.
+    """
+    names = frame.column_names
+    statistic = next((name for name in STATISTICS if name in names), None)
+    if (
+        statistic is None
+        or len(release.layout) != 2
+        or not {*release.layout, *INTERVALS} <= {*names}
+    ):
+        return None
+    labels = {name: list(dict.fromkeys(frame[name].to_pylist())) for name in release.layout}
+    down, across = release.layout
+    if len(labels[across]) > len(labels[down]):
+        down, across = across, down
+    n_fields = len(labels[down]) * len(labels[across])
+    if not n_fields or frame.num_rows != n_fields or len(labels[across]) > MOST_ACROSS:
+        return None
+    ends = [frame[name].to_pylist() for name in (statistic, *INTERVALS)]
+    known = frame["known"].to_pylist() if "known" in names else [True] * n_fields
+    is_even = (
+        len({(high - value, value - low) for value, low, high in zip(*ends, strict=True)}) == 1
+    )
+    fields = {
+        (one, other): _field(statistic, value, low, high, is_known, is_even)
+        for one, other, value, low, high, is_known in zip(
+            frame[down].to_pylist(), frame[across].to_pylist(), *ends, known, strict=True
+        )
+    }
+    if len(fields) != n_fields:
+        return None
+    rows = tuple(
+        (Cell(cell(one, "label")), *(fields[one, other] for other in labels[across]))
+        for one in labels[down][:MOST_ROWS]
+    )
+    half = cell(ends[2][0] - ends[0][0]) if is_even else ""
+    return Sheet(
+        columns=(f"{down} / {across}", *(cell(each, "label") for each in labels[across])),
+        text=(True, *(False for _ in labels[across])),
+        rows=rows,
+        total=len(labels[down]),
+        reading=_crossed_reading(statistic, half, [f for row in rows for f in row]),
+        crossed=True,
+    )
+
+
+def _field(
+    statistic: str, value: float | None, low: float, high: float, is_known: bool, is_even: bool
+) -> Cell:
+    hatched = not is_known or (statistic == "count" and low <= 0)
+    interval = "" if is_even else f"{cell(low)} to {cell(high)}"
+    return Cell(cell(value) if is_known and value is not None else UNKNOWN, interval, hatched)
+
+
+def _crossed_reading(statistic: str, half: str, fields: Sequence[Cell]) -> str:
+    reach = (
+        f"Each {statistic} is within ±{half}" if half else f"Below each {statistic} is its range"
+    )
+    sentence = f"{reach}, with 95% confidence, for the rows counted."
+    if any(field.hatched for field in fields):
+        meaning = "may be 0" if statistic == "count" else "is not known"
+        sentence += f" A hatched {statistic} {meaning}."
+    return sentence
