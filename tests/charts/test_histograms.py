@@ -128,10 +128,39 @@ def test_merged_bins_are_means_with_the_intervals_of_their_sums(histogram):
     assert "means of 3 neighbours" in release.plot().get_legend().get_title().get_text()
 
 
-def test_long_lists_of_labels_show_the_largest_and_say_so(histogram):
-    ax = histogram("many").plot()
-    assert len(ax.get_yticks()) == histograms.MOST_LABELS
-    assert "80 largest of 150" in ax.get_legend().get_title().get_text()
+def test_long_lists_of_labels_show_the_largest_first_and_fold_the_rest(histogram):
+    release = histogram("many")
+    ax = release.plot()
+    *shown, folded = [text.get_text() for text in ax.get_yticklabels()]
+    order = np.argsort(-release.values, kind="stable")[: histograms.MOST_LABELS]
+    assert shown == [f"label {i}" for i in order]
+    assert folded == "and 110 more"
+    (dots,) = [line for line in ax.lines if len(line.get_ydata()) == histograms.MOST_LABELS]
+    assert np.array_equal(dots.get_xdata(), release.values[order])
+    assert np.array_equal(dots.get_ydata(), np.arange(histograms.MOST_LABELS))
+    assert ax.get_ylim()[0] == histograms.MOST_LABELS + 0.5
+    assert "The largest come first." in ax.get_legend().get_title().get_text()
+
+
+def test_texts_go_by_size_and_what_has_an_order_keeps_it(histogram):
+    texts = [f"t{i:02}" for i in range(20)]
+    domain = Domain(text=Categories(texts), year=Categories(list(range(2000, 2020))))
+    shown = [text.get_text() for text in histogram("text", domain=domain).plot().get_yticklabels()]
+    assert sorted(shown) == texts != shown
+    years = [text.get_text() for text in histogram("year", domain=domain).plot().get_yticklabels()]
+    assert years == [str(year) for year in range(2000, 2020)]
+
+
+def test_many_labels_with_series_are_shades_with_marks(histogram):
+    domain = Domain(
+        kind=Categories([f"k{i:02}" for i in range(16)]), sex=Categories(["f", "m", "x"])
+    )
+    release = histogram(["kind", "sex"], domain=domain)
+    ax = release.plot()
+    low, _ = release.interval()
+    assert np.array_equal(np.ma.getmaskarray(ax.images[0].get_array()), low <= 0)
+    assert len(ax.texts) == 48
+    assert not histogram(["carrier", "origin"]).plot().images
 
 
 def test_wide_tables_are_merged(histogram):

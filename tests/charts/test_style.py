@@ -99,3 +99,16 @@ def test_numbers_are_printed_for_people(value, text):
 @pytest.mark.parametrize("size", [1, 5, 12, 13, 365])
 def test_thinning_keeps_within_the_room_there_is(size):
     assert 1 <= len(style.thin(size, 12)) <= 12
+
+
+def test_a_page_may_set_the_house_colours_and_white_numbers_stay_white():
+    fig, ax = style.figure(200)
+    ax.plot([0, 1], [0, 1], "o-", color=style.BASE)
+    ax.text(0.5, 0.5, "12", color="#ffffff")
+    svg = style.svg(fig, "t", "d")
+    assert f"var(--chart-1, {style.BASE})" in svg
+    assert f"var(--chart-paper, {style.PAPER})" in svg
+    (number,) = re.findall(r"<text[^>]*>12</text>", svg)
+    assert "fill: #ffffff" in number
+    bare = re.sub(r"var\([^)]*\)", "", svg).replace(number, "")
+    assert not [colour for colour in style.COLOURS if colour in bare]

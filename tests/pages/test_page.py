@@ -135,6 +135,11 @@ def test_contrast(text, block):
     pairs = [
         (ink, ground) for ink in ("ink", "muted", "accent") for ground in ("paper", "card", "tint")
     ] + [("warn-ink", "warn-paper")]
+    # The pictures: their text, their series, and what is written on the hatched ground.
+    inks = [f"chart-{name}" for name in style.COLOURS.values()]
+    grounds = {"chart-paper", "chart-rule", "chart-fill", "chart-unknown", "chart-hatch"}
+    pairs += [(ink, "chart-paper") for ink in inks if ink not in grounds]
+    pairs += [("chart-muted", "chart-unknown")]
     assert min(style.contrast(colours[ink], colours[ground]) for ink, ground in pairs) >= 4.5
 
 
@@ -167,44 +172,107 @@ def test_one_release_need_not_be_a_list(releases, tmp_path):
 
 
 PROBE = """<!doctype html><body style="margin:0">
-<iframe id=f src="report.html" style="width:390px;height:3000px;border:0"></iframe>
 <pre id=o></pre>
 <script>
-f.onload = () => {
-  const d = f.contentDocument;
-  const out = [...d.querySelectorAll('body *')].filter(
-    x => !x.closest('.scroll,svg,.skip') && x.getBoundingClientRect().right > 390.5);
-  o.textContent = 'wide ' + d.documentElement.scrollWidth + ' outside ' + out.length;
+const sizes = [[1280, 800], [768, 1024], [390, 844]];
+let left = sizes.length;
+for (const [width, height] of sizes) {
+  const f = document.createElement('iframe');
+  f.style = `width:${width}px;height:${height}px;border:0`;
+  f.src = 'report.html';
+  f.onload = () => {
+    const d = f.contentDocument;
+    const out = [...d.querySelectorAll('body *')].filter(x => !x.closest('.scroll,svg,.skip,.label')
+      && (x.getBoundingClientRect().right > width + 0.5 || x.getBoundingClientRect().left < -0.5));
+    for (const x of out) o.textContent += `${x.tagName} ${x.className} sticks out\\n`;
+    const front = d.querySelector('.front');
+    const bottom = front ? Math.ceil(front.getBoundingClientRect().bottom) : 0;
+    const hints = [...d.querySelectorAll('.hint')].filter(x => x.offsetHeight).length;
+    o.textContent += `at ${width}x${height}: wide ${d.documentElement.scrollWidth}`
+      + ` outside ${out.length} bottom ${bottom} hints ${hints}\\n`;
+  };
+  document.body.append(f);
 }
 </script>"""
 
 
-@pytest.mark.deep
-def test_a_phone_needs_no_sideways_scrolling(releases, decisions, tmp_path):
+def _browse(folder, *flags):
+    """What headless Chromium shows and says of the probe in a folder."""
     browser = shutil.which("chromium")
     if browser is None:
         pytest.skip("chromium is not installed")
-    path = report([releases, decisions, _finding()], tmp_path / "report.html")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    command += ["--disable-background-networking", "--allow-file-access-from-files"]
+    command += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=8000", *flags]
+    return subprocess.run(
+        [*command, (folder / "probe.html").as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=True,
+    )
+
+
+def _sizes(folder):
+    (folder / "probe.html").write_text(PROBE, "utf-8")
+    done = _browse(folder, "--dump-dom")
+    assert "CONSOLE" not in done.stderr
+    found = re.findall(
+        r"at (\d+)x(\d+): wide (\d+) outside (\d+) bottom (\d+) hints (\d+)", done.stdout
+    )
+    assert len(found) == 3
+    assert re.findall(r"(.*) sticks out", done.stdout.partition("</pre>")[0]) == []
+    return [tuple(map(int, each)) for each in found]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("audience", page.AUDIENCES)
+def test_the_front_page_fits_one_screen_and_nothing_sticks_out(
+    releases, decisions, tmp_path, audience
+):
+    path = report([releases, decisions, _finding()], tmp_path / "report.html", audience=audience)
     path.write_text(path.read_text("utf-8").replace("<details>", "<details open>"), "utf-8")
-    (tmp_path / "probe.html").write_text(PROBE, "utf-8")
-    command = [
-        browser,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--allow-file-access-from-files",
+    for width, height, wide, outside, bottom, _ in _sizes(tmp_path):
+        assert wide <= width
+        assert outside == 0
+        assert 0 < bottom <= height
+
+
+@pytest.mark.deep
+def test_long_and_foreign_labels_stay_in_their_columns(tmp_path):
+    labels = ["x" * 10_000, "y " * 5_000, "שלום עולם", "مرحبا بالعالم", "\u202eevil", "東京"]
+    domain = Domain({"z" * 10_000: Categories(labels), "kind": Categories(labels[2:])})
+    releases = [
+        receipted(answered(Histogram(axes), domain=domain), account="a" * 300, source="b" * 300)
+        for axes in ("kind", ["z" * 10_000], ["z" * 10_000, "kind"])
     ]
-    command += [
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--virtual-time-budget=8000",
-        "--dump-dom",
-        (tmp_path / "probe.html").as_uri(),
-    ]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
-    wide, outside = (int(n) for n in re.search(r"wide (\d+) outside (\d+)", shown).groups())
-    assert wide <= 390
-    assert outside == 0
+    report(releases, tmp_path / "report.html", title="c" * 300)
+    for width, height, wide, outside, bottom, hints in _sizes(tmp_path):
+        assert wide <= width
+        assert outside == 0
+        assert 0 < bottom <= height
+        assert (hints > 0) == (width == 390)
+
+
+@pytest.mark.deep
+def test_it_prints_on_a4(releases, tmp_path):
+    report(releases, tmp_path / "probe.html")
+    target = tmp_path / "page.pdf"
+    _browse(tmp_path, f"--print-to-pdf={target}")
+    sizes = set(re.findall(rb"/MediaBox \[([^\]]*)\]", target.read_bytes()))
+    assert len(sizes) == 1
+    left, bottom, right, top = (float(each) for each in sizes.pop().split())
+    assert (round(right - left), round(top - bottom)) in {(595, 842), (596, 842), (596, 843)}
+
+
+def test_labels_of_any_length_are_cut_and_foreign_ones_are_isolated():
+    """The direction of a label must not turn around the text beside it."""
+    label = "x" * 10_000
+    domain = Domain({"kind": Categories([label, "שלום"])})
+    shown = page.render([answered(Histogram("kind"), domain=domain)])
+    assert "x" * 200 not in shown
+    assert "<bdi>שלום</bdi>" in shown
+    assert Outline(shown).open == []
 
 
 def test_lists_may_be_among_the_items(releases, tmp_path):

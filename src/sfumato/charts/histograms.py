@@ -35,7 +35,9 @@ from sfumato.lattice import BinsAndMissing, LabelAxis, LatticeAxis
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
 MOST_STEPS = 400  # beyond, neighbours are added up
-MOST_LABELS = 80  # beyond, the largest only
+MOST_LABELS = 40  # beyond, the largest only
+MOST_ORDERED = 12  # beyond, labels are drawn by size; a few may have an order of their own
+MOST_DOTS = 30  # beyond, labels with series are a table of shades
 MOST_UPWARD = 12  # beyond, months and hours run from left to right
 MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn without that cell
 
@@ -70,6 +72,8 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     what = counts_of(release.guarantee.unit)
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
+        if which is not None and _is_crowded(axes, which):
+            which = None
         if len(axes) == 1:
             picture = Picture(
                 axes[0], None, _as_columns(table), release.noise, limited, found, release.even, what
@@ -175,6 +179,14 @@ def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
     """
     short = [i for i in (1, 0) if axes[i].size <= FEW]
     return min(short, key=lambda i: axes[i].has_edges, default=None)
+
+
+def _is_crowded(axes: tuple[LatticeAxis, ...], which: int) -> bool:
+    """Whether dots of several series beside labels would make a picture of many screens."""
+    main = axes[1 - which]
+    if main.has_edges or _runs_on(main):
+        return False
+    return main.size * axes[which].size > MOST_DOTS
 
 
 # --- along an Interval ----------------------------------------------------------------------------
@@ -352,22 +364,24 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     table = picture.table
     note = picture.note
     labels = scales.cell_labels(main, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
-    if main.size > MOST_LABELS:
-        kept = np.sort(np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS])
+    if _goes_by_size(picture):
+        kept = np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS]
         labels = [labels[i] for i in kept]
         table = mapped(table, lambda x: x[kept])
-        note = picture.noted(
-            f"The {MOST_LABELS} largest of {main.size:,}, "
-            f"in the order of the {'keys' if picture.keys else 'domain'}."
-        )
+        note = picture.noted("The largest come first.")
     rows, number = table.values.shape
-    ax = ax or style.figure(118 + rows * max(24, 13 * number + 6))[1]
+    folded = main.size - rows
+    ax = ax or style.figure(118 + (rows + bool(folded)) * max(24, 13 * number + 6))[1]
     at = np.arange(rows, dtype=float)
     for i in range(number):
         _sideways(ax, at, table, i)
     ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
+    if folded:
+        # A row without a dot: their counts are in the table.
+        labels = [*labels, f"and {folded:,} more"]
+        at = np.arange(rows + 1, dtype=float)
     ax.set_yticks(at, labels=labels, parse_math=False)
-    ax.set(ylim=(max(rows, 1) - 0.5, -0.5))
+    ax.set(ylim=(max(len(at), 1) - 0.5, -0.5))
     ax.set_xlabel(picture.what, parse_math=False)
     ax.set_ylabel(style.plain(main.name, 40), parse_math=False)
     ax.grid(visible=False, axis="y")
@@ -376,6 +390,20 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     style.count_axis(ax.xaxis)
     _dot_legend(ax, picture, note)
     return ax
+
+
+def _goes_by_size(picture: Picture) -> bool:
+    """Whether labels are drawn by size.
+
+    Not where they have an order: numbers, fields of the calendar, and the few labels of a domain.
+    """
+    main = picture.main
+    if main.size > MOST_LABELS:
+        return True
+    if not isinstance(main, LabelAxis) or main.calendar is not msgspec.UNSET:
+        return False
+    are_texts = all(isinstance(label, str) for label in main.labels)
+    return are_texts and (picture.keys or main.size > MOST_ORDERED)
 
 
 def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:

@@ -59,16 +59,13 @@ PIXELS = 100  # per inch: sizes of figures are given in pixels
 WIDE = 720
 NARROW = 360
 
-COLOURS = {
-    PAPER: "paper",
-    INK: "ink",
-    MUTED: "muted",
-    RULE: "rule",
-    FILL: "fill",
-    UNKNOWN: "unknown",
-    UNKNOWN_HATCH: "hatch",
-    **{colour: str(i) for i, colour in enumerate(SERIES, 1)},
-}
+COLOURS = dict(
+    zip(
+        (PAPER, INK, MUTED, RULE, FILL, UNKNOWN, UNKNOWN_HATCH, *SERIES),
+        ("paper", "ink", "muted", "rule", "fill", "unknown", "hatch", *"123456"),
+        strict=True,
+    )
+)
 """The colours that a page may redraw in the dark, and what their properties are called in CSS."""
 
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
