@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,3 +108,36 @@ def test_what_the_plan_would_be_refused_for_is_refused(
     assert run(["init", str(tmp_path / "t.parquet"), *words, "--out", str(tmp_path / "p")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "p").exists()
+
+
+ODD_NAMES = (
+    "a\U0001f600",
+    "a\x7fb",
+    'a"b',
+    "a\\b",
+    "a b",
+    "Größe",
+    "a\u202eb",
+    "ü=1",
+    "\U000e0001",
+)
+
+
+def test_odd_names_of_columns_and_files_are_read_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t\U0001f600\x7f.parquet"
+    pq.write_table(pa.table({name: [1, 2] for name in (*ODD_NAMES, "who\U0001f600")}), path)
+    words = ["init", str(path), "--person", "who\U0001f600"]
+    words += [word for name in ODD_NAMES if "=" not in name for word in ("--axis", f"{name}=0..9")]
+    plan = tmp_path / "p\n.toml"
+    assert run([*words, "--out", str(plan)]) == 0
+    spec = read_plan(plan)
+    assert list(spec.domain) == [name for name in ODD_NAMES if "=" not in name]
+    assert spec.source.person == "who\U0001f600"
+    assert run(["preview", str(plan)]) == 0
+    capsys.readouterr()
+    assert run(words) == 0
+    printed = tomllib.loads(capsys.readouterr().out)
+    assert printed["budget"]["account"] == path.stem
+    assert [each["axes"] for each in printed["questions"]] == [[name] for name in spec.domain]

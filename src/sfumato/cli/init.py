@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_axes
+from sfumato.cli.toml_text import toml_key, toml_text, toml_value
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis
 from sfumato.errors import DataError, UsageError, nearest, printable
@@ -166,31 +165,33 @@ def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given
     _check(file, columns, given)
     domain = parse_axes(given.axes)
     axes = [
-        f"{_key(name)} = {_inline(domain[name])}"
+        f"{toml_key(name)} = {_inline(domain[name])}"
         if name in domain
-        else f"# {_key(name)} = {AXIS_OF_KIND[kind]}"
+        else f"# {toml_key(name)} = {AXIS_OF_KIND[kind]}"
         for name, kind in columns.items()
     ]
     # An axis that is derived from a column, such as its months, has a name of its own.
-    axes += [f"{_key(name)} = {_inline(domain[name])}" for name in domain if name not in columns]
+    axes += [
+        f"{toml_key(name)} = {_inline(domain[name])}" for name in domain if name not in columns
+    ]
     sign = "" if given.person else "# "
     person = PERSON.format(
-        person=f"{sign}person = {json.dumps(given.person or '?')}",
+        person=f"{sign}person = {toml_text(given.person or '?')}",
         rows=f"{sign}rows_per_person = {given.rows_per_person}",
     )
     asked = [[name] for name in domain] or [["?"]]
     return PLAN.format(
         name=printable(file.name),
-        plan=out or "PLAN.toml",
+        plan="PLAN.toml" if out is None else printable(str(out)),
         fill_in=FILLED_IN if domain else FILL_IN,
-        path=json.dumps(str(path)),
+        path=toml_text(str(path)),
         written=_source_lines(given.written, is_text="unknown" in columns.values()),
         person=person,
         domain="\n".join(axes),
-        account=json.dumps(file.stem),
-        budget=json.dumps(given.budget),
-        epsilon=json.dumps(given.epsilon),
-        questions="\n\n".join(QUESTION.format(axes=json.dumps(axes)) for axes in asked),
+        account=toml_text(file.stem),
+        budget=toml_text(given.budget),
+        epsilon=toml_text(given.epsilon),
+        questions="\n\n".join(QUESTION.format(axes=toml_value(axes)) for axes in asked),
     )
 
 
@@ -216,29 +217,16 @@ def _check(file: Path, columns: Mapping[str, str], given: Given) -> None:
 def _inline(axis: Axis) -> str:
     """An axis as an inline table of TOML."""
     fields: dict[str, object] = msgspec.to_builtins(axis, enc_hook=list)
-    written = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
-    return f"{{ {', '.join(written)} }}"
+    return toml_value(fields)
 
 
 def _source_lines(written: StatedOptions, *, is_text: bool) -> str:
     """How the file is written: what is stated, and for text what else may be."""
     stated = {name: value for name, value in written.arguments().items() if value is not None}
-    lines = [f"{name} = {_toml(value)}\n" for name, value in stated.items()]
+    lines = [f"{name} = {toml_value(value)}\n" for name, value in stated.items()]
     if is_text:
         lines += [line for name, line in WRITTEN_OTHERWISE.items() if name not in stated]
     return "".join(lines)
-
-
-def _toml(value: object) -> str:
-    """A text, a number or a table of texts as TOML."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(name)} = {_toml(value[name])}" for name in value) + " }"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(name: str) -> str:
-    """A column's name as a key of TOML, quoted where it has to be."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
 def _write(out: Path, text: str) -> None:
