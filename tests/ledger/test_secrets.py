@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +90,25 @@ def test_older_secrets_do_not_pass_one_answer_for_another(path, tmp_path):
         pytest.raises(sf.LedgerError, match="do not say what for"),
     ):
         publisher.release(HISTOGRAM, epsilon="5", key="k")
+
+
+def test_a_state_is_found_again_under_its_own_charge_alone(path):
+    with open_ledger(path) as book:
+        book.open_account("a", "marbles", (10, 0))
+        charges = []
+        for asked in ("first", "second"):
+            with book.reserve("a", None, asked, (1, 0), "") as hold:
+                charges.append(hold.entry)
+        assert not book.is_of_state(charges[0], "monday")
+        for charge in charges:
+            book.note_state(charge, "monday")
+        book.note_state(charges[0], "tuesday")  # what was noted first stays
+    with open_ledger(path) as book:
+        assert book.is_of_state(charges[0], "monday")
+        assert not book.is_of_state(charges[0], "tuesday")
+        assert book.verify().ok
+    with contextlib.closing(sqlite3.connect(secrets_of(path))) as db:
+        found = db.execute("SELECT value FROM about WHERE name LIKE 'state of %'").fetchall()
+    # Nothing tells that two charges are of one state, and no state can be read or guessed.
+    assert len(set(found)) == 2
+    assert b"monday" not in secrets_of(path).read_bytes() + path.read_bytes()

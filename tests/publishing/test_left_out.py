@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import xlsxwriter
 
 import sfumato as sf
 from sfumato.testing import deterministic
@@ -159,3 +163,119 @@ def test_means_sums_and_variances_say_it(question: sf.Mean, ledger: Path) -> Non
     with publisher(ledger) as pub:
         release = pub.release(question, epsilon="1")
     assert "At most 3 rows of each rider are counted: " in release.guarantee.counted
+
+
+# --- the state of the data ------------------------------------------------------------------------
+
+
+SAID = "At most 2 rows of each rider are counted: "
+
+
+def written(path: Path, rows_each: int) -> Path:
+    """A file of 90 riders, all with so many rows."""
+    path.parent.mkdir(exist_ok=True)
+    lines = [f"{rider},{row % 24}" for rider in range(90) for row in range(rows_each)]
+    path.write_text("\n".join(["rider,hour", *lines, ""]))
+    return path
+
+
+def of_file(path: Path, **options: Any) -> sf.Publisher:
+    given = {"person": "rider", "rows_per_person": 2} | options
+    ledger = path.parent.parent / "b.db"
+    source = sf.source(path, DOMAIN, **given)
+    return sf.Publisher(source, ledger=ledger, account="a", budget="99")
+
+
+def asked_persons(pub: sf.Publisher) -> sf.PersonsRelease:
+    with pub:
+        return pub.release(PERSONS, epsilon="5")
+
+
+def test_the_same_file_says_it_in_another_process_under_another_limit(tmp_path: Path) -> None:
+    visits = written(tmp_path / "a" / "visits.csv", 4)
+    persons = asked_persons(of_file(visits, rows_per_person=1))
+    assert persons.sentence(2) in counted(of_file(visits))
+    # Only the secrets know which state of the data it was: without them nothing is known.
+    noted = "DELETE FROM about WHERE name LIKE 'state of %'"
+    with contextlib.closing(sqlite3.connect(tmp_path / "b.db.secrets")) as secrets, secrets:
+        assert secrets.execute(noted).rowcount == 1
+    assert SAID not in repeated(of_file(visits))
+    assert asked_persons(of_file(visits, rows_per_person=1)).replayed
+    assert persons.sentence(2) in repeated(of_file(visits))
+
+
+def repeated(pub: sf.Publisher) -> str:
+    with pub:
+        return pub.release(HOURS, epsilon="1", fresh=True).guarantee.counted
+
+
+def test_a_file_that_was_replaced_does_not_say_it(tmp_path: Path) -> None:
+    visits = written(tmp_path / "a" / "visits.csv", 2)
+    with of_file(visits) as pub:
+        pub.release(PERSONS, epsilon="5")
+        before = pub.release(HOURS, epsilon="1")
+        written(visits, 30)
+        after = pub.release(HOURS, epsilon="1")
+    assert not after.replayed
+    assert SAID in before.guarantee.counted
+    assert SAID not in after.guarantee.counted
+    assert SAID not in repeated(of_file(visits))
+
+
+def test_a_file_of_the_same_name_in_another_folder_does_not_say_it(tmp_path: Path) -> None:
+    first = written(tmp_path / "a" / "visits.csv", 2)
+    other = written(tmp_path / "b" / "visits.csv", 30)
+    stat = first.stat()
+    os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    asked_persons(of_file(first))
+    assert SAID not in counted(of_file(other))
+    assert SAID in counted(of_file(first))
+
+
+def test_a_file_that_is_read_otherwise_does_not_say_it(tmp_path: Path) -> None:
+    visits = written(tmp_path / "a" / "visits.csv", 3)
+    asked_persons(of_file(visits))
+    assert SAID not in counted(of_file(visits, thousands=","))
+
+
+def test_another_sheet_of_the_same_book_does_not_say_it(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "book.xlsx"
+    path.parent.mkdir()
+    with xlsxwriter.Workbook(path) as book:
+        for name, rows_each in (("2024", 2), ("2025", 9)):
+            sheet = book.add_worksheet(name)
+            sheet.write_row(0, 0, ["rider", "hour"])
+            for i in range(90 * rows_each):
+                sheet.write_row(i + 1, 0, [f"r{i % 90}", i % 24])
+    persons = asked_persons(of_file(path, sheet="2024"))
+    assert persons.receipt is not None
+    assert persons.receipt.source == "book.xlsx, sheet 2024"
+    assert SAID not in counted(of_file(path, sheet="2025"))
+    assert SAID in counted(of_file(path, sheet="2024"))
+
+
+def test_tables_in_memory_without_a_name_say_it_of_themselves_alone(tmp_path: Path) -> None:
+    source = sf.source(TRIPS, DOMAIN, person="rider", rows_per_person=2)
+    other = sf.source(TRIPS, DOMAIN, person="rider", rows_per_person=2)
+    publishers = [sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="99")]
+    publishers += [sf.Publisher(other, ledger=tmp_path / "b.db", account="a")]
+    with publishers[0] as pub:
+        pub.release(PERSONS, epsilon="1", key="p")
+        assert SAID in pub.release(HOURS, epsilon="1", key="h").guarantee.counted
+    with publishers[1] as pub:
+        assert SAID not in pub.release(HOURS, epsilon="1", key="i").guarantee.counted
+
+
+def test_conditions_on_an_axis_that_is_declared_otherwise_do_not_say_it(tmp_path: Path) -> None:
+    table = TRIPS.append_column("end", TRIPS["hour"])
+    for column, said in (("hour", True), ("end", False)):
+        domain = sf.Domain(
+            hour=sf.Interval(0, 24, step=1), at=sf.Interval(0, 24, step=1, column=column)
+        )
+        source = sf.source(
+            table, domain, person="rider", rows_per_person=2, name="t", where={"at": (0, 9)}
+        )
+        with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="99") as pub:
+            if said:
+                pub.release(PERSONS, epsilon="1")
+            assert (SAID in pub.release(HOURS, epsilon="1").guarantee.counted) is said

@@ -27,7 +27,7 @@ from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
 from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
-from sfumato.errors import DataError, UsageError, nearest, without_frames
+from sfumato.errors import DataError, UsageError, nearest, printable, without_frames
 from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
@@ -260,10 +260,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """What a receipt calls this data set: its name, or its file name; and its version.
-
-        With conditions, they follow.
-        """
+        """What a receipt calls this data set: its name or file name, sheet, version, conditions."""
         conditions = self.unit.conditions
         return f"{self._table}, rows{conditions}" if conditions else self._table
 
@@ -271,6 +268,8 @@ class Source:
     def _table(self) -> str:
         """The same without the conditions."""
         title = self.name or os.path.basename(self._reader.name)
+        if self._stated.sheet is not None:
+            title = f"{title}, sheet {printable(self._stated.sheet)}"
         return title if self.version is None else f"{title}, version {self.version}"
 
     @property

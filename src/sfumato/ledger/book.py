@@ -357,6 +357,23 @@ class Book:
         secrets = self._parts.secrets_if_any()
         return None if secrets is None else secrets.replaced(entry)
 
+    def note_state(self, entry: Entry, state: str) -> None:
+        """Keep which state of the data a charge asked about, among the secrets and as an HMAC.
+
+        Parameters
+        ----------
+        entry : Entry
+            The reservation.
+        state : str
+            Any text that tells this state from others. What was noted first stays.
+        """
+        self._parts.secrets().note_state(entry.digest, state)
+
+    def is_of_state(self, entry: Entry, state: str) -> bool:
+        """Whether a charge asked about this state of the data; no where none was noted."""
+        secrets = self._parts.secrets_if_any()
+        return secrets is not None and secrets.is_of_state(entry.digest, state)
+
     # --- checking it ------------------------------------------------------------------------------
 
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:

@@ -124,6 +124,22 @@ class Secrets:
         row = NameRow(name.key, tag, name.digest)
         self.store.writing(lambda rows: rows.keep(account, row, derived=derived))
 
+    def note_state(self, digest: str, state: str) -> None:
+        """Keep, once, which state of the data the charge of a digest asked about."""
+        name = _state_name(digest)
+        if self.value(name) is None:
+            self.value(name, lambda: self._state_tag(digest, state))
+
+    def is_of_state(self, digest: str, state: str) -> bool:
+        """Whether the charge of a digest asked about this state; no where none was noted."""
+        kept = self.value(_state_name(digest))
+        return kept is not None and hmac.compare_digest(kept, self._state_tag(digest, state))
+
+    def _state_tag(self, digest: str, state: str) -> bytes:
+        # With the digest in it, two charges that asked about one state do not show that.
+        text = json.dumps(["state", digest, state], ensure_ascii=True)
+        return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
+
     def replaced(self, sequence: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded."""
         return self.store.reading(lambda rows: rows.replaced(sequence))
@@ -146,6 +162,10 @@ def _first_of_tags(rows: SecretRows, account: str, tags: Sequence[bytes]) -> Nam
     """The name under the first of some tags that has one."""
     found = (rows.of_tag(account, tag) for tag in tags)
     return next((row for row in found if row is not None), None)
+
+
+def _state_name(digest: str) -> str:
+    return f"state of {digest}"
 
 
 def _settle(rows: SecretRows, identity: str) -> None:

@@ -90,6 +90,7 @@ class Answering:
             encoded, releases = _after_charge(
                 hold, lambda: self._encoded_answers(planned, hold, progress)
             )
+        self._left_out.note(hold.entry, releases, planned.label)
         if hold.store(encoded) != encoded:
             # Another process answered first, and its answer is the one that counts.
             return self.replayed_answers(planned, hold)
@@ -98,8 +99,10 @@ class Answering:
     def replayed_answers(self, planned: PlannedRelease, hold: Hold) -> list[Release]:
         """The stored answers to a plan, with the words for people and the order of now."""
         shown = []
+        found = read_stored(hold)
+        self._left_out.note(hold.entry, found, planned.label)
         asked = zip(planned.plan.questions, planned.captions, strict=True)
-        for stored, (question, captions) in zip(read_stored(hold), asked, strict=True):
+        for stored, (question, captions) in zip(found, asked, strict=True):
             named = _captioned(stored.arranged(question.layout), captions)
             # A signature covers the words, too, and the order.
             shown.append(stored if named is stored else signed(named, self._account.ledger))
@@ -141,7 +144,7 @@ class Answering:
             _require_promised(question, answer, used)
             receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
-        stated = self._left_out.stated(answers, planned.noise)
+        stated = self._left_out.stated(answers, planned.label, planned.noise)
         stated = list(map(_captioned, stated, planned.captions))
         return [signed(answer, self._account.ledger) for answer in stated]
 

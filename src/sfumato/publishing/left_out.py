@@ -2,12 +2,14 @@
 
 An answer about persons (``sf.Persons``) tells what any limit on rows per person leaves out, or any
 limit by cell: on cells, on the norm of a person's counts or on rows in a cell. Once it
-stands in the ledger it is public, so later answers about the same source may quote it.
+stands in the ledger it is public, so later answers about the same state of the same data may quote
+it. Which state that was, only the ledger's secrets know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -47,25 +49,49 @@ class LeftOut:
         # Entries are never changed, so each is looked at once.
         self._last_seen = 0
         self._charged: dict[str, Entry] = {}
-        self._found: list[PersonsRelease] = []
+        self._found: list[tuple[Entry, list[PersonsRelease]]] = []
 
-    def stated(self, answers: Sequence[Release], noise: Bits) -> list[Release]:
+    def note(self, charge: Entry, answers: Sequence[Release], label: str) -> None:
+        """Note in the ledger's secrets of which state of the data answers about persons are.
+
+        Call it before they are stored: whoever finds them stored then finds their state, too.
+        """
+        if any(isinstance(answer, PersonsRelease) for answer in answers):
+            self._account.ledger.note_state(charge, label)
+
+    def stated(self, answers: Sequence[Release], label: str, noise: Bits) -> list[Release]:
         """The answers, with a sentence on what each limit leaves out, where that is known.
 
         Answers about persons in the same plan were paid for with the others, and count too.
+
+        Parameters
+        ----------
+        answers : sequence of Release
+        label : str
+            The state of the data that they are about. What is known of another state is not said.
+        noise : Bits
+            Where their noise came from.
         """
         if self._source.unit.person is None:
             return list(answers)
-        known = [*self._stored(), *answers]
+        known = [*self._stored(label), *answers]
         fitting = [each for each in known if isinstance(each, PersonsRelease)]
         # Noise from a public seed belongs into answers that say so themselves.
-        where = self._source.unit.where
         usable = [
             each
             for each in fitting
-            if (each.guarantee.private or not noise.private) and each.unit.where == where
+            if (each.guarantee.private or not noise.private) and self._of_same_rows(each)
         ]
         return [self._stating(answer, usable) for answer in answers]
+
+    def _of_same_rows(self, release: PersonsRelease) -> bool:
+        """Whether the same public conditions, on axes that mean the same, chose its rows."""
+        where = self._source.unit.where
+        if where is msgspec.UNSET or release.unit.where != where:
+            return release.unit.where == where
+        declared = dict(release.domain)
+        axes = {condition.axis for condition in where}
+        return all(declared.get(axis) == self._source.domain.get(axis) for axis in axes)
 
     def _stating(self, answer: R, known: Sequence[PersonsRelease]) -> R:
         """An answer, with what is known of the limits under which it was counted."""
@@ -93,30 +119,33 @@ class LeftOut:
             if (about := _latest(known, name, cells)) is not None:
                 yield about, limit
 
-    def _stored(self) -> list[PersonsRelease]:
-        """Stored answers about the persons of this source, in the order of their charges."""
-        for entry in self._account.ledger.log(self._account.name, after=self._last_seen):
+    def _stored(self, label: str) -> list[PersonsRelease]:
+        """Stored answers about the persons of this state of the data, in the order of storing."""
+        ledger = self._account.ledger
+        for entry in ledger.log(self._account.name, after=self._last_seen):
             self._last_seen = entry.sequence
             if entry.kind == "reserve" and _may_be_about_persons(entry.note):
                 self._charged[entry.key] = entry
             elif entry.kind == "store" and entry.key in self._charged:
-                self._found += self._about_persons(self._charged[entry.key])
-        return self._found
+                charge = self._charged[entry.key]
+                if found := self._about_persons(charge):
+                    self._found.append((charge, found))
+        fitting = [found for charge, found in self._found if ledger.is_of_state(charge, label)]
+        return list(chain.from_iterable(fitting))
 
     def _about_persons(self, charge: Entry) -> list[PersonsRelease]:
-        """What is stored under a charge about the persons of this source."""
+        """What is stored under a charge about persons whom the source protects alike."""
         try:
             answers = stored_releases(self._account.ledger.answer(charge.sequence) or b"[]")
         except (*UNREADABLE, LedgerError):
             # Another version wrote it, or it is damaged: `verify` says so. It is not quoted.
             return []
-        return [each for each in answers if isinstance(each, PersonsRelease) and self._fits(each)]
-
-    def _fits(self, release: PersonsRelease) -> bool:
-        """Whether it is about this data set, and about the same persons."""
-        receipt = release.receipt
-        same_persons = release.unit.of_all_rows == self._source.unit.of_all_rows
-        return receipt is not None and receipt.source == self._source.title and same_persons
+        persons = self._source.unit.of_all_rows
+        return [
+            each
+            for each in answers
+            if isinstance(each, PersonsRelease) and each.unit.of_all_rows == persons
+        ]
 
 
 def _may_be_about_persons(note: str) -> bool:
