@@ -88,7 +88,7 @@ def test_frames_files_and_pages_have_the_names(release, tmp_path) -> None:
     assert frame.column_names == ["age", "age_lower", "age_upper", "count", "low", "high"]
     assert frame["age"].to_pylist() == ["below 120", "120 and above"]
     shown = page.render([release])
-    assert '<td class="text">below 120</td>' in shown
+    assert '<td class="text"><bdi>below 120</bdi></td>' in shown
     assert "100 to 120" not in shown
     saved = json.loads(release.save(tmp_path / "r.json").read_bytes())
     assert (

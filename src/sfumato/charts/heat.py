@@ -38,7 +38,8 @@ def draw(
     if table.values.size < axes[0].size * axes[1].size:
         note = f"{note} Neighbouring cells are drawn as their mean.".strip()
     rows, columns = table.values.shape
-    ax = ax or style.figure(_height(rows))[1]
+    # On a phone the note has more lines, and the colour bar lies below.
+    ax = ax or style.figure(_height(rows) + (140 if style.is_narrow(ax) else 0))[1]
     upward = axes[0].has_edges
     norm = Normalize(0, max(1.0, float(table.values.max())))
     style.unseen(ax)

@@ -371,7 +371,9 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         note = picture.noted("The largest come first.")
     rows, number = table.values.shape
     folded = main.size - rows
-    ax = ax or style.figure(118 + (rows + bool(folded)) * max(24, 13 * number + 6))[1]
+    # On a phone the note above has more lines.
+    above = 158 if style.is_narrow(ax) else 118
+    ax = ax or style.figure(above + (rows + bool(folded)) * max(24, 13 * number + 6))[1]
     at = np.arange(rows, dtype=float)
     for i in range(number):
         _sideways(ax, at, table, i)

@@ -98,7 +98,7 @@ def _published(releases: Sequence[Release]) -> Block:
     ]
     hidden = sum(size - seen for seen, size in known)
     if hidden:
-        share = 100 * hidden / max(1, sum(size for _, size in known))
+        share = 100 * hidden / total
         lines.append(
             f"{hidden:,} of them ({share:.0f}%) are lost in the noise: the truth may be 0, "
             "or is not known."
