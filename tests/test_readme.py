@@ -79,7 +79,6 @@ def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
 
 
 def test_a_spreadsheet_takes_the_same_commands(copy: Path) -> None:
-    pytest.importorskip("python_calamine")
     spreadsheet(copy / "mine.xlsx")
     lines = [line.replace("examples/visits.csv", "mine.xlsx") for line in PUBLISHING]
     _, preview, answers = type_all(copy, lines, installed(copy))

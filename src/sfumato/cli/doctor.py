@@ -30,7 +30,7 @@ NEEDED = (
     "click",
     "rich",
 )
-EXTRAS = {"dp-accounting": "risk", "python-calamine": "excel", "xlsxwriter": "excel"}
+EXTRAS = {"dp-accounting": "risk", "xlsxwriter": "excel"}
 DRAWS = 200_000
 COMMITS = 50
 

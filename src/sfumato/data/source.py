@@ -72,8 +72,7 @@ def source(
     ----------
     data : str, Path, list of these, table, ndarray or Reader
         * A Parquet file; a CSV file with a header (its name ends in ``.csv``, ``.tsv`` or ``.txt``,
-          and in ``.gz`` if it is packed); a sheet of an Excel file (``.xlsx`` or ``.xlsm``; needs
-          the extra ``excel``).
+          and in ``.gz`` if it is packed); a sheet of an Excel file (``.xlsx`` or ``.xlsm``).
         * A directory, a pattern such as ``"data/*.parquet"``, or a list of paths. Folders named
           ``key=value`` are columns (see ``readers.listing``).
         * A pyarrow Table, Dataset or RecordBatchReader, a polars frame (eager or lazy), a pandas

@@ -5,35 +5,31 @@ A formula counts as the value that was stored with it, and an error such as #N/A
 No macro runs. A cell that holds text is read as a field of a CSV file is, so numbers that are
 stored as text are numbers.
 
-The reader is python-calamine. Over a million cells it takes 1.4 s and 90 MB, where openpyxl takes
-8.5 s and 20 MB; a whole sheet is held in memory, but no more than one batch of it as Python's
-objects. It is released several times a year, and openpyxl's last release is of 2024.
+The sheet is streamed (``xlsx``), and a cell that means nothing is missing (``excel_cells``): no
+value of the data stops the reading. Libraries fail here: python-calamine 0.9 refuses a sheet for
+one error such as #SPILL! or one date out of range, and openpyxl 3.1 for one text that is not there.
+Before the charge, the rows are read down to the one that names the columns.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from sfumato.data.file_options import NO_OPTIONS, PLAIN, FileOptions, stating
 from sfumato.data.guard import check_file, stat_file
 from sfumato.data.reader import Column, Columns, Losses, RowReader
+from sfumato.data.readers.excel_cells import Cell, Cells
 from sfumato.data.readers.text_table import either, parsed_column, text_schema
-from sfumato.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from python_calamine import CalamineSheet, CalamineWorkbook
+from sfumato.data.readers.xlsx import Parts, RawCell, Row, damaged
+from sfumato.errors import DataError
 
 BATCH_ROWS = 2**14
-
-Cell: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
-"""What the reader makes of a cell; an empty one is an empty text."""
 
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How an .xls file begins, and so does an .xlsx file that a password protects."""
@@ -84,15 +80,22 @@ class ExcelFile(RowReader):
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted, and add to ``losses`` what is lost in reading them."""
-        names, rows = _header(self.path, self.name, self._options)
-        filled = (row for row in rows if any(cell != "" for cell in row))
-        while batch := list(islice(filled, BATCH_ROWS)):
-            values = []
-            for name, column in columns.items():
-                place = names.index(name)
-                cells = [row[place] for row in batch]
-                values.append(self._parsed(cells, name, column, losses))
-            yield pa.RecordBatch.from_arrays(values, names=list(columns))
+        with _opened(self.path, self.name) as parts:
+            read = Cells(parts).read
+            header, rows = _header(parts, read, self._options)
+            places = {name: place for place, name in reversed(header.items())}
+            wanted = [places[name] for name in columns]
+            filled = (
+                [read(row.cells.get(place)) for place in wanted]
+                for row in rows
+                if _is_filled(row, read)
+            )
+            while batch := list(islice(filled, BATCH_ROWS)):
+                values = [
+                    self._parsed([row[number] for row in batch], name, column, losses)
+                    for number, (name, column) in enumerate(columns.items())
+                ]
+                yield pa.RecordBatch.from_arrays(values, names=list(columns))
 
     def _parsed(self, cells: Sequence[Cell], name: str, column: Column, losses: Losses) -> pa.Array:
         """Read the cells of one column."""
@@ -139,60 +142,22 @@ class ExcelFile(RowReader):
 # --- the sheet ---
 
 
-def _book(path: Path, name: str) -> CalamineWorkbook:
-    """Open a file as Excel wrote it."""
-    try:
-        from python_calamine import CalamineError, CalamineWorkbook
-    except ImportError:
-        found = None
-    else:
-        found = CalamineWorkbook
-    if found is None:
-        raise UsageError(
-            name,
-            "reading Excel files needs the package python-calamine",
-            'Install it with: pip install "sfumato[excel]", or save the sheet as CSV',
-        )
-    try:
-        return found.from_path(path)
-    except CalamineError:
-        pass
-    # Outside the except block: the context that Python adds there might quote the file.
-    raise DataError(
-        name,
-        "it is not an .xlsx file, or it is damaged",
-        "Open it in Excel and save it again as .xlsx, or give a CSV file a name ending in .csv",
-    )
-
-
 @lru_cache(maxsize=64)
 def _names_at(
     path: Path, name: str, options: FileOptions, state: tuple[int, int, int]
 ) -> tuple[str, ...]:
-    """The names of the columns. To find them, the whole sheet has to be read."""
+    """The names of the columns, with empty ones between them."""
     del state
-    names = _header(path, name, options)[0]
-    places = [place for place, each in enumerate(names) if each]
-    return tuple(names[places[0] : places[-1] + 1]) if places else ()
+    with _opened(path, name) as parts:
+        header = _header(parts, Cells(parts).read, options)[0]
+    places = [place for place, each in header.items() if each]
+    if not places:
+        return ()
+    return tuple(header.get(place, "") for place in range(min(places), max(places) + 1))
 
 
-def _header(path: Path, name: str, options: FileOptions) -> tuple[list[str], Iterator[list[Cell]]]:
-    """The names of the columns, and the rows below them."""
-    sheet = _sheet(path, name, options.sheet)
-    rows: Iterator[list[Cell]] = iter(sheet.iter_rows())
-    row = next(islice(rows, options.header_row - 1, None), None)
-    while row is not None and not any(cell != "" for cell in row):
-        row = next(rows, None)
-    if row is None:
-        raise DataError(
-            f"{name}, sheet {sheet.name!r}",
-            f"no row from row {options.header_row} on names columns",
-            "Choose another sheet or header_row, or write the names of the columns there",
-        )
-    return [(text_of_cell(cell) or b"").decode().strip() for cell in row], rows
-
-
-def _sheet(path: Path, name: str, asked: str | None) -> CalamineSheet:
+def _opened(path: Path, name: str) -> Parts:
+    """Open a file as Excel wrote it."""
     check_file(path, name)
     with path.open("rb") as file:
         is_compound = file.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE
@@ -202,8 +167,33 @@ def _sheet(path: Path, name: str, asked: str | None) -> CalamineSheet:
             "it is protected by a password, or it is an .xls file under another name",
             "Open it in Excel, take the password off or save it as .xlsx, and try again",
         )
-    book = _book(path, name)
-    return book.get_sheet_by_name(_chosen(name, book.sheet_names, asked))
+    return Parts(path, name)
+
+
+def _header(
+    parts: Parts, read: Callable[[RawCell | None], Cell], options: FileOptions
+) -> tuple[dict[int, str], Iterator[Row]]:
+    """The names of the columns by their places, and the rows below them."""
+    sheets = parts.sheets()
+    sheet = _chosen(parts.name, list(sheets), options.sheet)
+    rows = parts.rows(sheets[sheet])
+    for row in rows:
+        if row.number >= options.header_row and _is_filled(row, read):
+            texts = {place: text_of_cell(read(cell)) for place, cell in row.cells.items()}
+            names = {
+                place: (text or b"").decode(errors="replace").strip()
+                for place, text in sorted(texts.items())
+            }
+            return names, rows
+    raise DataError(
+        f"{parts.name}, sheet {sheet!r}",
+        f"no row from row {options.header_row} on names columns",
+        "Choose another sheet or header_row, or write the names of the columns there",
+    )
+
+
+def _is_filled(row: Row, read: Callable[[RawCell | None], Cell]) -> bool:
+    return any(read(cell) != "" for cell in row.cells.values())
 
 
 def _chosen(name: str, sheets: Sequence[str], asked: str | None) -> str:
@@ -212,6 +202,8 @@ def _chosen(name: str, sheets: Sequence[str], asked: str | None) -> str:
         return asked
     if asked is None and len(sheets) == 1:
         return sheets[0]
+    if not sheets:
+        raise damaged(name)
     listed = ", ".join(map(repr, sheets[:_SHOWN_SHEETS]))
     if len(sheets) > _SHOWN_SHEETS:
         listed += f" and {len(sheets) - _SHOWN_SHEETS} more"
