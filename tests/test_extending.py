@@ -167,7 +167,8 @@ def test_it_is_drawn_and_reported(followed):
     assert "<svg" in page
     assert "each share is within" in page
     assert "surgery" in page
-    assert followed.question.proof.because in page
+    because = followed.question.proof.because
+    assert because[0].upper() + because[1:] in page
 
 
 RUN = """
