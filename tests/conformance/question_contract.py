@@ -21,7 +21,7 @@ from sfumato.audit.runs import Mechanism, NotAdditive, count_needs, of_question,
 from sfumato.charts import style
 from sfumato.errors import UsageError
 from sfumato.pages import sections
-from sfumato.pages.headings import heading
+from sfumato.pages.headings import heading_of
 from sfumato.privacy.measures import PureDP, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
@@ -310,7 +310,7 @@ def has_forms(release: Release) -> None:
         ax = style.figure(200)[1]
         assert release.plot(ax) is ax
     section = sections.section(release, "answer")
-    assert section.title == heading(release)
+    assert section.title == heading_of(release)
     assert (section.accuracy is None) == (accuracy_sentence(release) is None)
     assert (section.table is None) == (not release.has_table)
     assert bool(section.charts) == release.has_picture
