@@ -19,6 +19,7 @@ import difflib
 import functools
 import os
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -167,6 +168,23 @@ class InternalError(Exception):
 
 class SfumatoWarning(UserWarning):
     """Something works, and is not what most people want."""
+
+
+_said: set[str] = set()
+
+
+def warn_once(text: str, stacklevel: int) -> None:
+    """Say something once in a process, whatever filters of warnings are set.
+
+    Parameters
+    ----------
+    text : str
+    stacklevel : int
+        As ``warnings.warn`` takes it, counted from whoever calls this.
+    """
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, SfumatoWarning, stacklevel + 1)
 
 
 def without_frames(function: Callable[P, T]) -> Callable[P, T]:

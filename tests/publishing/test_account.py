@@ -151,13 +151,13 @@ def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
 
 
 def test_an_account_in_memory_says_once_that_it_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.publishing.account._warned", False)
+    monkeypatch.setattr("sfumato.errors._said", set())
     with pytest.warns(sf.errors.SfumatoWarning, match="forgets"):
         sf.Publisher(table(), budget="1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sf.Publisher(table(), budget="1")
-        monkeypatch.setattr("sfumato.publishing.account._warned", False)
+        monkeypatch.setattr("sfumato.errors._said", set())
         sf.Publisher(table(), budget="1", ledger=open_ledger(None))
 
 

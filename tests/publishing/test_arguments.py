@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.publishing import arguments
 
 ROWS = np.array([[1.0], [2.0]])
 DOMAIN = sf.Domain(x=sf.Interval(0, 4))
@@ -16,7 +15,7 @@ DOMAIN = sf.Domain(x=sf.Interval(0, 4))
 
 @pytest.fixture(autouse=True)
 def _not_yet_warned(monkeypatch):
-    monkeypatch.setattr(arguments, "_warned", False)
+    monkeypatch.setattr("sfumato.errors._said", set())
 
 
 def asked(tmp_path, *, name=None, data=ROWS, ledger="budget.db", **how):

@@ -34,11 +34,10 @@ from typing import Any
 import pytest
 
 import sfumato as sf
-from sfumato import cli
+from sfumato import cli, errors
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release
 from sfumato.cube import Cube
-from sfumato.publishing import account, arguments
 from support.replay import Tape, through
 
 Artefacts = dict[str, bytes]
@@ -82,7 +81,7 @@ class World:
         self.folder, self.artefacts = folder, Artefacts()
         self._tape, self._clock, self._steps = tape, clock, 0
         # What is said once in a process is said once in a world.
-        account._warned = arguments._warned = False
+        errors._said.clear()
 
     @property
     def data(self) -> Path:

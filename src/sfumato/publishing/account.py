@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from sfumato.data import Source
-from sfumato.errors import BudgetExceeded, SfumatoWarning, UsageError
+from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Ledger, open_ledger, written
 from sfumato.numbers import Exactly, positive
 from sfumato.privacy.composition import charge, in_measure, rule_of
@@ -131,15 +130,8 @@ def _other_measure(ceiling: object) -> UsageError:
     )
 
 
-_warned = False
-
-
 def _warn_that_it_forgets() -> None:
     """Say once that an account in memory forgets; every process that asks again spends again."""
-    global _warned  # noqa: PLW0603 (once in a process)
-    if _warned:
-        return
-    _warned = True
     forgets = "This account is in memory, and forgets what it spent when the program ends."
     # Four levels up is whoever made the publisher.
-    warnings.warn(f'{forgets} Write ledger="budget.db" to keep it.', SfumatoWarning, stacklevel=4)
+    warn_once(f'{forgets} Write ledger="budget.db" to keep it.', stacklevel=4)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, TypedDict
 
 import msgspec
 
 from sfumato.data import Source
-from sfumato.errors import SfumatoWarning, UsageError
+from sfumato.errors import UsageError, warn_once
 from sfumato.numbers import Exactly
 from sfumato.privacy.unit import Unit
 
@@ -105,18 +104,11 @@ def _takes_two(function: Callable[P, object]) -> bool:
     return True
 
 
-_warned = False
-
-
 def warn_of_no_name(source: Source) -> None:
     """Say once that answers about a table in memory without a name are not found again."""
-    global _warned  # noqa: PLW0603 (once in a process)
-    if _warned or source.name is not None or not source.in_memory:
+    if source.name is not None or not source.in_memory:
         return
-    _warned = True
     again = "This table has no name, so whoever runs this again pays again"
     remedy = 'Write sf.source(..., name="people"), and a new version= whenever its rows change.'
     # Four levels up is whoever asked for the release: one is the wrapper that drops frames.
-    warnings.warn(
-        f"{again}: its stored answers are not found. {remedy}", SfumatoWarning, stacklevel=4
-    )
+    warn_once(f"{again}: its stored answers are not found. {remedy}", stacklevel=4)
