@@ -89,6 +89,15 @@ class SfumatoError(Exception):
 
     No part may hold a value of the data or a fact about them that was not paid for: names of
     columns, parameters, paths and public bounds only.
+
+    >>> import sfumato as sf
+    >>> try:
+    ...     sf.Interval(10, 5)
+    ... except sf.SfumatoError as error:
+    ...     print(error.obstacle)
+    ...     print(error.remedy)
+    lower must be below upper
+    Swap the bounds, or widen them
     """
 
     exit_code = 1
@@ -106,13 +115,27 @@ class SfumatoError(Exception):
 
 
 class UsageError(SfumatoError, ValueError):
-    """A parameter or a plan is wrong."""
+    """A parameter or a plan is wrong.
+
+    >>> import sfumato as sf
+    >>> sf.Interval(10, 5)
+    Traceback (most recent call last):
+    sfumato.errors.UsageError: Interval(10, 5): lower must be below upper. Swap the bounds, or ...
+    """
 
     exit_code = 2
 
 
 class BoundsRequired(UsageError):
-    """An axis has no public bounds, and bounds are never read off the data."""
+    """An axis has no public bounds, and bounds are never read off the data.
+
+    >>> import sfumato as sf
+    >>> try:
+    ...     sf.Domain(age=float)
+    ... except sf.BoundsRequired as error:
+    ...     print(error.remedy)
+    Write age=Interval(0, 100), age=Categories(["a", "b"]) or age=Keys()
+    """
 
 
 class ArgumentError(UsageError, TypeError):
@@ -120,11 +143,29 @@ class ArgumentError(UsageError, TypeError):
 
 
 class Infeasible(UsageError):
-    """No setting satisfies the request; the remedy says what to relax, and by how much."""
+    """No setting satisfies the request; the remedy says what to relax, and by how much.
+
+    >>> import sfumato as sf
+    >>> try:
+    ...     sf.Risk(prior="0.5", posterior="0.4")
+    ... except sf.Infeasible as error:
+    ...     print(error.obstacle)
+    guessing already reaches it: 0.4 is not above 0.5
+    """
 
 
 class BudgetExceeded(SfumatoError):
-    """The account cannot pay. ``requested`` and ``remaining`` are in the account's own measure."""
+    """The account cannot pay. ``requested`` and ``remaining`` are in the account's own measure.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> try:
+    ...     sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=4), epsilon="2")
+    ... except sf.BudgetExceeded as error:
+    ...     print(error.obstacle)
+    epsilon = 1 is left of epsilon = 1
+    """
 
     exit_code = 3
 
@@ -145,13 +186,33 @@ class BudgetExceeded(SfumatoError):
 
 
 class DataError(SfumatoError):
-    """A file, a schema or an engine stands in the way. Never quotes a value."""
+    """A file, a schema or an engine stands in the way. Never quotes a value.
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> src = sf.source("no such file.csv", domain)
+    >>> try:
+    ...     sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=4), epsilon="1")
+    ... except sf.DataError as error:
+    ...     print(error.obstacle)
+    there is no such file
+    """
 
     exit_code = 4
 
 
 class LedgerError(SfumatoError):
-    """The ledger cannot be read, written or trusted."""
+    """The ledger cannot be read, written or trusted.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> try:
+    ...     sf.Publisher(src, ledger="no such folder/budget.db", budget="1")
+    ... except sf.LedgerError as error:
+    ...     print(error.obstacle)
+    its folder does not exist
+    """
 
     exit_code = 5
 
@@ -161,7 +222,12 @@ class LedgerError(SfumatoError):
 
 
 class InternalError(Exception):
-    """A fault of ours: please report it, with the message, which holds no data."""
+    """A fault of ours: please report it, with the message, which holds no data.
+
+    >>> import sfumato as sf
+    >>> sf.InternalError.exit_code
+    70
+    """
 
     exit_code = 70
 

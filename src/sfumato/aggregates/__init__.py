@@ -1,7 +1,8 @@
 """How much, on average, in each group? Means, sums and variances from exact integer sums."""
 
 from sfumato.aggregates.question import Mean, Sum, Variance
-from sfumato.aggregates.release import AggregateRelease, MeanRelease, SumRelease, VarianceRelease
+from sfumato.aggregates.release import AggregateRelease
+from sfumato.aggregates.statistics import MeanRelease, SumRelease, VarianceRelease
 
 __all__ = [
     "AggregateRelease",

@@ -7,7 +7,7 @@ from typing import ClassVar
 from sfumato.aggregates.aggregate import Aggregate
 from sfumato.aggregates.basis import BasisName
 from sfumato.aggregates.preview import Statistic
-from sfumato.aggregates.release import MeanRelease, SumRelease, VarianceRelease
+from sfumato.aggregates.statistics import MeanRelease, SumRelease, VarianceRelease
 
 
 class Mean(

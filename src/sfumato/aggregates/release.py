@@ -59,6 +59,16 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         The knot at which each group's values are clipped; unset unless ``clip="auto"``.
     others : tuple of ValueSums
         The sums of further values, over the same groups; unset if one value was asked for.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), stay=sf.Interval(0, 30, step=1))
+    >>> stays = np.array([[31.0, 2], [35.0, 4], [64.0, 9]])
+    >>> src = sf.source(stays, domain, name="stays")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Mean("stay"), epsilon="1")
+    >>> isinstance(release, sf.AggregateRelease)
+    True
+    >>> release.means.shape, release.sums.shape, release.counts.shape
+    ((), (), ())
     """
 
     scale: Values
@@ -410,81 +420,3 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """Lay arrays of shape (groups,), one for each value, along the axes of the groups."""
         shaped = [each.reshape(self.lattice.shape) for each in by_value]
         return shaped[0] if len(shaped) == 1 else np.stack(shaped)
-
-
-class MeanRelease(
-    AggregateRelease,
-    frozen=True,
-    kw_only=True,
-    eq=False,
-    tag="mean-release",
-    forbid_unknown_fields=True,
-):
-    """The mean of a value in each group; see ``AggregateRelease`` for its attributes.
-
-    ``values`` are means: a float64 ndarray with one dimension per axis; NaN where not known.
-    """
-
-    noun: ClassVar[str] = "mean"
-    amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
-
-    def _values_of(self, sums: ValueSums) -> Array:
-        return sums.means
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.mean_interval(alpha)
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return np.asarray((low > sums.scale.lower) | (high < sums.clips))
-
-
-class SumRelease(
-    AggregateRelease,
-    frozen=True,
-    kw_only=True,
-    eq=False,
-    tag="sum-release",
-    forbid_unknown_fields=True,
-):
-    """The sum of a value in each group; see ``AggregateRelease`` for its attributes.
-
-    ``values`` are sums: a float64 ndarray with one dimension per axis.
-    """
-
-    noun: ClassVar[str] = "sum"
-
-    def _values_of(self, sums: ValueSums) -> Array:
-        return sums.sums
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.sum_interval(alpha)
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return np.ones(low.shape, bool)
-
-
-class VarianceRelease(
-    AggregateRelease,
-    frozen=True,
-    kw_only=True,
-    eq=False,
-    tag="variance-release",
-    forbid_unknown_fields=True,
-):
-    """The variance of a value in each group; see ``AggregateRelease`` for its attributes.
-
-    ``values`` are variances: a float64 ndarray with one dimension per axis; NaN where not known.
-    """
-
-    noun: ClassVar[str] = "variance"
-    unit_form: ClassVar[str] = "{} squared"
-    amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
-
-    def _values_of(self, sums: ValueSums) -> Array:
-        return sums.variances
-
-    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        return sums.variance_interval(alpha)
-
-    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return np.asarray((low > 0) | (high < sums.largest_variance))

@@ -28,6 +28,13 @@ class Estimate(msgspec.Struct, frozen=True):
     known : bool, or ndarray like ``value``
         False where the interval is all that was possible before anything was counted: the value
         then says nothing.
+
+    >>> from sfumato import Estimate
+    >>> total = Estimate(value=1203, low=1188, high=1218, confidence=0.95)
+    >>> total
+    Estimate(value=1203, low=1188, high=1218, confidence=0.95, about='the rows counted', known=True)
+    >>> total.low <= 1200 <= total.high
+    True
     """
 
     value: float | Array

@@ -35,6 +35,22 @@ class Preview(msgspec.Struct, frozen=True):
     cells : int or None
         How many numbers are released; None where that depends on a noisy count and no number of
         rows was stated.
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> question = sf.Histogram("age", bins=4)
+    >>> preview = sf.preview(question, domain=domain, unit=sf.Unit(), epsilon="0.5")
+    >>> preview.cells, preview.accuracy(confidence="0.95")
+    (4, 6)
+    >>> print(preview)
+    Histogram of age at epsilon = 0.5, for any one person contributing at most one row,
+    added or removed:
+      adds discrete Laplace noise of scale 2 to each of 4 counts
+      of the rows counted, each count is within +-6 of the truth with 95% confidence
+      all of them at once are within +-9
+      anyone 1% sure that a person is in the data can become at most 1.64% sure
+      not counted: rows without a value, rows with an unlisted label (unless the domain
+    gives them a cell)
     """
 
     question: str

@@ -54,6 +54,13 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
     examples : tuple of Question
         Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step
         1: the contract tests and the audit ask them.
+
+    >>> import sfumato as sf
+    >>> question = sf.Histogram("age", bins=4, heading="Age of patients")
+    >>> isinstance(question, sf.Question), question.heading
+    (True, 'Age of patients')
+    >>> question.needs(sf.Domain(age=sf.Interval(0, 100))).lattice.shape
+    (4,)
     """
 
     proof: ClassVar[Proof]

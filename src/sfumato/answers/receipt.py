@@ -35,6 +35,14 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     signature, signer : str
         An Ed25519 signature of the release without it, and the public key, where the ledger has
         one; else "".
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> publisher = sf.Publisher(src, account="ward 3", budget="1")
+    >>> receipt = publisher.release(sf.Histogram("age", bins=4), epsilon="0.5").receipt
+    >>> receipt.account, receipt.charged, receipt.part, receipt.source
+    ('ward 3', 'epsilon = 0.5', '1 of 1', 'ages')
     """
 
     account: str

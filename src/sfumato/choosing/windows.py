@@ -55,6 +55,14 @@ class Window(Span, frozen=True, tag="window"):
         What the risk is at the floor, in its own terms.
     costs, risks : tuples of float
         The risk along costs, for the picture.
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> within, risk = sf.Within(20), sf.Risk(advantage="0.1")
+    >>> question = sf.Histogram("age", bins=4)
+    >>> window = sf.window(question, domain=domain, unit=sf.Unit(), accuracy=within, risk=risk)
+    >>> window.feasible, window.floor, window.ceiling
+    (True, 0.146003416, 0.200670695)
     """
 
     def explain(self) -> str:

@@ -64,6 +64,16 @@ class KMeansRelease(
         Lloyd's steps with noise.
     flags : tuple of bool, "known" in files
         Whether each weight can be told from 0 (95%). Where it cannot, the centre says nothing.
+
+    >>> import numpy as np, sfumato as sf
+    >>> points = np.array([[0.2, 0.3], [0.2, 0.2], [0.8, 0.9]])
+    >>> domain = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
+    >>> src = sf.source(points, domain, name="points")
+    >>> release = sf.Publisher(src, budget="1").release(sf.KMeans(n_clusters=2), epsilon="1")
+    >>> release.centers.shape, release.weights.shape, release.known.shape
+    ((2, 2), (2,), (2,))
+    >>> release.predict(np.array([[0.1, 0.1], [0.9, 0.9]])).shape
+    (2,)
     """
 
     noun: ClassVar[str] = "weight"

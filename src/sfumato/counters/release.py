@@ -40,6 +40,16 @@ class CounterRelease(
         What the mechanism published: integers, the only numbers that were computed from data.
     events : tuple of str
         Names of the steps; "" where there was none.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> with sf.Publisher(src, budget="1") as publisher:
+    ...     with publisher.open(sf.Counter(horizon=7), epsilon="1", key="visits") as stream:
+    ...         total = stream.push(12, event="2026-11-21")
+    ...     release = stream.history()
+    >>> release.values.shape, release.events
+    ((1,), ('2026-11-21',))
     """
 
     noun: ClassVar[str] = "total"

@@ -219,10 +219,12 @@ class Source:
     ----------
     domain : Domain
     unit : Unit
-    name : str or None
-        The public name that was given, if any.
-    version : str or None
-        The version that was given, as text, if any.
+    name, version : str or None
+        The public name, and the version as text, if they were given.
+
+    >>> import sfumato as sf
+    >>> sf.source("ages.csv", sf.Domain(age=sf.Interval(0, 100)))
+    <Source ages.csv: age; any one person contributing at most one row, added or removed>
     """
 
     def __init__(

@@ -43,6 +43,19 @@ class Disclosure:
         "deployment.product.intended_use", and what to write there.
     verified : bool
         Whether a ledger or a signature vouches for every release.
+
+    >>> import numpy as np, sfumato as sf
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=4), epsilon="0.5")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     disclosure = sf.disclose([release], Path(folder) / "entry.yaml")
+    >>> disclosure.filled < disclosure.fields
+    True
+    >>> "deployment.product.intended_use" in disclosure.missing
+    True
     """
 
     path: Path

@@ -369,6 +369,17 @@ class HistogramRelease(
         ``kept`` says how often a key is shown.
     rows : int or None
         The noisy number of rows that decided how many bins ``records`` made. None: there was none.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=2), epsilon="1")
+    >>> release.values.shape, release.accuracy(confidence="0.95").tolist()
+    ((2,), [3, 3])
+    >>> release.total(confidence="0.95").confidence
+    0.95
+    >>> list(release.to_pandas().columns)
+    ['age', 'age_lower', 'age_upper', 'count', 'low', 'high']
     """
 
     question: Histogram

@@ -66,6 +66,15 @@ class Account:
         Whose presence it hides; "" until the first charge.
     data : str
         The public name of the data set that it pays for; "" where it has none.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> with sf.Publisher(src, account="ward 3", budget="1") as publisher:
+    ...     release = publisher.release(sf.Histogram("age", bins=4), epsilon="0.25")
+    ...     account = publisher.ledger.account("ward 3")
+    >>> account.name, account.rule, account.protects
+    ('ward 3', 'pure', 'one row, added or removed')
     """
 
     name: str

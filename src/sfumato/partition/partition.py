@@ -75,6 +75,18 @@ class Partition(
         The noisy number of rows, where a grid has paid for it.
     shown : {"noisy", "consistent", "whole"}
         What ``counts`` are: see ``consistent``.
+
+    >>> import numpy as np, sfumato as sf
+    >>> points = np.array([[0.2, 0.3], [0.2, 0.2], [0.8, 0.9]])
+    >>> domain = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
+    >>> src = sf.source(points, domain, name="points")
+    >>> p = sf.Publisher(src, budget="1").release(sf.BinaryPartitioner(depth=2), epsilon="1")
+    >>> p.lower.shape, p.counts.shape, p.assign(points).shape
+    ((4, 2), (4,), (3,))
+    >>> p.lower.tolist()
+    [[0.0, 0.0], [0.0, 0.5], [0.5, 0.0], [0.5, 0.5]]
+    >>> p.count(x=(0, 0.5)).confidence
+    0.95
     """
 
     made_by: str

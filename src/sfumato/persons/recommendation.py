@@ -63,6 +63,15 @@ class Recommendation:
         What was measured of each person, in words.
     share : float
         The share of rows that the limit keeps, estimated.
+
+    >>> import pyarrow as pa, sfumato as sf
+    >>> visits = pa.table({"patient": ["a", "a", "a", "b", "c"], "ward": ["1", "1", "2", "1", "2"]})
+    >>> domain = sf.Domain(ward=sf.Categories(["1", "2"]))
+    >>> src = sf.source(visits, domain, person="patient", rows_per_person=12, name="visits")
+    >>> persons = sf.Publisher(src, budget="1").release(sf.Persons(most_rows=100), epsilon="0.2")
+    >>> advice = sf.recommend(persons, sf.Histogram("ward"), epsilon="0.8")
+    >>> advice.name, 1 <= advice.limit <= 100
+    ('rows_per_person', True)
     """
 
     limit: int

@@ -56,6 +56,17 @@ class PersonsRelease(
         The noise on each of them, independent of the others.
     spread : Spread
         What was measured, and the table whose cells it is about; unset where rows were counted.
+
+    >>> import numpy as np, sfumato as sf
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"patient": ["a", "a", "a", "b", "c"], "ward": ["1", "1", "2", "1", "2"]})
+    >>> domain = sf.Domain(ward=sf.Categories(["1", "2"]))
+    >>> src = sf.source(visits, domain, person="patient", rows_per_person=12, name="visits")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Persons(most_rows=100), epsilon="1")
+    >>> release.counts.ndim, release.persons(confidence="0.95").confidence
+    (1, 0.95)
+    >>> sf.recommend(release, sf.Histogram("ward"), epsilon="1").name
+    'rows_per_person'
     """
 
     noun: ClassVar[str] = "number of persons"

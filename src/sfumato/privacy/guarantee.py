@@ -116,6 +116,16 @@ class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     counted : str
         Which rows the answer is about, and which it is not: every accuracy is about the rows
         counted. Left out, it follows from the unit.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=4), epsilon="0.5")
+    >>> release.guarantee.measure
+    PureDP(epsilon=Fraction(1, 2))
+    >>> print(release.guarantee.sentence())
+    Pure differential privacy, epsilon = 0.5, for any one person contributing at most one row, added
+    or removed.
     """
 
     measure: Measure

@@ -115,6 +115,10 @@ class MetricDP(msgspec.Struct, frozen=True, tag="metric", forbid_unknown_fields=
 
     Chatzikokolakis, Andres, Bordenabe, Palamidessi, PETS 2013. It composes by adding epsilons, and
     no central account holds it: each person's own device pays.
+
+    >>> import sfumato as sf
+    >>> sf.BPM(epsilon=2, L=0.3, dimension=2).guarantee.measure
+    MetricDP(epsilon=Fraction(2, 1), metric='euclidean')
     """
 
     epsilon: Number

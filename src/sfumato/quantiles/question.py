@@ -304,6 +304,15 @@ class QuantilesRelease(
     question : Quantiles
     lattice, edges, rows, rows_law, flags
         As in ``QuantileValues``.
+
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Quantiles("age"), epsilon="1")
+    >>> release.at
+    (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+    >>> release.values.shape
+    (3,)
     """
 
     question: Quantiles

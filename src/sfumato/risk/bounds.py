@@ -119,6 +119,12 @@ def confidence(
     """How much did the adversary learn? Return the largest gain of belief in any world.
 
     Source: Lee and Clifton 2011, Def. 4.
+
+    >>> from sfumato import risk
+    >>> prior = risk.prior_belief([1, 2, 3, 4], 3)
+    >>> posterior = risk.posterior_belief([1, 2, 3, 4], 3, "mean", result=2.2, epsilon=2)
+    >>> round(risk.confidence(prior, posterior), 4)
+    0.1495
     """
     if isinstance(posterior, dict):
         before = {name: prior[name] if isinstance(prior, dict) else prior for name in posterior}
@@ -143,6 +149,11 @@ def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
     """How sure is the adversary of the likeliest world?
 
     Source: Lee and Clifton 2011, Def. 5.
+
+    >>> from sfumato import risk
+    >>> posterior = risk.posterior_belief([1, 2, 3, 4], 3, "mean", result=2.2, epsilon=2)
+    >>> round(risk.disclosure_risk(posterior), 4)
+    0.3995
     """
     if isinstance(posterior, dict):
         return {name: _largest(belief) for name, belief in posterior.items()}

@@ -40,6 +40,10 @@ class WorstWorld(msgspec.Struct, frozen=True):
         Its answer is the ``rank``-th of ``answers`` distinct ones, from the lowest.
     lacks : int or None
         For sums and means of all records but one: the rank of the record it lacks, from the lowest.
+
+    >>> import sfumato as sf
+    >>> sf.choose([1, 2, 3, 4], size=3, query="mean", risk="1/3").worst
+    WorstWorld(rank=1, answers=4, lacks=4)
     """
 
     rank: int
@@ -77,6 +81,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     one_sided : bool
         True: the sensitivity over the universe could not be computed, and epsilon is for a lower
         bound of it.
+
+    >>> import sfumato as sf
+    >>> choice = sf.choose([1, 2, 3, 4], size=3, query="mean", risk="1/3")
+    >>> round(choice.epsilon, 4), choice.exact
+    (0.5251, True)
+    >>> choice.worst
+    WorstWorld(rank=1, answers=4, lacks=4)
     """
 
     column: str | None
@@ -192,7 +203,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
 
 
 class Choices(msgspec.Struct, frozen=True, tag="choices"):
-    """One choice per column, in the order of the frame; a mapping by name."""
+    """One choice per column, in the order of the frame; a mapping by name.
+
+    >>> import pandas as pd
+    >>> import sfumato as sf
+    >>> frame = pd.DataFrame({"age": [31, 35, 64, 70], "stay": [2, 4, 9, 3]})
+    >>> choices = sf.choose(frame, size=3, query="mean", risk="1/3")
+    >>> list(choices), round(choices["age"].epsilon, 3)
+    (['age', 'stay'], 0.604)
+    """
 
     parts: tuple[Choice, ...]
 

@@ -18,7 +18,12 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
 class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
-    """Continuous Laplace noise of this scale."""
+    """Continuous Laplace noise of this scale.
+
+    >>> from sfumato import risk
+    >>> risk.advantage(risk.Laplace(2.0), sensitivity=1)
+    0.22119921692859512
+    """
 
     scale: float
 
@@ -27,7 +32,12 @@ class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
 
 
 class Gaussian(msgspec.Struct, frozen=True, tag="gaussian"):
-    """Continuous Gaussian noise of this standard deviation."""
+    """Continuous Gaussian noise of this standard deviation.
+
+    >>> from sfumato import risk
+    >>> round(risk.advantage(risk.Gaussian(2.0), sensitivity=1), 4)
+    0.1974
+    """
 
     sigma: float
 

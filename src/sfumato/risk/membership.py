@@ -192,6 +192,10 @@ def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
 
     Holds because: total variation is the delta at epsilon 0, which privacy-loss distributions
     compose. dp-accounting's pessimistic discretisation makes it an upper bound.
+
+    >>> from sfumato import risk
+    >>> round(risk.composed_advantage([(risk.Gaussian(2.0), 1), (risk.Gaussian(2.0), 1)]), 3)
+    0.276
     """
     try:
         from dp_accounting.pld import privacy_loss_distribution as pld
