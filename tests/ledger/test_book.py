@@ -55,6 +55,11 @@ def test_a_long_log_is_read_in_batches(ledger):
     assert [entry.sequence for entry in ledger.log("trips")] == list(range(1, 1102))
 
 
+def test_a_path_is_no_store(path):
+    with pytest.raises(UsageError, match=r"it is a path.*open_ledger"):
+        sf.Ledger(str(path))
+
+
 def test_a_closed_ledger_says_so(path):
     ledger = open_ledger(path)
     ledger.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sfumato import signing
+from sfumato.errors import UsageError
 from sfumato.ledger import audit_streams, bindings, journal, refusals, stream_record
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.audit import MOST_FAULTS, audit
@@ -47,6 +48,11 @@ class Book:
     pay for one data set keep within its ceiling.
     Not covered: charges in another ledger; whoever can write to the files can replace them.
 
+    Raises
+    ------
+    UsageError
+        If a path is given instead of a store.
+
     >>> import numpy as np, sfumato as sf
     >>> from sfumato.ledger import open_ledger
     >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
@@ -60,6 +66,12 @@ class Book:
     """
 
     def __init__(self, store: Store, *, anchor: str | Path | None = None) -> None:
+        if isinstance(store, str | Path):
+            raise UsageError(
+                f"Ledger({str(store)!r})",
+                "it is a path, and a book is kept over a store",
+                "Give the path to sf.Publisher(ledger=...), or to sfumato.ledger.open_ledger",
+            )
         self._parts = Parts(store, None if anchor is None else Anchor(anchor))
         self._store = store
         self._charges = Charges(self._parts)
