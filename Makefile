@@ -33,7 +33,7 @@ demo: $(VENV)/.core  ## Publish the shipped flights and cities, and write a repo
 test: $(VENV)/.test  ## Run the tests (under 8 minutes on two cores)
 	$(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal -q
 
-deep: $(VENV)/.test  ## Run the long tests, and write their figures to docs/evidence/
+deep: $(VENV)/.docs  ## Run the long tests, and write their figures to docs/evidence/
 	$(BIN)/python -m pytest -m deep -q -rA --evidence=docs/evidence
 
 check: $(VENV)/.test  ## Check format, lint, types, and which module may import which

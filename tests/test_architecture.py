@@ -40,6 +40,7 @@ WHOLE = {
     "outputs",
     "processes",
     "public_names",
+    "reference",
     "readme",
     "statements",
     "tutorial",

@@ -11,12 +11,19 @@ from contextlib import contextmanager
 from sfumato.random.bits import override
 from sfumato.random.seeded import PublicSeed
 
+__all__ = ["deterministic"]
+
 
 @contextmanager
 def deterministic(seed: int) -> Iterator[None]:
     """Draw all noise from a public seed while the block runs.
 
     Every guarantee made in the block is void, and says so.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same noise.
 
     Releases and streams are stamped in their guarantee. Local reports are stamped in their label,
     in files as well, and a collector made outside the block refuses them; ``PrivateKMeans`` fitted

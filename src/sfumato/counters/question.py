@@ -189,6 +189,7 @@ class Counter(
 
     @property
     def title(self) -> str:
+        """What is counted, and by what."""
         what = "events"
         if self.interval is not None:
             what = f"values from {self.interval.lower} to {self.interval.upper}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import secrets
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -25,6 +24,7 @@ from sfumato.data.engine_abilities import WHAT, abilities
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
+from sfumato.data.stated_names import check_person, public_text, version_text
 from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest, printable, without_frames
@@ -32,7 +32,6 @@ from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import as_written, conditions_of
-from sfumato.times import iso_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,18 +110,35 @@ def source(
         The L2 norm of a person's counts in a table: the root of the sum over cells of squared
         numbers of rows. Under zCDP the noise follows this norm, so that a person whose rows spread
         over many cells can have many more rows counted than under a limit on rows.
-
     where : dict or None
         Public conditions on declared axes: ``{"kind": ["a", "b"], "age": (18, 65)}``. A row must
         satisfy all of them; others are dropped before a person's rows are bounded. Axes of labels
         take a list of labels. Interval axes take a half-open range within their bounds, in which
         None is the axis' own bound; as in bins, a range up to the upper bound holds that value and
         what lies above. A row without a value satisfies no range.
+    separator : str or None
+        What separates the fields of a CSV file, such as ";" or "tab". None: a comma, or a tab in
+        ``.tsv`` files.
+    decimal : {".", ","} or None
+        What stands before the decimals of a number. None: a point.
+    thousands : str or None
+        What stands between the thousands of a number: a point, comma, apostrophe, blank or
+        underscore. None: nothing does.
+    encoding : str or None
+        The encoding of CSV files, by Python's name for it, such as "cp1252". None: UTF-8.
+    date_format : str, dict or None
+        How dates and times are written, such as ``"%d/%m/%Y"``; a dict has formats by column. None:
+        year-month-day (ISO 8601).
+    sheet : str or None
+        The sheet of an Excel file. None: its only one.
+    header_row : int or None
+        The line of a CSV file, or the row of a sheet, that names the columns, from 1 on. None: the
+        first.
 
     The limits by cell hold on the cells of the table that is asked for (the groups of a mean), and
-    on no coarser ones. So
-    questions that count on several lattices, such as partitions and quantiles, are refused under
-    them.
+    on no coarser ones. So questions that count on several lattices, such as partitions and
+    quantiles, are refused under them. Nothing in the rows decides how a file is written: an option
+    says what the form of a file leaves open.
 
     Returns
     -------
@@ -164,9 +180,9 @@ def source(
             "Write Domain(age=Interval(0, 121, step=1))",
         )
     domain = domain if isinstance(domain, Domain) else Domain(domain)
-    _check_person(person)
-    name = _public_text("name", name)
-    version = _public_text("version", _version_text(version))
+    check_person(person)
+    name = public_text("name", name)
+    version = public_text("version", version_text(version))
     limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
     conditions = () if where is None else conditions_of(where, domain)
     unit = unit_within(rows_per_person, neighbours, person, limits, conditions)
@@ -174,42 +190,6 @@ def source(
     reader = open_reader(data, domain.columns, unit.person, file_options(stated))
     check_person_names(reader, unit.person_columns)
     return Source(reader, domain, unit, name, version, data, stated)
-
-
-def _check_person(person: object) -> None:
-    columns = list(person) if isinstance(person, list | tuple) else [person]
-    if person is not None and not all(isinstance(each, str) and each for each in columns):
-        raise UsageError(
-            f"person = {type(person).__name__}",
-            "it must be a text that is not empty, or a list of two",
-            "Give the name of the column, or leave it out",
-        )
-
-
-def _version_text(version: object) -> object:
-    """Write a version as text, so that 2 and "2" are the same version."""
-    if isinstance(version, int) and not isinstance(version, bool):
-        return str(version)
-    return iso_text(version)
-
-
-def _public_text(option: str, text: object) -> str | None:
-    """Check a text that receipts print and that is part of the ledger's keys."""
-    if text is None:
-        return None
-    if not isinstance(text, str) or not text:
-        raise UsageError(
-            f"{option} = {type(text).__name__}",
-            "it must be a text that is not empty",
-            "Give a text, a whole number or a date"
-            if option == "version"
-            else "Give a name, or leave it out",
-        )
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-        raise UsageError(
-            option, "it holds a control character", "Use letters, digits, spaces and signs"
-        )
-    return text
 
 
 class Source:

@@ -39,6 +39,12 @@ Scale: TypeAlias = ByColumn[Exactly] | None
 def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
     """Return what the adversary believes beforehand: every world is as likely.
 
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+        The number of records in a published set, 1 to n.
+
     Returns
     -------
     float64 ndarray of shape (worlds,), or a dict of them by column
@@ -116,7 +122,22 @@ def posterior_belief(
 def confidence(
     prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]
 ) -> float | dict[str, float]:
-    """How much did the adversary learn? Return the largest gain of belief in any world.
+    """How much did the adversary learn?
+
+    Parameters
+    ----------
+    prior, posterior : array of shape (worlds,), or a dict of them by column
+        What ``prior_belief`` and ``posterior_belief`` return.
+
+    Returns
+    -------
+    float, or a dict by column
+        The largest gain of belief in any world, from -1 to 1.
+
+    Raises
+    ------
+    UsageError
+        If they are not probabilities of the same worlds.
 
     Source: Lee and Clifton 2011, Def. 4.
 
@@ -147,6 +168,21 @@ def _gain(prior: object, posterior: object) -> float:
 
 def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
     """How sure is the adversary of the likeliest world?
+
+    Parameters
+    ----------
+    posterior : array of shape (worlds,), or a dict of them by column
+        What ``posterior_belief`` returns.
+
+    Returns
+    -------
+    float, or a dict by column
+        The largest probability.
+
+    Raises
+    ------
+    UsageError
+        If there is no probability in it.
 
     Source: Lee and Clifton 2011, Def. 5.
 
@@ -182,7 +218,26 @@ def upper_bound_posterior(
 
     It is 1 / (1 + (N - 1) exp(-epsilon Dv / Df)), where N is the number of worlds, Dv the largest
     difference between two worlds' answers, and Df the unbounded sensitivity. With a prior whose
-    largest entry is a, (1 - a) / a replaces N - 1. Parameters are as for ``posterior_belief``.
+    largest entry is a, (1 - a) / a replaces N - 1.
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+        The number of records in a published set, 1 to n.
+    query : str or ("percentile", q)
+        "mean", "median", "sum", "count", "var" or "std".
+    epsilon : number
+        At least 0.
+    prior : array of shape (worlds,), optional
+        None: uniform.
+    sensitivity : float, optional
+        None: the unbounded one over this universe.
+
+    Returns
+    -------
+    float, or a dict by column
+        A probability.
 
     Holds because: every other world is at most Dv away.
     Source: Lee and Clifton 2011, eq. (4) and (5).
@@ -211,9 +266,27 @@ def tighter_upper_bound_posterior(
 ) -> float | dict[str, float]:
     """How sure can the adversary become? Return the tight bound, which is the worst posterior.
 
-    It is the maximum over i of a[i] / (sum over j of a[j] exp(-epsilon |f[i] - f[j]| / Df)).
-    Parameters are as for ``posterior_belief``. Under a uniform prior, worlds with equal answers are
-    counted, not listed.
+    It is the maximum over i of a[i] / (sum over j of a[j] exp(-epsilon |f[i] - f[j]| / Df)). Under
+    a uniform prior, worlds with equal answers are counted, not listed.
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+        The number of records in a published set, 1 to n.
+    query : str or ("percentile", q)
+        "mean", "median", "sum", "count", "var" or "std".
+    epsilon : number
+        At least 0.
+    prior : array of shape (worlds,), optional
+        None: uniform.
+    sensitivity : float, optional
+        None: the unbounded one over this universe.
+
+    Returns
+    -------
+    float, or a dict by column
+        A probability.
 
     Holds because: by the triangle inequality no output favours world i more than f[i] itself, where
     the bound is attained.
@@ -250,6 +323,24 @@ def upper_bound_epsilon(
     """Which epsilon keeps the loose bound within the risk?
 
     It is (Df / Dv) ln((N - 1) risk / (1 - risk)), and infinity if answers never differ.
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+        The number of records in a published set, 1 to n.
+    query : str or ("percentile", q)
+        "mean", "median", "sum", "count", "var" or "std".
+    risk : number in (0, 1)
+        The largest probability that the adversary may give to any one world.
+    prior : array of shape (worlds,), optional
+        None: uniform.
+    sensitivity : float, optional
+        None: the unbounded one over this universe.
+
+    Returns
+    -------
+    float, or a dict by column
 
     Raises
     ------

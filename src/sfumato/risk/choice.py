@@ -216,12 +216,15 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
     parts: tuple[Choice, ...]
 
     def keys(self) -> list[str]:
+        """Return the names of the columns."""
         return [str(part.column) for part in self.parts]
 
     def values(self) -> list[Choice]:
+        """Return the choice of each column."""
         return list(self.parts)
 
     def items(self) -> list[tuple[str, Choice]]:
+        """Return the columns' names and choices."""
         return list(zip(self.keys(), self.parts, strict=True))
 
     def __iter__(self) -> Iterator[str]:

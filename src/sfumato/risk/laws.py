@@ -18,7 +18,12 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
 class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
-    """Continuous Laplace noise of this scale.
+    """Continuous Laplace noise.
+
+    Parameters
+    ----------
+    scale : float
+        Above 0: the mean size of the noise.
 
     >>> from sfumato import risk
     >>> risk.advantage(risk.Laplace(2.0), sensitivity=1)
@@ -32,7 +37,12 @@ class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
 
 
 class Gaussian(msgspec.Struct, frozen=True, tag="gaussian"):
-    """Continuous Gaussian noise of this standard deviation.
+    """Continuous Gaussian noise.
+
+    Parameters
+    ----------
+    sigma : float
+        Above 0: the standard deviation.
 
     >>> from sfumato import risk
     >>> round(risk.advantage(risk.Gaussian(2.0), sensitivity=1), 4)
@@ -52,6 +62,17 @@ Protection: TypeAlias = Promise | Noise
 
 def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) -> Gaussian:
     """Return the least Gaussian noise that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : number above 0
+    delta : number in (0, 1)
+    sensitivity : number
+        By how much one person moves the answer, in L2.
+
+    Returns
+    -------
+    Gaussian
 
     Holds because: with m = sensitivity / sigma, delta(epsilon) = Phi(m/2 - epsilon/m) - e^epsilon
     Phi(-m/2 - epsilon/m) grows with m, and the search ends on the side of more noise.

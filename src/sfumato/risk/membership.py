@@ -75,7 +75,21 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
     """Which share of the members does a test find that accuses a share ``fpr`` of the others?
 
     It is also the largest probability of reconstructing a record that could be guessed with
-    probability ``fpr`` beforehand (Kulynych et al. 2025). Parameters are as for ``advantage``.
+    probability ``fpr`` beforehand (Kulynych et al. 2025).
+
+    Parameters
+    ----------
+    of : PureDP, ApproxDP, ZCDP; or Laplace, Gaussian, DiscreteLaplace, DiscreteGaussian
+        A guarantee, or the noise that is added.
+    fpr : number in (0, 1)
+        The test's false-positive rate.
+    sensitivity : number
+        As for ``advantage``.
+
+    Returns
+    -------
+    float
+        The largest true-positive rate, at least ``fpr``.
 
     >>> round(true_positive_rate(PureDP(1), "0.01"), 4)
     0.0272
@@ -113,6 +127,11 @@ def posterior(
         surer still. At 0 there is a limit below 1 for pure epsilon and Laplace noise only.
     sensitivity : number
         As for ``advantage``.
+
+    Returns
+    -------
+    float
+        A probability; 1 if there is no limit below it.
 
     Holds because: odds grow by e^l, with l the privacy loss. For a guarantee see
     ``privacy.belief``; for noise it follows from the law.
@@ -188,7 +207,22 @@ def _unknown(of: object) -> UsageError:
 def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
     """Return an upper bound of the advantage against several answers together.
 
-    Each answer is given as (noise, sensitivity). This needs the extra ``risk``.
+    This needs the extra ``risk``.
+
+    Parameters
+    ----------
+    answers : sequence of pairs of noise and a number
+        The noise of each answer, and its sensitivity, as for ``advantage``.
+
+    Returns
+    -------
+    float
+        From 0 (no answers) to 1.
+
+    Raises
+    ------
+    UsageError
+        If dp-accounting is not installed.
 
     Holds because: total variation is the delta at epsilon 0, which privacy-loss distributions
     compose. dp-accounting's pessimistic discretisation makes it an upper bound.

@@ -78,8 +78,26 @@ def bounded_sensitivity(
 ) -> float | dict[str, float]:
     """How far does an answer move when ``distance`` records are exchanged for others?
 
-    The others come from the universe. Parameters, returns and errors are as for
-    ``unbounded_sensitivity``.
+    The others come from the universe.
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+        The number of records in a published set, 1 to n - 1.
+    query : str or ("percentile", q)
+        As for ``unbounded_sensitivity``.
+    distance : int
+        At most size - 1, and at most n - size.
+
+    Returns
+    -------
+    float, or a dict by column
+
+    Raises
+    ------
+    Infeasible
+        As for ``unbounded_sensitivity``.
 
     >>> bounded_sensitivity([1, 2, 3, 10], 3, "mean")
     3.0
