@@ -62,6 +62,13 @@ class Cube:
         square where it was asked for. Of int64, or of Python's integers where these might not fit.
     summed : tuple of GridAxis
         The axis of each value that is added up. The number of its cell is what a row adds.
+
+    >>> import numpy as np
+    >>> from sfumato.extending import Cube, GridAxis, Lattice
+    >>> lattice = Lattice((GridAxis("age", 0, 100, cells=4),))
+    >>> cube = Cube(lattice, np.array([1, 2, 0, 1]))
+    >>> cube.on(Lattice((GridAxis("age", 0, 100, cells=2),))).counts.tolist()
+    [3, 1]
     """
 
     lattice: Lattice
@@ -116,6 +123,7 @@ class Cube:
 
     @property
     def is_dense(self) -> bool:
+        """Whether there is a count for every cell, or for the occupied ones only."""
         return self.coordinates is None
 
     @property

@@ -104,6 +104,10 @@ class LabelAxis(
     the column holds dates or times, and the labels are consecutive values of that field of theirs.
     With ``missing`` the last cell takes missing values. With ``other`` the last cell, or the one
     before that of missing values, takes every unlisted value.
+
+    >>> from sfumato.extending import LabelAxis
+    >>> LabelAxis("ward", ("surgery", "children")).size
+    2
     """
 
     name: str
@@ -141,6 +145,7 @@ class LabelAxis(
 
     @property
     def size(self) -> int:
+        """How many cells there are."""
         return len(self.labels)
 
     @property
@@ -187,6 +192,7 @@ class LabelAxis(
         return np.array([cell_of(value) for value in values], dtype=np.int64)
 
     def refines(self, other: AxisCells) -> bool:
+        """Whether each of its cells lies in one cell of the other axis."""
         return self == other
 
 
@@ -220,6 +226,7 @@ class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unk
         return MOST_KEYS
 
     def refines(self, other: AxisCells) -> bool:
+        """Whether each of its cells lies in one cell of the other axis."""
         return self == other
 
 

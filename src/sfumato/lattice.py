@@ -68,6 +68,11 @@ class GridAxis(
 
     ``time`` says what the numbers count, if they are dates or times. ``step`` is the distance
     between the values that occur, the first of which is ``lower``; None: any number occurs.
+
+    >>> from sfumato.extending import GridAxis
+    >>> axis = GridAxis("age", 0, 100, cells=4)
+    >>> axis.size
+    4
     """
 
     name: str
@@ -95,6 +100,7 @@ class GridAxis(
 
     @property
     def size(self) -> int:
+        """How many cells there are."""
         return self.cells
 
     @property
@@ -239,6 +245,7 @@ class EdgesAxis(
 
     @property
     def size(self) -> int:
+        """How many cells there are."""
         return len(self.bounds) - 1
 
     @property
@@ -344,12 +351,20 @@ LatticeAxis: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing | LabelAxis | Key
 
 
 class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A finite set of public cells: the product of its axes, the last one running fastest."""
+    """A finite set of public cells: the product of its axes, the last one running fastest.
+
+    >>> from sfumato.extending import GridAxis, LabelAxis, Lattice
+    >>> ages = GridAxis("age", 0, 100, cells=4)
+    >>> lattice = Lattice((ages, LabelAxis("ward", ("surgery", "children"))))
+    >>> lattice.shape, lattice.size
+    ((4, 2), 8)
+    """
 
     axes: tuple[LatticeAxis, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """How many cells each axis has."""
         return tuple(axis.size for axis in self.axes)
 
     @property
@@ -359,6 +374,7 @@ class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the axes."""
         return tuple(axis.name for axis in self.axes)
 
     @property

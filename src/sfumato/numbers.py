@@ -192,6 +192,20 @@ def sidak(alpha: float, cells: int) -> float:
     """The error probability of each of ``cells`` independent intervals.
 
     At this probability all of them hold together with probability 1 - alpha.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1)
+    cells : int
+        At least 1.
+
+    Returns
+    -------
+    float
+
+    >>> from sfumato.extending import sidak
+    >>> round(sidak(0.05, 10), 6)
+    0.005116
     """
     return -math.expm1(math.log1p(-alpha) / max(cells, 1))
 

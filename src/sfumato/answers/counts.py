@@ -59,6 +59,12 @@ class Summed(msgspec.Struct, frozen=True):
     UsageError
         If sums over 10^9 rows might pass 2^62: at more than 2^31 steps, or 2^16 with squares. Or if
         ``onto`` is missing, or is given where rows are added up.
+
+    >>> from sfumato.extending import GridAxis, Summed
+    >>> stay = GridAxis("stay", 0, 30, cells=31, step=1)
+    >>> summed = Summed(stay, squares=True)
+    >>> summed.axis.size, summed.squares
+    (31, True)
     """
 
     axis: GridAxis
@@ -135,6 +141,11 @@ class Needs(msgspec.Struct, frozen=True):
     cells : Lattice or None
         The cells that limits by cell, or the last three kinds of numbers, are about. None: those of
         ``lattice``.
+
+    >>> from sfumato.extending import GridAxis, Lattice, Needs
+    >>> lattice = Lattice((GridAxis("age", 0, 100, cells=4),))
+    >>> Needs(lattice, numbers=4).counted
+    'rows'
     """
 
     lattice: Lattice
@@ -214,6 +225,13 @@ class Counts(Protocol):
     Every call counts exactly the same rows of the same persons, so that the contribution bound
     holds over all of them together. A ``Cube`` is the simplest implementation: it serves every
     lattice that its own refines.
+
+    >>> import numpy as np
+    >>> from sfumato.extending import Counts, Cube, GridAxis, Lattice
+    >>> lattice = Lattice((GridAxis("age", 0, 100, cells=4),))
+    >>> counts: Counts = Cube(lattice, np.array([1, 2, 0, 1]))
+    >>> counts.on(Lattice((GridAxis("age", 0, 100, cells=2),))).counts.tolist()
+    [3, 1]
     """
 
     @property

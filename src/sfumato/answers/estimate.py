@@ -62,7 +62,20 @@ def _shown(number: float | Array) -> str:
 
 
 def error_probability(confidence: Exactly) -> float:
-    """Read a confidence such as 0.95 as the probability of error, 0.05."""
+    """Read a confidence such as 0.95 as the probability of error, 0.05.
+
+    Parameters
+    ----------
+    confidence : number in (0, 1)
+
+    Returns
+    -------
+    float
+
+    >>> from sfumato.extending import error_probability
+    >>> error_probability("0.95")
+    0.05
+    """
     alpha = 1 - probability(confidence, "confidence")
     if not LEAST <= alpha <= 1 - LEAST:
         raise UsageError(

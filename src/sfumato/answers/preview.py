@@ -124,6 +124,14 @@ class CountsPreview(Preview, frozen=True):
     terms : int or None
         Of how many counts a number is the sum, at most; None where that depends on a noisy count
         and no ``rows`` was stated.
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import CountsPreview
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> question = sf.Histogram("age", bins=4)
+    >>> preview = sf.preview(question, domain=domain, unit=sf.Unit(), rho="0.125")
+    >>> isinstance(preview, CountsPreview), preview.law
+    (True, DiscreteGaussian(sigma_squared=Fraction(4, 1)))
     """
 
     law: Law | KeyLaw

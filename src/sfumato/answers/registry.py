@@ -124,11 +124,25 @@ def register(question: Q) -> Q:
 
     Use it as a decorator. Defining the class again, as in a notebook, replaces it.
 
+    Parameters
+    ----------
+    question : subclass of Question
+
+    Returns
+    -------
+    The class itself.
+
     Raises
     ------
     UsageError
         If the class does not implement ``Question``, or its tag or that of its release is
         another's.
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import register
+    >>> register(sf.Domain)
+    Traceback (most recent call last):
+    sfumato.errors.UsageError: registering Domain: it does not say which release answers it. ...
     """
     answer = answer_of(question)
     for kind in (question, answer):

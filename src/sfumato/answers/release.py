@@ -402,6 +402,11 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
     """Whole counts, each with integer noise of its own added to it.
 
     Subclasses hold the counts and the law of their noise.
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import CountsRelease
+    >>> issubclass(sf.HistogramRelease, CountsRelease), issubclass(sf.MeanRelease, CountsRelease)
+    (True, False)
     """
 
     noun: ClassVar[str] = "count"

@@ -165,7 +165,20 @@ def values_of(dictionary: pa.Array) -> list[object]:
 
 
 def text_of(raw: bytes) -> str | None:
-    """Read bytes as UTF-8; None where they are not."""
+    """Read bytes as UTF-8; None where they are not.
+
+    Parameters
+    ----------
+    raw : bytes
+
+    Returns
+    -------
+    str or None
+
+    >>> from sfumato.extending import text_of
+    >>> text_of("Zürich".encode()), text_of(bytes([255]))
+    ('Zürich', None)
+    """
     try:
         return raw.decode()
     except UnicodeDecodeError:

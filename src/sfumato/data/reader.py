@@ -178,6 +178,10 @@ class RowReader(Reader):
 
     Every scan gives all rows. Their order, and how they are cut into batches, does not matter:
     which rows of a person are counted follows from the person and the rows' values.
+
+    >>> from sfumato.extending import RowReader
+    >>> sorted(RowReader.__abstractmethods__)
+    ['batches', 'names', 'schema']
     """
 
     def parts(self) -> Sequence[RowReader]:
@@ -245,6 +249,10 @@ class CountingReader(Reader):
         * "calendar": an axis with ``axis.calendar`` is derived from a column of dates or times.
         * "missing": an axis ``BinsAndMissing`` has a last cell for missing values.
         * "where": rows that do not satisfy ``unit.where`` are dropped before anything else.
+
+    >>> from sfumato.extending import CountingReader
+    >>> sorted(CountingReader.__abstractmethods__), CountingReader.abilities
+    (['count', 'names', 'schema'], frozenset())
     """
 
     abilities: ClassVar[frozenset[Ability]] = frozenset()

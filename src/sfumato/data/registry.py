@@ -74,10 +74,23 @@ def register_reader(reader: R) -> R:
 
     Use it as a decorator. A class that is defined again, as in a notebook, replaces the old one.
 
+    Parameters
+    ----------
+    reader : subclass of RowReader or CountingReader
+
+    Returns
+    -------
+    The class itself.
+
     Raises
     ------
     UsageError
         If the class does not implement ``RowReader`` or ``CountingReader``.
+
+    >>> from sfumato.extending import register_reader
+    >>> register_reader(object)
+    Traceback (most recent call last):
+    sfumato.errors.UsageError: registering object: it is neither a RowReader nor a ...
     """
     if not (isinstance(reader, type) and issubclass(reader, RowReader | CountingReader)):
         raise UsageError(

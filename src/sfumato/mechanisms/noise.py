@@ -177,12 +177,26 @@ def _least(m: Array, cumulant: Array, t: Array, need: float) -> Array:
 def count_law(cost: CentralMeasure, unit: Unit) -> Law:
     """Choose the noise for counts of disjoint cells.
 
+    Parameters
+    ----------
+    cost : PureDP, ApproxDP or ZCDP
+    unit : Unit
+
+    Returns
+    -------
+    DiscreteLaplace or DiscreteGaussian
+
     Guarantee: ``cost``, for counts of disjoint public cells that one person moves by at most
     ``unit.counts_l1`` in L1.
     Holds because: Laplace, scale = L1 / epsilon (Dwork et al. 2006, Thm 1; on the integers, Ghosh
     et al. 2009); Gaussian, sigma^2 = L2^2 / (2 rho) (Canonne, Kamath, Steinke 2020, Thm 4). Both
     scales are exact rationals. Under (epsilon, delta) known cells need no delta, and the noise of
     pure epsilon is the better one here: delta is neither used nor charged.
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import count_law
+    >>> count_law(sf.PureDP("0.5"), sf.Unit(rows_per_person=2))
+    DiscreteLaplace(scale=Fraction(4, 1))
     """
     match cost:
         case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
@@ -201,7 +215,26 @@ def unit_of_table(cost: CentralMeasure, unit: Unit, cells: int) -> Unit:
 
 
 def add_noise(counts: Array, law: Law, noise: bits.Bits) -> Array:
-    """Add independent noise to every count: int64 ndarray like ``counts``."""
+    """Add independent noise to every count.
+
+    Parameters
+    ----------
+    counts : int64 ndarray
+    law : DiscreteLaplace or DiscreteGaussian
+    noise : Bits
+        Where the noise is drawn from: what ``Question.answer`` is given.
+
+    Returns
+    -------
+    int64 ndarray like ``counts``
+
+    >>> import numpy as np
+    >>> from sfumato.extending import add_noise
+    >>> from sfumato.mechanisms.noise import DiscreteLaplace
+    >>> from sfumato.random.bits import current
+    >>> add_noise(np.array([10, 20, 30]), DiscreteLaplace(2), current()).shape
+    (3,)
+    """
     noisy: Array = counts + law.sample(counts.size, noise).reshape(counts.shape)
     return noisy
 

@@ -25,6 +25,11 @@ class OverAxes(Question[Partition], frozen=True):
         The axes to divide. None: all Interval axes of the domain.
     name : str
         What partitions of this kind are called.
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import OverAxes
+    >>> isinstance(sf.BinaryPartitioner(["lon", "lat"]), OverAxes)
+    True
     """
 
     axes: str | Sequence[str] | None = None

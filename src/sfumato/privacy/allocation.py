@@ -32,6 +32,18 @@ Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Ex
 def share(measure: CentralMeasure, weights: Sequence[Fraction]) -> list[CentralMeasure]:
     """Share a cost between questions; the parts add up to it exactly.
 
+    Parameters
+    ----------
+    measure : PureDP, ApproxDP or ZCDP
+        The cost of all of them.
+    weights : sequence of Fraction
+        One above 0 for each question.
+
+    Returns
+    -------
+    list of PureDP, ApproxDP or ZCDP
+        One for each weight.
+
     >>> [str(part) for part in share(PureDP("1"), [Fraction(1), Fraction(3)])]
     ['epsilon = 0.25', 'epsilon = 0.75']
     """

@@ -36,6 +36,10 @@ class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         What the promise leaves out.
     source : str
         The papers, with their theorems.
+
+    >>> import sfumato as sf
+    >>> print(sf.Histogram.proof.sensitivity)
+    L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 times under replace.
     """
 
     sensitivity: str
@@ -215,7 +219,24 @@ def left_out(unit: Unit) -> str:
 
 
 def assumptions_of(unit: Unit) -> tuple[str, ...]:
-    """What every central release assumes."""
+    """What every central release assumes.
+
+    Parameters
+    ----------
+    unit : Unit
+
+    Returns
+    -------
+    tuple of str
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import assumptions_of
+    >>> for line in assumptions_of(sf.Unit()):
+    ...     print(line)
+    Each row is one person; whoever has several rows is protected row by row only.
+    The domain was chosen without looking at the data.
+    AES and the operating system's random seed are sound.
+    """
     if unit.person is not None:
         whose = f"The column {printable(unit.person)} names the person behind each row."
         if unit.period is not msgspec.UNSET:

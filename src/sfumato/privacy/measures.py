@@ -166,7 +166,21 @@ def total_of(measure: CentralMeasure) -> Money:
 
 
 def without_delta(cost: CentralMeasure) -> CentralMeasure:
-    """What a mechanism that needs no delta uses of a cost, and is charged for."""
+    """What a mechanism that needs no delta uses of a cost, and is charged for.
+
+    Parameters
+    ----------
+    cost : PureDP, ApproxDP or ZCDP
+
+    Returns
+    -------
+    PureDP or ZCDP
+
+    >>> import sfumato as sf
+    >>> from sfumato.extending import without_delta
+    >>> without_delta(sf.ApproxDP("0.5", "1e-6"))
+    PureDP(epsilon=Fraction(1, 2))
+    """
     return PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
 
 

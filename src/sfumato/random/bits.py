@@ -46,6 +46,10 @@ _ZEROS = memoryview(bytes(2**18))
 class Bits(Protocol):
     """Where samplers take their bits from; ``private`` says whether the outcome may be called
     private.
+
+    >>> from sfumato.random.bits import current
+    >>> current().private
+    True
     """
 
     @property

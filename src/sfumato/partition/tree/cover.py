@@ -12,13 +12,25 @@ from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 
 class Edges(msgspec.Struct, frozen=True, tag="grid", eq=False, forbid_unknown_fields=True):
-    """A product grid: lattice points between which the boxes lie, one int64 ndarray per axis."""
+    """A product grid: lattice points between which the boxes lie, one int64 ndarray per axis.
+
+    >>> import numpy as np
+    >>> from sfumato.extending import Edges
+    >>> Edges((np.array([0, 2, 4]), np.array([0, 8]))).edges[0].tolist()
+    [0, 2, 4]
+    """
 
     edges: tuple[Array, ...]
 
 
 class Splits(msgspec.Struct, frozen=True, tag="tree", eq=False, forbid_unknown_fields=True):
-    """A tree of two-way splits, as ``Tree`` describes it: int64 ndarrays of shape (nodes,)."""
+    """A tree of two-way splits, as ``Tree`` describes it: int64 ndarrays of shape (nodes,).
+
+    >>> import numpy as np
+    >>> from sfumato.extending import Splits
+    >>> Splits(axis=np.array([0, -1, -1]), cut=np.array([2, 0, 0])).cut.tolist()
+    [2, 0, 0]
+    """
 
     axis: Array
     cut: Array
