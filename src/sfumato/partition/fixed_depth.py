@@ -84,6 +84,16 @@ def read_stop_below(stop_below: Exactly | None) -> float | None:
     return float(fewest)
 
 
+def check_shares(shares: object) -> None:
+    """Refuse what are no shares."""
+    if not isinstance(shares, Shares):
+        raise UsageError(
+            f"shares of type {type(shares).__name__}",
+            "they are no Shares",
+            "Write shares=sf.Shares(release=2, partition=1, threshold=1)",
+        )
+
+
 def plain_allocation(allocation: object, depth: int) -> Allocation:
     """Check an allocation, and bring it into the one form that files give back."""
     if not isinstance(allocation, str | Sequence | np.ndarray):
@@ -193,13 +203,7 @@ class FixedDepthTree(OverAxes, frozen=True):
         allocation = plain_allocation(self.allocation, self.depth)
         msgspec.structs.force_setattr(self, "stop_below", stop_below)
         msgspec.structs.force_setattr(self, "allocation", allocation)
-        shares: object = self.shares
-        if not isinstance(shares, Shares):
-            raise UsageError(
-                f"shares of type {type(shares).__name__}",
-                "they are no Shares",
-                "Write shares=sf.Shares(release=2, partition=1, threshold=1)",
-            )
+        check_shares(self.shares)
         settle(self)
 
     @property

@@ -1,4 +1,7 @@
-"""The uniform grid: a noisy number of rows decides how fine it is, then every cell is counted."""
+"""The uniform grid: a noisy number of rows decides how fine it is, then every cell is counted.
+
+With ``stop_below`` or ``shares`` the grid is laid in two steps (``blocks``).
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,13 @@ from sfumato.lattice import Lattice
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import positive, settle
+from sfumato.partition import blocks
+from sfumato.partition.draft import Draft
+from sfumato.partition.fixed_depth import check_shares, read_stop_below
 from sfumato.partition.partition import Partition
 from sfumato.partition.partitioner import OverAxes
 from sfumato.partition.tree.cover import Edges
-from sfumato.privacy.allocation import share
+from sfumato.privacy.allocation import Shares, of_units, share, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
@@ -57,17 +63,32 @@ class UniformPartitioner(
         The number of cells to aim at. Then nothing is spent on a noisy number of rows.
     theta : float
         The constant of the rule.
+    stop_below : number or None
+        The grid is laid in two steps. The rows of about sqrt(M) equal blocks of cells are counted
+        first. A block whose noisy count is below this stays one cell, and so does the whole domain
+        if the noisy number of rows is below this. None: every block is divided.
+    shares : Shares or None
+        How the cost is divided between the counts of the cells (``release``), the noisy number of
+        rows (``partition``; with ``partitions`` its share goes to the cells), and the counts of
+        the blocks (``threshold``), which are published, and used by ``count`` and
+        ``consistent()``. None: a fiftieth for the number of rows; then, with ``stop_below``, blocks
+        and cells share the rest as 1 to f^(1/3), where f is the number of cells of a block, as the
+        noisy number of rows decides it.
     heading, measured_in, label_names
         Words for people, by name: see ``Question``.
 
     Raises
     ------
     UsageError
-        If an axis is not an Interval, ``partitions < 1`` or ``theta <= 0``.
+        If an axis is not an Interval, ``partitions < 1`` or ``theta <= 0``, or if blocks are to be
+        tested but have no share of the cost.
 
     Guarantee
     ---------
     {proof}
+
+    In two steps, each count is paid for by itself: on every path from the root to a cell the costs
+    of the number of rows, of the block and of the cell add up to the whole.
 
     >>> eugkm_cells(5000, 0.1, d=2)
     (50.0, 8)
@@ -75,6 +96,8 @@ class UniformPartitioner(
 
     partitions: int | None = None
     theta: float = 10
+    stop_below: float | None = None
+    shares: Shares | None = None
 
     name: ClassVar[str] = "Uniform grid"
     proof: ClassVar[Proof] = Proof(
@@ -93,6 +116,24 @@ class UniformPartitioner(
             " Thm 1."
         ),
     )
+    proof_in_steps: ClassVar[Proof] = Proof(
+        sensitivity=(
+            "of the number of rows, of the counts of all blocks and of the counts of all cells, "
+            "each L1 = rows_per_person (twice that under replace)."
+        ),
+        because=(
+            "the grid, the shares and the blocks that are divided depend on the data only through "
+            "noisy counts that are paid for; blocks are disjoint, and so are cells; and on every "
+            "path from the root to a cell the costs add up to the whole, since a cell takes what "
+            "its path left over."
+        ),
+        not_covered="the choice of columns and bounds; the time the query takes.",
+        source=(
+            "Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Cormode et al., ICDE 2012 (shares of"
+            " levels); costs chosen along a path: Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic"
+            " 2021."
+        ),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,7 +145,18 @@ class UniformPartitioner(
                 "it is so far from 10 that the number of cells would not depend on the rows",
                 "Leave it at 10",
             )
+        stop_below = read_stop_below(self.stop_below)
+        if self.shares is not None:
+            check_shares(self.shares)
+        blocks.check_stop(stop_below, self.shares)
+        if self.partitions is None and self.shares is not None and not self.shares.partition:
+            raise UsageError(
+                "shares without a share of partition",
+                "a noisy number of rows decides how many cells there are, and nothing pays for it",
+                "Give partition a share, or state partitions",
+            )
         msgspec.structs.force_setattr(self, "theta", float(theta))
+        msgspec.structs.force_setattr(self, "stop_below", stop_below)
         settle(self)
 
     @staticmethod
@@ -148,6 +200,8 @@ class UniformPartitioner(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> Preview:
         """Say how accurate the cells would be, and how many there would be for so many rows."""
+        if self.in_steps:
+            return self._preview_in_steps(domain, unit, cost, rows)
         rows_law, law = self.laws(cost, unit)
         lattice = self.needs(domain).lattice
         known = self.partitions if rows is None else rows
@@ -159,6 +213,8 @@ class UniformPartitioner(
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count all rows with noise, lay the grid, then count every cell with noise."""
+        if self.in_steps:
+            return self._answer_in_steps(counts, unit, cost, noise)
         rows_law, law = self.laws(cost, unit)
         cube = counts.on(counts.lattice)
         rows = None
@@ -179,8 +235,84 @@ class UniformPartitioner(
             guarantee=self.promise(without_delta(cost), unit, mechanism, noise),
         )
 
+    @property
+    def in_steps(self) -> bool:
+        """Whether blocks of cells are laid before the cells."""
+        return self.stop_below is not None or self.shares is not None
+
+    def budget(self, cost: CentralMeasure) -> blocks.Budget:
+        """What each count may spend where blocks are laid before the cells."""
+        counts_rows = self.partitions is None
+        return blocks.Budget.of(units_of(cost), self.shares, counts_rows=counts_rows)
+
+    def _preview_in_steps(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None
+    ) -> Preview:
+        """Say the same where blocks are laid before the cells."""
+        pure = without_delta(cost)
+        lattice = self.needs(domain).lattice
+        budget = self.budget(pure)
+
+        def law(units: int) -> Law:
+            return count_law(of_units(pure, units), unit)
+
+        known = self.partitions if rows is None else rows
+        least = budget.least_for_cells
+        most = budget.after_rows
+        cells = None
+        if known is not None:
+            layout = budget.layout(lambda units: self._in_lattice(lattice, known, law(units)))
+            least = most = budget.after_rows - layout.for_blocks
+            cells = math.prod(layout.cells) if self.stop_below is None else None
+        # Every law that may be needed must exist: one that is too wide, or unpaid, raises here.
+        law(budget.least_for_cells)
+        if self.shares is None or self.shares.threshold:
+            law(budget.least_for_blocks)
+        worst = None if least == most else law(least)
+        notes = self._notes(None if budget.rows is None else law(budget.rows))
+        return CountsPreview(self.title, pure, unit, cells, law(most), rows, notes, worst)
+
+    def _notes(self, rows_law: Law | None) -> tuple[str, ...]:
+        """What a preview says of the counts that decide."""
+        notes: tuple[str, ...] = ()
+        if rows_law is not None:
+            notes = (f"a noisy number of rows ({rows_law}) decides how many cells there are",)
+        if self.stop_below is not None:
+            stops = f"a block of cells whose noisy count is below {self.stop_below:g} stays one"
+            notes = (*notes, f"{stops} cell")
+        return notes
+
+    def _in_lattice(self, lattice: Lattice, n: int, law: Law) -> list[int]:
+        """Cells per axis, at most one per lattice point."""
+        per_axis = self._per_axis(lattice, n, law)
+        return [min(cells, size) for cells, size in zip(per_axis, lattice.shape, strict=True)]
+
+    def _answer_in_steps(
+        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> Partition:
+        """Count all rows, lay and count the blocks, then lay and count the cells."""
+        draft = Draft(counts.on(counts.lattice), unit, cost, noise)
+        budget = self.budget(draft.cost)
+        root = np.zeros(1, np.int64)
+        n = self.partitions or 0
+        goes_on = True
+        if budget.rows is not None:
+            rows = int(draft.noisy_counts(root, budget.rows)[0])
+            goes_on = self.stop_below is None or rows >= self.stop_below
+            n = max(rows, 0)
+        depths = root
+        if goes_on:
+            layout = budget.layout(
+                lambda units: self._in_lattice(counts.lattice, n, draft.law(units))
+            )
+            depths = blocks.grow(draft, layout, self.stop_below)
+        mechanism = "noise on the number of rows, on blocks of cells and on cells"
+        return draft.release(self.name, depths, self.proof_in_steps, mechanism)
+
     def most_numbers(self, lattice: Lattice) -> int:
-        """How many counts the answer may hold at most: of cells only."""
+        """How many counts the answer may hold at most: of cells, and of blocks above them."""
+        if self.in_steps:
+            return super().most_numbers(lattice)
         aimed = MOST_CELLS if self.partitions is None else MOST_OVER * self.partitions
         return min(lattice.size, MOST_CELLS, aimed)
 
@@ -203,6 +335,7 @@ class UniformPartitioner(
 UniformPartitioner.examples = (
     UniformPartitioner("x", partitions=3),
     UniformPartitioner("x", theta=1),
+    UniformPartitioner("x", theta=0.05, stop_below=1),
 )
 
 

@@ -81,6 +81,9 @@ def subjects() -> Iterator[Subject]:
     for promise in product(UNITS, COSTS):
         yield of("Uniform grid, given", UniformPartitioner(partitions=3), *promise)
         yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS)
+    blocks = UniformPartitioner(theta=0.01, stop_below=1)
+    yield _tree("Uniform grid, blocks", blocks, UNITS[0], PURE)
+    yield _tree("Uniform grid, blocks", blocks, UNITS[1], CONCENTRATED)
     yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[0], PURE)
     yield _tree(
         "Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[3], CONCENTRATED

@@ -88,6 +88,52 @@ def split_evenly(growth: Growth, nodes: Array, parts: Array) -> Array:
     return np.concatenate(cells)
 
 
+def split_at_edges(
+    growth: Growth, nodes: Array, first: Array, last: Array, edges: list[Array]
+) -> tuple[Array, Array, Array]:
+    """Split nodes along a grid of given edges, by two-way splits.
+
+    Parameters
+    ----------
+    growth : Growth
+    nodes : int64 ndarray of shape (k,)
+    first, last : int64 ndarrays of shape (k, d)
+        Each node reaches from edge ``first`` to edge ``last`` along each axis.
+    edges : list of int64 ndarray, one per axis
+        Lattice points, increasing.
+
+    Returns
+    -------
+    cells, first, last : int64 ndarrays
+        The cells of the grid within the nodes, and the edges between which each lies.
+    """
+    cells = [nodes[:0]]
+    firsts = [first[:0]]
+    lasts = [last[:0]]
+    while len(nodes):
+        span = last - first
+        goes_on = span.max(axis=1) > 1
+        cells.append(nodes[~goes_on])
+        firsts.append(first[~goes_on])
+        lasts.append(last[~goes_on])
+        nodes = nodes[goes_on]
+        first = first[goes_on]
+        last = last[goes_on]
+        if not len(nodes):
+            break
+        each = np.arange(len(nodes))
+        axis = span[goes_on].argmax(axis=1)
+        middle = (first[each, axis] + last[each, axis]) // 2
+        points = [edges[a][m] for a, m in zip(axis.tolist(), middle.tolist(), strict=True)]
+        nodes = growth.split(nodes, axis, np.array(points, np.int64))
+        first = np.repeat(first, 2, axis=0)
+        last = np.repeat(last, 2, axis=0)
+        # Children stand in pairs: the lower one ends where the upper one begins.
+        last[2 * each, axis] = middle
+        first[2 * each + 1, axis] = middle
+    return np.concatenate(cells), np.concatenate(firsts), np.concatenate(lasts)
+
+
 def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Array:
     """Split each node along its axis at several lattice points, by two-way splits.
 
