@@ -6,7 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
+from sfumato.cli.toml_text import toml_value
+from sfumato.publishing.plan_file import read_plan
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -160,3 +165,74 @@ def test_bins_for_the_only_axis_and_by_name_are_one_question(sfumato: Run) -> No
     assert first[0] == second[0] == 0
     assert first[1] == second[1]
     assert "Nothing was spent" in second[2]
+
+
+PARTITIONS = {
+    ("--method", "binary", "--depth", "2", "--shares", "release=2,threshold=1"): {
+        "depth": 2,
+        "shares": {"release": "2"},
+    },
+    ("--method", "binary", "--depth", "2", "--allocation", "1,2,4"): {
+        "depth": 2,
+        "allocation": ["1", "2", "4"],
+    },
+    ("--method", "median", "--allocation", "linear", "--stop-below", "5"): {
+        "stop_below": 5.0,
+        "allocation": "linear",
+    },
+    ("--method", "quantile", "--at", "0.5,0.9,0.99", "--depth", "1"): {
+        "depth": 1,
+        "at": ["1/2", "9/10", "99/100"],
+    },
+    ("--method", "uniform", "--theta", "2", "--stop-below", "8"): {"theta": 2.0, "stop_below": 8.0},
+    ("--method", "uniform", "--shares", "release=2,partition=1,threshold=1"): {
+        "shares": {"release": "2", "partition": "1"}
+    },
+}
+
+
+@pytest.mark.parametrize("options", PARTITIONS, ids=" ".join)
+def test_every_setting_of_a_partitioner_has_an_option(
+    options: tuple[str, ...], sfumato: Run
+) -> None:
+    args = ["people.parquet", "--axis", "age=0..120", "--person", "who", "--epsilon", "1"]
+    code, _, err = sfumato("partition", *args, *options, "--budget", "2", "--json")
+    assert code == 0, err
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    tag = {"quantile": "multi-quantile"}.get(given["--method"], given["--method"])
+    plan = f"""
+        [source]
+        path = "people.parquet"
+        person = "who"
+        [domain]
+        age = {{ type = "interval", lower = 0, upper = 120 }}
+        [budget]
+        account = "a"
+        epsilon = 2
+        [release]
+        epsilon = 1
+        [[questions]]
+        type = "{tag}"
+        axes = ["age"]
+    """
+    for name, value in PARTITIONS[options].items():
+        plan += f"{name} = {toml_value(value)}\n"
+    Path("plan.toml").write_text(plan)
+    (asked,) = read_plan(Path("plan.toml")).plan().questions
+    stored = json.loads(to_bytes(asked))
+    assert {name: stored[name] for name in PARTITIONS[options]} == PARTITIONS[options]
+    code, _, err = sfumato("release", "plan.toml", "--ledger", "plan.db")
+    assert code == 0, err
+
+
+def test_settings_that_a_partitioner_does_not_have_are_refused(sfumato: Run) -> None:
+    args = ["people.parquet", "--axis", "age=0..120", "--epsilon", "1", "--budget", "2"]
+    for options, words in (
+        (("--method", "binary", "--theta", "3"), "it belongs to uniform"),
+        (("--method", "uniform", "--allocation", "linear"), "it belongs to binary"),
+        (("--method", "binary", "--shares", "1,2,3"), "release=2,partition=1,threshold=1"),
+        (("--method", "quantile", "--at", "0.9,0.5"), "they must increase"),
+    ):
+        code, _, err = sfumato("partition", *args, *options)
+        assert code == 2
+        assert words in " ".join(err.split())

@@ -11,6 +11,7 @@ from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
 from sfumato.domain import Axis, Categories, Domain, Interval, Keys, Listed
 from sfumato.errors import BoundsRequired, UsageError, shown
 from sfumato.numbers import float_of_text, fraction, positive, whole_of_text
+from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import CentralMeasure, measure_of
 
 if TYPE_CHECKING:
@@ -303,6 +304,33 @@ def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None
     positive(epsilon, "--budget")
     fraction(delta if comma else 0, "the delta of --budget")
     return measure_of("--budget", epsilon=epsilon, delta=delta if comma else 0)
+
+
+def parse_shares(text: str) -> Shares | None:
+    """Read --shares: named parts; one that is left out is 0. None if they are no such parts.
+
+    >>> parse_shares("release=2,threshold=1")
+    Shares(release=Fraction(2, 1), threshold=Fraction(1, 1))
+    """
+    parts: dict[str, str] = {"partition": "0", "threshold": "0"}
+    for each in text.split(","):
+        name, sign, number = (part.strip() for part in each.partition("="))
+        if not sign or name not in Shares.__struct_fields__:
+            return None
+        parts[name] = number
+    if "release" not in parts:
+        return None
+    return Shares(**{name: fraction(number, name) for name, number in parts.items()})
+
+
+def parse_allocation(text: str) -> str | tuple[str, ...]:
+    """Read --allocation: a name, or weights.
+
+    >>> parse_allocation("geometric"), parse_allocation("1, 2,4")
+    ('geometric', ('1', '2', '4'))
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    return text.strip() if len(parts) == 1 else parts
 
 
 def parse_captions(

@@ -10,7 +10,7 @@ import msgspec
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import listed_question, tag_of
-from sfumato.cli.option_types import FLOAT, INTEGER
+from sfumato.cli.option_types import FLOAT, INTEGER, Reading
 from sfumato.cli.options import (
     charged_option,
     cost_options,
@@ -24,10 +24,14 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import talk
 from sfumato.cli.output_paths import NewFile
+from sfumato.cli.parsing import parse_allocation, parse_shares
 from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.errors import UsageError
 from sfumato.lazily import listed
 from sfumato.partition.partition import Partition
+from sfumato.privacy.allocation import Shares
+
+SHARES = Reading("shares", parse_shares, "shares such as release=2,partition=1,threshold=1")
 
 SHORT_NAMES = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
 
@@ -53,7 +57,11 @@ class PartitionSettings(msgspec.Struct, frozen=True):
     partitions: int | None
     depth: int | None
     fanout: int | None
+    at: str | None
+    theta: float | None
     stop_below: float | None
+    shares: Shares | None
+    allocation: str | None
 
     def question(self, axes: tuple[str, ...]) -> AnyQuestion:
         """The partitioner that these options describe."""
@@ -61,7 +69,11 @@ class PartitionSettings(msgspec.Struct, frozen=True):
             "partitions": self.partitions,
             "depth": self.depth,
             "fanout": self.fanout,
+            "at": None if self.at is None else self.at.split(","),
+            "theta": self.theta,
             "stop_below": self.stop_below,
+            "shares": self.shares,
+            "allocation": None if self.allocation is None else parse_allocation(self.allocation),
         }
         given = {name: value for name, value in options.items() if value is not None}
         method = self.method or ("auto" if self.partitions is None else "uniform")
@@ -95,10 +107,35 @@ class PartitionSettings(msgspec.Struct, frozen=True):
     "  [default: quantile: 4; privtree: 2]",
 )
 @click.option(
+    "--at",
+    help="For quantile: the quantiles at which a cell is split, increasing, separated by commas."
+    "  [default: even ones]",
+)
+@click.option(
+    "--theta",
+    type=FLOAT,
+    help="For uniform: the constant of EUGkM's rule; a larger one makes larger cells."
+    "  [default: 10]",
+)
+@click.option(
     "--stop-below",
     type=FLOAT,
-    help="For binary, median, quantile: do not split a cell whose noisy count is below this."
-    "  [default: no limit]",
+    help="For binary, median, quantile: do not split a cell whose noisy count is below this; for "
+    "uniform: a block of cells with fewer stays one cell.  [default: no limit]",
+)
+@click.option(
+    "--shares",
+    type=SHARES,
+    help="For uniform, binary, median, quantile: how the cost is divided between the counts of the "
+    "cells (release), choosing where they lie (partition), and the counts that decide whether a "
+    "cell is split (threshold). Write release=2,partition=1,threshold=1; a part that is left out "
+    "is 0.  [default: binary: 1, 0, 1; median, quantile: 2, 1, 1; uniform: 1/50 for partition]",
+)
+@click.option(
+    "--allocation",
+    help="For binary, median, quantile: how a share is divided over the levels: uniform, "
+    "geometric, linear, or a weight for each, from the largest cell down."
+    "  [default: geometric]",
 )
 @click.option(
     "--geojson",

@@ -19,12 +19,16 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
+from sfumato.numbers import Exactly, decimal, probability
 from sfumato.privacy.unit import Unit
 
 FINEST_RANK = 2**22
 """The largest common denominator of quantiles: others are rounded to multiples of its inverse,
 which is public.
 """
+CLOSEST = Fraction(1, 10**6)
+"""The least distance of two quantiles that a user states, and of a quantile from 0 and 1."""
+MOST_QUANTILES = 10_000
 
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
@@ -185,3 +189,41 @@ def nested(unit: Unit, epsilon: Fraction) -> tuple[Unit, Fraction]:
     if unit.neighbours == "add-remove":
         return unit, epsilon
     return Unit(rows_per_person=unit.rows_per_person, person=unit.person), epsilon / 2
+
+
+def read_quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
+    """Read quantiles: simple fractions as they are meant, others to six digits.
+
+    >>> read_quantiles([0.3333333333333333, "1/2"])
+    (Fraction(1, 3), Fraction(1, 2))
+    """
+    given = at.tolist() if hasattr(at, "tolist") else at
+    found = tuple(_rounded(probability(q, "a quantile")) for q in _as_list(given))
+    if not found or len(found) > MOST_QUANTILES:
+        raise UsageError(
+            f"{len(found)} quantiles",
+            f"there must be 1 to {MOST_QUANTILES:,}",
+            "Write at=[0.25, 0.5, 0.75]",
+        )
+    steps = pairwise((Fraction(0), *found, Fraction(1)))
+    if any(above - below < CLOSEST for below, above in steps):
+        raise UsageError(
+            f"quantiles at {', '.join(map(decimal, found[:6]))}",
+            "they must increase, by 10^-6 or more",
+            "Sort them, and name each once",
+        )
+    return found
+
+
+def _as_list(given: Exactly | Sequence[Exactly]) -> Sequence[Exactly]:
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return given
+    return [given]
+
+
+def _rounded(q: Fraction) -> Fraction:
+    # A float such as 0.3333333333333333 is read as the simple fraction that it stands for.
+    simple = q.limit_denominator(1000)
+    if abs(simple - q) < Fraction(1, 10**12):
+        return simple
+    return Fraction(round(q / CLOSEST)) * CLOSEST

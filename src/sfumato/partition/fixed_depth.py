@@ -211,6 +211,11 @@ class FixedDepthTree(OverAxes, frozen=True):
         """Into how many parts a node is split."""
         return 2
 
+    @property
+    def stated_proof(self) -> Proof:
+        """Why it is private, as the guarantee states it."""
+        return self.proof
+
     def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Split nodes, each along its axis.
 
@@ -281,5 +286,5 @@ class FixedDepthTree(OverAxes, frozen=True):
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         depth = grow(draft, self.levels(cost), self.stop_below, self.split)
         return draft.release(
-            self.name, depth, self.proof, self.mechanism, self.slack(counts.lattice, unit)
+            self.name, depth, self.stated_proof, self.mechanism, self.slack(counts.lattice, unit)
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
+
+import msgspec
 
 from sfumato.answers.preview import Preview
 from sfumato.arrays import Array
@@ -11,8 +14,8 @@ from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
-from sfumato.mechanisms.ranks import Ranks, nested
-from sfumato.numbers import decimal
+from sfumato.mechanisms.ranks import Ranks, nested, read_quantiles
+from sfumato.numbers import Exactly, GivenNumbers, decimal, fraction, settle
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.partition.tree.splitting import split_at
@@ -23,6 +26,13 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
 MOST_FANOUT = 16
+EVEN_FANOUT = 4
+"""The fan-out where none is stated."""
+
+
+def _even(parts: int) -> tuple[Fraction, ...]:
+    """The quantiles that cut a node into equally many rows."""
+    return tuple(Fraction(i, parts) for i in range(1, parts))
 
 
 class MultiQuantilePartitioner(
@@ -50,7 +60,11 @@ class MultiQuantilePartitioner(
     allocation : "uniform", "geometric", "linear", or a list of depth + 1 weights
         How the shares of quantiles and nodes are divided over the levels, root first.
     fanout : int
-        Into how many boxes a node is cut, 2 to 16, or fewer if it has fewer lattice cells.
+        Into how many boxes a node is cut, 2 to 16, or fewer if it has fewer lattice cells. With
+        ``at`` leave it out.
+    at : list of numbers, or None
+        The quantiles at which a node is cut, increasing, each above 0 and below 1: one box more
+        than there are quantiles. None: even ones, i / fanout.
     heading, measured_in, label_names
         Words for people, by name: see ``Question``.
 
@@ -64,13 +78,19 @@ class MultiQuantilePartitioner(
     ---------
     {proof}
 
+    With ``at`` the utility's sensitivity is 2 rows_per_person (1 - the least gap between 0, the
+    quantiles and 1).
+
     >>> MultiQuantilePartitioner("age", depth=1, fanout=5).parts
     5
+    >>> MultiQuantilePartitioner("wage", depth=1, at=[0.5, 0.9, 0.99]).parts
+    4
     """
 
     depth: int = 3
     shares: Shares = Shares(release=Fraction(2), partition=Fraction(1), threshold=Fraction(1))
-    fanout: int = 4
+    fanout: int = EVEN_FANOUT
+    at: GivenNumbers | None = None
 
     chooses: ClassVar[bool] = True
     name: ClassVar[str] = "Multi-quantile partition"
@@ -92,6 +112,8 @@ class MultiQuantilePartitioner(
     )
 
     def __post_init__(self) -> None:
+        if self.at is not None:
+            self._read_at(self.at)
         super().__post_init__()
         if self.fanout > MOST_FANOUT:
             raise UsageError(
@@ -99,11 +121,49 @@ class MultiQuantilePartitioner(
                 f"the limit is {MOST_FANOUT}",
                 "Take a smaller one, and more levels",
             )
+        settle(self)
+
+    def _read_at(self, given: Sequence[Exactly]) -> None:
+        """Check the quantiles and store them exactly; even ones are stored as a fan-out."""
+        at = read_quantiles(given)
+        if len(at) >= MOST_FANOUT:
+            raise UsageError(
+                f"cuts at {len(at)} quantiles",
+                f"the limit is {MOST_FANOUT - 1}",
+                "Take fewer, and more levels",
+            )
+        parts = len(at) + 1
+        if self.fanout not in (parts, EVEN_FANOUT):
+            raise UsageError(
+                f"fanout = {shown(self.fanout)} with {len(at)} quantiles",
+                f"they cut a node into {parts}",
+                "Leave fanout out",
+            )
+        msgspec.structs.force_setattr(self, "fanout", parts)
+        msgspec.structs.force_setattr(self, "at", None if at == _even(parts) else at)
 
     @property
     def parts(self) -> int:
         """Into how many parts a node is split: the fan-out."""
         return self.fanout
+
+    @property
+    def stated_proof(self) -> Proof:
+        """Why it is private; the sensitivity depends on how close the quantiles lie."""
+        if self.at is None:
+            return self.proof
+        uneven = (
+            "of the utility of a tuple of cuts, 2 rows_per_person (1 - the least gap between 0, the"
+            " quantiles and 1); of counts, L1 = rows_per_person (twice that under replace)."
+        )
+        return msgspec.structs.replace(self.proof, sensitivity=uneven)
+
+    def quantiles(self, parts: int) -> tuple[Fraction, ...]:
+        """Where a node is cut that has at least so many lattice cells, up to the fan-out."""
+        # A node with fewer cells than parts is cut at all of its lattice points.
+        if self.at is None or parts < self.fanout:
+            return _even(parts)
+        return tuple(fraction(q, "a quantile") for q in self.at)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -133,7 +193,7 @@ class MultiQuantilePartitioner(
         cuts = []
         for lower, counts in draft.growth.counts_along(nodes, axis):
             parts = min(self.fanout, len(counts))
-            at = [Fraction(i, parts) for i in range(1, parts)]
+            at = self.quantiles(parts)
             # The candidates are the lattice points strictly inside the node.
             ranks = Ranks.of_counts(counts, 1, len(counts))
             law = JointLaw(ranks, at, epsilon, unit, distinct=True)
@@ -143,4 +203,7 @@ class MultiQuantilePartitioner(
         return split_at(draft.growth, nodes, axis, cuts)
 
 
-MultiQuantilePartitioner.examples = (MultiQuantilePartitioner("x", depth=1, fanout=3),)
+MultiQuantilePartitioner.examples = (
+    MultiQuantilePartitioner("x", depth=1, fanout=3),
+    MultiQuantilePartitioner("x", depth=1, at=["1/4", "1/2"]),
+)

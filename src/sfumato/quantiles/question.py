@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import ClassVar
 
 import msgspec
@@ -16,7 +15,8 @@ from sfumato.domain import Domain, Listed, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.numbers import Exactly, Numbers, decimal, probability, settle
+from sfumato.mechanisms.ranks import read_quantiles
+from sfumato.numbers import Numbers, settle
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
@@ -27,9 +27,6 @@ from sfumato.quantiles.preview import QuantilesPreview
 from sfumato.quantiles.values import QuantileValues
 from sfumato.random.bits import Bits
 
-CLOSEST = Fraction(1, 10**6)
-"""The least distance of two quantiles, and of a quantile from 0 and 1."""
-MOST_QUANTILES = 10_000
 MOST_ANSWERS = 2**20
 MOST_LABELS_OF_TREES = 2**10
 ROWS_SHARE = Fraction(1, 5)
@@ -117,7 +114,7 @@ class Quantiles(
         super().__post_init__()
         if self.axes is not None:
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
-        msgspec.structs.force_setattr(self, "at", _quantiles(self.at))
+        msgspec.structs.force_setattr(self, "at", read_quantiles(self.at))
         if self.by is not None and not isinstance(self.by, str):
             raise UsageError(
                 f"by of type {type(self.by).__name__}",
@@ -338,40 +335,6 @@ class QuantilesRelease(
 def _descriptions(methods: Sequence[AxisMethod]) -> list[str]:
     """What the methods are called, each once."""
     return list(dict.fromkeys(DESCRIPTIONS[each.method] for each in methods))
-
-
-def _quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
-    """Read quantiles: simple fractions as they are meant, others to six digits."""
-    given = at.tolist() if hasattr(at, "tolist") else at
-    found = tuple(_rounded(probability(q, "a quantile")) for q in _as_list(given))
-    if not found or len(found) > MOST_QUANTILES:
-        raise UsageError(
-            f"{len(found)} quantiles",
-            f"there must be 1 to {MOST_QUANTILES:,}",
-            "Write at=[0.25, 0.5, 0.75]",
-        )
-    steps = pairwise((Fraction(0), *found, Fraction(1)))
-    if any(above - below < CLOSEST for below, above in steps):
-        raise UsageError(
-            f"quantiles at {', '.join(map(decimal, found[:6]))}",
-            "they must increase, by 10^-6 or more",
-            "Sort them, and name each once",
-        )
-    return found
-
-
-def _as_list(given: Exactly | Sequence[Exactly]) -> Sequence[Exactly]:
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return given
-    return [given]
-
-
-def _rounded(q: Fraction) -> Fraction:
-    # A float such as 0.3333333333333333 is read as the simple fraction that it stands for.
-    simple = q.limit_denominator(1000)
-    if abs(simple - q) < Fraction(1, 10**12):
-        return simple
-    return Fraction(round(q / CLOSEST)) * CLOSEST
 
 
 Quantiles.examples = (
