@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within
 from sfumato.answers.question import AnyQuestion
-from sfumato.choosing.costs import AccuracyRequest, Kind, Within, least_total, with_shares
+from sfumato.choosing.costs import least_total, with_shares
 from sfumato.choosing.explanation import explain
 from sfumato.choosing.span import Part, Span
 from sfumato.display import card, facts, line
