@@ -10,6 +10,7 @@ from .aggregates import AggregateRelease as AggregateRelease
 from .aggregates import MeanRelease as MeanRelease
 from .aggregates import SumRelease as SumRelease
 from .aggregates import VarianceRelease as VarianceRelease
+from .answers.accuracy_request import Within as Within
 from .answers.estimate import Estimate as Estimate
 from .answers.loading import load as load
 from .answers.preview import Preview as Preview
@@ -23,7 +24,6 @@ from .calendar_axes import Weekday as Weekday
 from .calendar_axes import Year as Year
 from .categories import Categories as Categories
 from .choosing import Window as Window
-from .choosing import Within as Within
 from .choosing import choose as choose
 from .choosing import window as window
 from .clustering import KMeansRelease as KMeansRelease

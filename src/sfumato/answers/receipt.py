@@ -35,6 +35,8 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     signature, signer : str
         An Ed25519 signature of the release without it, and the public key, where the ledger has
         one; else "".
+    picked : str
+        What was picked for the plan, noise or shares, and why, in sentences; "" if nothing was.
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -57,6 +59,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     version: str
     signature: str = ""
     signer: str = ""
+    picked: str = ""
 
     @property
     def moment(self) -> str:
@@ -76,9 +79,11 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     def lines(self) -> list[tuple[str, str]]:
         """What it says, as names and texts for people."""
+        picked = [("Picked", self.picked)] if self.picked else []
         return [
             ("Account", self.account),
             ("Charged", f"{self.charged}; this is answer {self.part}"),
+            *picked,
             ("Time", self.moment),
             ("Data", self.source),
             ("Key", self.key),

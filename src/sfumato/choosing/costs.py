@@ -42,6 +42,6 @@ def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> 
         return all(request.is_met(cost) for request, cost in zip(requests, costs, strict=True))
 
     # The shares are what each question needs by itself, so their sum is close to the answer.
-    start = kind.units if plan.shares is None else max(1, int(sum(plan.weights)))
+    start = kind.units if plan.shares is None else max(1, int(sum(plan.proportions)))
     accuracies = dict.fromkeys(str(request.accuracy) for request in requests)
     return least(are_met, start, kind.most, "; ".join(accuracies))

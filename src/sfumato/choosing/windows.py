@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within
 from sfumato.answers.question import AnyQuestion
 from sfumato.choosing.costs import least_total, with_shares
@@ -181,6 +183,9 @@ def window(
         for each, within in zip(plan.questions, accuracies, strict=True)
     ]
     plan = with_shares(plan, requests, kind)
+    if kind.delta and len(requests) > 1 and not plan.noise:
+        # The floor is that of parts of epsilon. Other noise would be another accuracy.
+        plan = msgspec.structs.replace(plan, noise="laplace")
     floor = kind.cost(least_total(plan, requests, kind))
     ceiling = risk.largest(kind.cost(1), worlds=known)
     ends = (kind.level(floor), kind.level(ceiling))

@@ -137,6 +137,8 @@ def show_releases(
             f"Receipt: {receipt.charged} charged to account {receipt.account!r}, "
             f"entry {receipt.entry}, {receipt.time}."
         )
+        if receipt.picked:
+            talk(f"Picked: {receipt.picked}")
     if charged is not None:
         talk(charged)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
@@ -20,9 +21,10 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
 from sfumato.privacy import belief
-from sfumato.privacy.composition import compose, plan_epsilon
+from sfumato.privacy.composition import compose, plan_epsilon, rule_of
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan_choice import PlanChoice
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 
 DELTA = Fraction(1, 10**6)
@@ -46,32 +48,42 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     Example:
       sfumato preview examples/flights.toml
     """
-    from sfumato.publishing.previewing import preview as previewed
+    from sfumato.publishing.plan_options import check_rows
+    from sfumato.publishing.previewing import previews as previewed
 
     spec = read_plan(plan)
+    check_rows(rows)
     domain = domain_of(spec)
     unit = spec.source.unit(domain)
-    previews = previewed(
-        spec.plan(),
-        domain=domain,
-        unit=unit,
-        rows=rows,
-        epsilon=spec.release.epsilon,
-        delta=spec.release.delta,
-        rho=spec.release.rho,
-    )
+    asked = spec.plan()
+    total = spec.budget.total
+    rule = None if total is None else rule_of(total)
+    previews = previewed(asked, domain, unit, spec.release.stated(asked), rows=rows, rule=rule)
     if as_json:
-        emit_json(
-            [
-                {"preview": one, "accuracy": one.accuracy(), "counted": one.counted}
-                for one in previews
-            ]
-        )
+        emit_json([_plain(one, previews.choice) for one in previews])
         return
     for one in previews:
         say(str(one))
-    if len(previews) > 1:
+    if previews.choice is not None:
+        say(f"Picked: {previews.choice}")
+        say(_at(previews.choice.cost, unit))
+    elif len(previews) > 1:
         say(_together([one.cost for one in previews], unit))
+
+
+def _plain(one: Preview, choice: PlanChoice | None) -> dict[str, object]:
+    """A preview as JSON, with what was picked for its plan."""
+    found = {"preview": one, "accuracy": one.accuracy(), "counted": one.counted}
+    if choice is None:
+        return found
+    picked = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
+    return found | {"picked": picked}
+
+
+def _at(cost: CentralMeasure, unit: Unit) -> str:
+    """What a whole plan costs at most, and what that allows an adversary to learn."""
+    risk = belief.warning(cost, unit) or belief.sentence(cost, unit)
+    return f"Together: at most {cost}.\n  {risk}"
 
 
 def _together(costs: list[CentralMeasure], unit: Unit) -> str:

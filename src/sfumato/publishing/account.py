@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +81,16 @@ class PublisherAccount:
     def remaining(self) -> object:
         """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
         return in_measure(self.now.remaining, self._rule)
+
+    @property
+    def rule(self) -> str:
+        """The measure in which the account counts."""
+        return self._rule
+
+    def money(self, costs: Sequence[CentralMeasure]) -> Money:
+        """What several answers cost together, in the account's units, each rounded up."""
+        charges = [self.charge_for(cost) for cost in costs]
+        return sum(first for first, _ in charges), sum(second for _, second in charges)
 
     def charge_for(self, cost: CentralMeasure) -> Money:
         """A cost in the account's units, rounded up."""

@@ -7,7 +7,7 @@ becomes a fault of ours, which names the place only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -26,6 +26,7 @@ from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.counting import Counting
 from sfumato.publishing.left_out import LeftOut
 from sfumato.publishing.plan import Plan
+from sfumato.publishing.plan_choice import PlanChoice, PlanCost
 from sfumato.publishing.receipts import receipt_of, signed
 from sfumato.random.bits import Bits
 
@@ -55,6 +56,10 @@ class PlannedRelease:
         The words for people of each question. They are no part of what is charged.
     label : str
         Tells the state of the data that are asked. It goes nowhere but into the ledger's secrets.
+    stated : PlanCost
+        The cost as it was asked for.
+    choice : PlanChoice or None
+        What was picked for the plan; None: it is answered as it is stated.
     """
 
     plan: Plan
@@ -65,6 +70,13 @@ class PlannedRelease:
     noise: Bits
     captions: list[Captions | None]
     label: str = ""
+    stated: PlanCost = field(kw_only=True)
+    choice: PlanChoice | None = None
+
+    @property
+    def picked(self) -> str:
+        """What was picked, and why, in sentences; "" where nothing was."""
+        return "" if self.choice is None else str(self.choice)
 
 
 class Answering:
@@ -142,7 +154,10 @@ class Answering:
         for i, (question, counts, cost, used) in enumerate(asked, 1):
             answer = self._answered(question, counts, cost, planned.noise)
             _require_promised(question, answer, used)
-            receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")
+            part = f"{i} of {number}"
+            receipt = receipt_of(
+                hold.entry, charged, self._source.title, part, picked=planned.picked
+            )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         stated = self._left_out.stated(answers, planned.label, planned.noise)
         stated = list(map(_captioned, stated, planned.captions))

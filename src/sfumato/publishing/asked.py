@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
+from msgspec import UNSET
 
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.registry import require_registered
@@ -34,16 +35,16 @@ def as_stored(plan: Plan) -> Plan:
 def asked_release(account: str, source: Source, planned: PlannedRelease) -> list[str]:
     """The hashes of the questions, of which state of the data, at which cost.
 
-    The first is the one of now. The other is that of earlier versions, in which a question that was
-    written in another way was another question.
+    The first is the one of now. The others are those of earlier versions, in which a question that
+    was written in another way was another question, and a plan's cost was divided as it is stated.
     """
     domain = source.domain
 
-    def hash_of(questions: list[object]) -> str:
+    def hash_of(questions: list[object], costs: object) -> str:
         what = (
             account,
             questions,
-            planned.costs,
+            costs,
             list(domain.items()),
             source.unit,
             planned.label,
@@ -52,9 +53,27 @@ def asked_release(account: str, source: Source, planned: PlannedRelease) -> list
         return _fingerprint(what)
 
     questions = planned.plan.questions
-    now = hash_of([question.asks(domain) for question in questions])
-    before = hash_of([question.canonical(domain) for question in questions])
-    return [now] if before == now else [now, before]
+    forms: list[list[object]] = [
+        [question.asks(domain) for question in questions],
+        [question.canonical(domain) for question in questions],
+    ]
+    if planned.choice is None:
+        found = [hash_of(form, planned.costs) for form in forms]
+    else:
+        # What was asked, and not what was picked: a version that picks better still finds the
+        # answer that was paid for.
+        found = [hash_of(forms[0], _picking(planned))]
+        if planned.plan.is_bare and planned.stated.cost is not None:
+            before = planned.stated.parts(planned.plan)
+            found += [hash_of(form, before) for form in forms]
+    return list(dict.fromkeys(found))
+
+
+def _picking(planned: PlannedRelease) -> object:
+    """The cost of a plan as it was asked for, with all that decides what is picked."""
+    plan = planned.plan
+    options = (plan.shares, plan.accuracy, plan.weights, plan.minimise, plan.noise, plan.rows)
+    return ("picked", planned.stated, [None if one is UNSET else one for one in options])
 
 
 def asked_stream(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -18,6 +18,18 @@ from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan_options import (
+    Accuracies,
+    GivenAccuracies,
+    GivenWeights,
+    Minimised,
+    PlanNoise,
+    Weights,
+    check_rows,
+    check_word,
+    read_accuracies,
+    read_weights,
+)
 
 
 class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
@@ -31,16 +43,35 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         At least one.
     shares : sequence of numbers or None
         How the cost is divided: one positive number for each question. The part of each is
-        proportional to its number. None: all parts are equal.
+        proportional to its number. None: the shares are picked if ``accuracy``, ``weights`` or
+        ``minimise`` is given, or the cost has a delta or is a rho; otherwise all are equal.
+    accuracy : Within, number, list, dict or None
+        How accurate the answers must be. ``sf.Within(20)``, or just 20, asks every number to be
+        within +-20 of the truth with 95% confidence. One for all questions, a list with one for
+        each (None: nothing is asked), or a dict by question, title or heading. The shares are then
+        what each question needs. Without a cost, the least one that suffices is charged.
+    weights : list, dict or None
+        What the errors of a question weigh beside those of others: numbers above 0; 1 where none
+        is given.
+    minimise : {"absolute", "squared"} or None
+        Which error of all numbers together the picked shares make least: the sum of the
+        half-widths, or of their squares. None: "absolute".
+    noise : {"laplace", "gaussian"} or None
+        The noise under an epsilon with a delta. None: the one whose predicted error is smaller.
+    rows : int or None
+        Your own public guess of the number of rows, from 0 to 10^15, for accuracies that depend
+        on it.
 
     Raises
     ------
     UsageError
-        If there is no question, or there are not as many shares as questions, or a share is not
-        positive.
+        If there is no question, there are not as many shares as questions, a share or a weight is
+        not positive, an accuracy belongs to no question or to several, or shares are given beside
+        what picks them.
 
     Guarantee: the parts add up to the cost exactly, in the units of the budget (1e-9 of epsilon,
-    1e-18 of delta, 1e-12 of rho).
+    1e-18 of delta, 1e-12 of rho). What is picked follows from the questions, the domain, the unit
+    and the cost alone.
 
     >>> from sfumato.histogram import Histogram
     >>> from sfumato.privacy.measures import PureDP
@@ -51,6 +82,12 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
 
     questions: Sequence[AnyQuestion]
     shares: GivenNumbers | None = None
+    # Absent from files unless given: a plan without them is stored as earlier versions stored it.
+    accuracy: GivenAccuracies | msgspec.UnsetType = msgspec.UNSET
+    weights: GivenWeights | msgspec.UnsetType | None = msgspec.UNSET
+    minimise: Minimised | msgspec.UnsetType | None = msgspec.UNSET
+    noise: PlanNoise | msgspec.UnsetType | None = msgspec.UNSET
+    rows: int | msgspec.UnsetType | None = msgspec.UNSET
 
     def __post_init__(self) -> None:
         # A msgspec Struct checks types only where it decodes; here a user gives the fields.
@@ -58,17 +95,66 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.shares is not None:
             shares = _checked_shares(self.shares, len(self.questions))
             msgspec.structs.force_setattr(self, "shares", shares)
+        for name, read in _OPTIONS.items():
+            given: object = getattr(self, name)
+            if given is not msgspec.UNSET:
+                settled = msgspec.UNSET if given is None else read(given, self.questions)
+                msgspec.structs.force_setattr(self, name, settled)
+        self._check_shares()
+
+    def _check_shares(self) -> None:
+        """Refuse shares beside what picks them."""
+        for name in ("accuracy", "weights", "minimise"):
+            if self.shares is not None and getattr(self, name) is not msgspec.UNSET:
+                obstacle = "each of them says how the cost is divided"
+                raise UsageError(
+                    f"a plan with shares and {name}", obstacle, "Leave one of them out"
+                )
 
     def costs(self, cost: CentralMeasure) -> list[CentralMeasure]:
-        """What each question may spend; together, exactly the cost."""
-        return share(cost, self.weights)
+        """What each question may spend by the stated shares, or equal ones; together, the cost.
+
+        Picked shares depend on domain and unit: ``sf.preview(plan, ...).choice`` has them.
+        """
+        return share(cost, self.proportions)
 
     @property
-    def weights(self) -> list[Fraction]:
-        """The part of the cost of each question is proportional to its weight."""
+    def proportions(self) -> list[Fraction]:
+        """The stated shares; 1 for each question where none are."""
         if self.shares is None:
             return [Fraction(1)] * len(self.questions)
         return [fraction(part, "a share") for part in self.shares]
+
+    @property
+    def accuracies(self) -> Accuracies:
+        """How accurate each question must be; None for those of which nothing is asked."""
+        if self.accuracy is msgspec.UNSET:
+            return (None,) * len(self.questions)
+        return read_accuracies(self.accuracy, self.questions)
+
+    @property
+    def weighed(self) -> Weights:
+        """What the errors of each question weigh."""
+        if self.weights is None or self.weights is msgspec.UNSET:
+            return (Fraction(1),) * len(self.questions)
+        return read_weights(self.weights, self.questions)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it says no more than plans could say before there was anything to pick."""
+        return not self.picks_shares and self.noise is msgspec.UNSET and self.guess is None
+
+    @property
+    def guess(self) -> int | None:
+        """The custodian's public guess of the number of rows."""
+        return None if self.rows is msgspec.UNSET else self.rows
+
+    @property
+    def picks_shares(self) -> bool:
+        """Whether shares are to be picked at any cost."""
+        return not all(
+            given is msgspec.UNSET for given in (self.accuracy, self.weights, self.minimise)
+        )
 
     def needs(self, domain: Domain) -> list[Needs]:
         """What each question needs counted.
@@ -143,6 +229,31 @@ def _no_question(given: object, obstacle: str) -> UsageError:
             asked, "a question is an object, and not text", 'Write sf.Histogram("age")'
         )
     return UsageError(asked, obstacle, 'Write sf.Histogram("age") or another question')
+
+
+def _read_minimise(given: object, _: Sequence[AnyQuestion]) -> object:
+    check_word(given, "minimise", Minimised)
+    return given
+
+
+def _read_noise(given: object, _: Sequence[AnyQuestion]) -> object:
+    check_word(given, "noise", PlanNoise)
+    return given
+
+
+def _read_rows(given: object, _: Sequence[AnyQuestion]) -> object:
+    check_rows(given)
+    return given
+
+
+_OPTIONS: Mapping[str, Callable[[object, Sequence[AnyQuestion]], object]] = {
+    "accuracy": read_accuracies,
+    "weights": read_weights,
+    "minimise": _read_minimise,
+    "noise": _read_noise,
+    "rows": _read_rows,
+}
+"""How the options of a plan are read."""
 
 
 def _checked_shares(shares: object, number: int) -> GivenNumbers:

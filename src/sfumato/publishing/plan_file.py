@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from sfumato.answers import registry
+from sfumato.answers.accuracy_request import Within
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, SfumatoError, UsageError, missing_file
-from sfumato.numbers import Exactly
+from sfumato.numbers import Exactly, positive, probability
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import CentralMeasure, asked_cost, measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import conditions_of
 from sfumato.publishing.plan import Plan
+from sfumato.publishing.plan_choice import PlanCost, plan_cost
 from sfumato.publishing.plan_refusals import not_toml, refused, refused_table, require_plan_name
 from sfumato.publishing.publication import Publication
 from sfumato.times import iso_text
@@ -109,14 +113,52 @@ class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return measure_of("a ceiling", epsilon=self.ceiling, delta=self.delta)
 
 
+class AccuracySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``accuracy = { half_width = 20, ... }``: the fields of ``sf.Within``."""
+
+    half_width: str | int | float
+    confidence: str | int | float = 0.95
+    simultaneous: bool = False
+
+    def within(self) -> Within:
+        """How accurate an answer must be."""
+        half_width = float(positive(self.half_width, "half_width"))
+        confidence = float(probability(self.confidence, "confidence"))
+        return Within(half_width, confidence, self.simultaneous)
+
+
+GivenAccuracy: TypeAlias = str | int | float | AccuracySpec
+
+
 class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[release]``: what this plan may spend, and how its questions share it."""
+    """``[release]``: what this plan may spend, and how its questions share it.
+
+    The fields from ``accuracy`` to ``rows`` are those of ``sf.Plan``. A question may state its own
+    ``accuracy`` and ``weight`` in its table instead.
+    """
 
     epsilon: str | int | float | None = None
     delta: str | int | float = 0
     rho: str | int | float | None = None
     shares: tuple[Fraction, ...] | None = None
     key: str | None = None
+    accuracy: GivenAccuracy | tuple[GivenAccuracy | None, ...] | None = None
+    weights: tuple[str | int | float | None, ...] | None = None
+    minimise: str | None = None
+    noise: str | None = None
+    rows: int | None = None
+
+    def plan(self, questions: Sequence[AnyQuestion]) -> Plan:
+        """The questions, and how they share the cost."""
+        given = {
+            "accuracy": _accuracy_of(self.accuracy),
+            "weights": self.weights,
+            "minimise": self.minimise,
+            "noise": self.noise,
+            "rows": self.rows,
+        }
+        # Plan itself says what is wrong with a word or a number.
+        return Plan(questions, self.shares, **given)  # type: ignore[arg-type]
 
     def arguments(self) -> dict[str, Exactly | None]:
         """The cost as keyword arguments of ``Publisher.release``."""
@@ -125,6 +167,17 @@ class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cost(self) -> CentralMeasure:
         """The cost of the whole plan."""
         return asked_cost(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+
+    def stated(self, plan: Plan) -> PlanCost:
+        """The same, or that the least cost is asked for."""
+        return plan_cost(plan, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+
+
+def _accuracy_of(given: object) -> object:
+    """How accurate answers must be, as ``sf.Plan`` takes it."""
+    if isinstance(given, tuple):
+        return [_accuracy_of(each) for each in given]
+    return given.within() if isinstance(given, AccuracySpec) else given
 
 
 class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,7 +195,7 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def plan(self) -> Plan:
         """The questions, and how they share the cost."""
-        return Plan(self.questions, self.release.shares)
+        return self.release.plan(self.questions)
 
 
 def read_plan(path: str | os.PathLike[str]) -> PlanFile:
@@ -163,6 +216,7 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     plain = _read(Path(path), asked)
     # Questions from outside the package may be named in a plan.
     registry.discover()
+    plain = _with_wishes_together(plain, asked)
     try:
         spec = from_plain(plain, PlanFile)
     except msgspec.ValidationError as error:
@@ -235,11 +289,48 @@ TABLES: dict[str, type[msgspec.Struct]] = {
 }
 
 
+WISHES = {"accuracy": "accuracy", "weight": "weights"}
+"""What a question's own table may say of its share: the field, and that of ``[release]``."""
+
+
+def _with_wishes_together(plain: object, asked: str) -> object:
+    """Move what questions say of their shares to ``[release]``, one entry for each question.
+
+    Questions themselves have no such fields: an answer would otherwise depend on them.
+    """
+    if not isinstance(plain, dict) or not isinstance(plain.get("questions"), list):
+        return plain
+    questions = [dict(one) if isinstance(one, dict) else one for one in plain["questions"]]
+    release = plain.get("release")
+    found = {}
+    for name, field in WISHES.items():
+        if not any(_is_a_wish(name, one) for one in questions):
+            continue
+        if isinstance(release, dict) and field in release:
+            obstacle = f"[release] states {field} already"
+            where = f"{asked}, {name} of a question"
+            raise UsageError(where, obstacle, "Leave one of them out")
+        found[field] = [one.pop(name) if _is_a_wish(name, one) else None for one in questions]
+    if not found or not isinstance(release, dict):
+        return plain
+    return plain | {"questions": questions, "release": release | found}
+
+
+def _is_a_wish(name: str, question: object) -> bool:
+    """Whether a question's table has this field, and its kind has none of that name."""
+    if not isinstance(question, dict) or name not in question:
+        return False
+    kinds = {registry.tag_of(kind): kind for kind in registry.questions()}
+    kind = kinds.get(str(question.get("type")))
+    own = () if kind is None else kind.__struct_fields__
+    return name not in own
+
+
 def _require_numbers(spec: PlanFile, asked: str) -> None:
     """Refuse a plan without a cost, and costs and totals that are no such numbers."""
-    readers = {
+    readers: dict[str, Callable[[], object]] = {
         "budget": lambda: (spec.budget.total, spec.budget.most),
-        "release": spec.release.cost,
+        "release": lambda: spec.release.stated(spec.plan()),
     }
     for table, read in readers.items():
         try:

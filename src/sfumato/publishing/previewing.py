@@ -14,8 +14,9 @@ from sfumato.numbers import Exactly
 from sfumato.privacy.measures import asked_cost
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan, as_plan
-
-MOST_ROWS = 10**15
+from sfumato.publishing.plan_choice import PlanCost, chosen, plan_cost
+from sfumato.publishing.plan_options import check_rows
+from sfumato.publishing.plan_preview import PlanPreviews
 
 
 @overload
@@ -50,7 +51,7 @@ def preview(
     delta: Exactly = 0,
     rho: Exactly | None = None,
     rows: int | None = None,
-) -> tuple[Preview, ...]: ...
+) -> PlanPreviews: ...
 @explained
 def preview(
     question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
@@ -61,7 +62,7 @@ def preview(
     delta: Exactly = 0,
     rho: Exactly | None = None,
     rows: int | None = None,
-) -> Preview | tuple[Preview, ...]:
+) -> Preview | PlanPreviews:
     """What would this cost, and how accurate would it be? Touches no data, spends nothing.
 
     Parameters
@@ -71,14 +72,16 @@ def preview(
     unit : Unit
         What one person can change: that of the source, ``source.unit``.
     epsilon, delta, rho : number or text
-        Give epsilon (with delta) or rho.
+        Give epsilon (with delta) or rho. A plan that says how accurate each answer must be may
+        leave both out.
     rows : int or None
         Your own public guess of the number of rows, from 0 to 10^15, for accuracies that depend on
         it.
 
     Returns
     -------
-    Preview, or a tuple of them for a list or a plan.
+    Preview, or a tuple of them for a list or a plan. The tuple's ``choice`` says what was picked
+    for the plan and why; it is None if the plan is answered as it is stated.
 
     Raises
     ------
@@ -97,30 +100,49 @@ def preview(
             "it is not a unit of privacy",
             "Write unit=source.unit, or sf.Unit(rows_per_person=4)",
         )
-    _check_rows(rows)
+    check_rows(rows)
     declared = domain if isinstance(domain, Domain) else Domain(domain)
-    cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
     if isinstance(question, Counter):
+        cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
         return question.preview(declared, unit, cost, rows)
     plan = as_plan(question)
-    parts = plan.costs(cost)
-    # What cannot be counted, answered and stored is refused here, as a release would refuse it.
+    stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
+    single = isinstance(question, Question)
+    found = previews(plan, declared, unit, stated, rows=rows, single=single)
+    return found[0] if single else found
+
+
+def previews(
+    plan: Plan,
+    domain: Domain,
+    unit: Unit,
+    stated: PlanCost,
+    *,
+    rows: int | None = None,
+    rule: str | None = None,
+    single: bool = False,
+) -> PlanPreviews:
+    """What the questions of a plan would cost, and how accurate their answers would be.
+
+    Parameters
+    ----------
+    plan : Plan
+    domain : Domain
+    unit : Unit
+    stated : PlanCost
+    rows : int or None
+    rule : {"pure", "approx", "zcdp"} or None
+        The measure of the account; None: any one.
+    single : bool
+        Whether one question was asked, and no plan.
+    """
+    # What does not fit is refused here, as a release would refuse it.
     plan.require_unit(unit)
-    plan.needs_at(declared, unit, parts)
-    found = tuple(
-        each.preview(declared, unit, part, rows)
-        for each, part in zip(plan.questions, parts, strict=True)
-    )
-    return found[0] if isinstance(question, Question) else found
-
-
-def _check_rows(rows: object) -> None:
-    if rows is None:
-        return
-    if isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows <= MOST_ROWS:
-        return
-    raise UsageError(
-        "rows",
-        "your guess of the number of rows is a whole number from 0 to 10^15",
-        "Write rows=100_000",
-    )
+    plan.needs(domain)
+    choice = None if single else chosen(plan, domain, unit, stated, rule=rule)
+    parts = stated.parts(plan) if choice is None else list(choice.costs)
+    # What cannot be counted, answered and stored is refused, too.
+    plan.needs_at(domain, unit, parts)
+    guess = rows if rows is not None else plan.guess
+    asked = zip(plan.questions, parts, strict=True)
+    return PlanPreviews((each.preview(domain, unit, part, guess) for each, part in asked), choice)

@@ -39,7 +39,10 @@ from sfumato.publishing.asked import as_stored, asked_release, asked_stream
 from sfumato.publishing.left_out import LONGEST_NOTE
 from sfumato.publishing.opening import Opening, first_state, spec
 from sfumato.publishing.plan import Plan, as_plan
-from sfumato.publishing.previewing import preview
+from sfumato.publishing.plan_choice import PlanCost, chosen, plan_cost
+from sfumato.publishing.plan_options import check_rows
+from sfumato.publishing.plan_preview import PlanPreviews
+from sfumato.publishing.previewing import preview, previews
 from sfumato.publishing.stream import Stream
 from sfumato.random.bits import current
 
@@ -142,7 +145,7 @@ class Publisher:
     @overload
     def preview(
         self, question: Plan | Sequence[AnyQuestion], **given: Unpack[PreviewOptions]
-    ) -> tuple[Preview, ...]: ...
+    ) -> PlanPreviews: ...
     def preview(
         self,
         question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
@@ -151,20 +154,28 @@ class Publisher:
         delta: Exactly = 0,
         rho: Exactly | None = None,
         rows: int | None = None,
-    ) -> Preview | tuple[Preview, ...]:
+    ) -> Preview | PlanPreviews:
         """What would this cost, and how accurate would it be? Touches no data, spends nothing.
 
-        The parameters are those of ``sf.preview``; domain and unit are the source's.
+        The parameters are those of ``sf.preview``; domain and unit are the source's. What is picked
+        for a plan is what the account can pay for.
         """
-        return preview(
-            question,
-            domain=self.source.domain,
-            unit=self.source.unit,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            rows=rows,
-        )
+        domain = self.source.domain
+        unit = self.source.unit
+        if isinstance(question, Question | Counter):
+            return preview(
+                question,
+                domain=domain,
+                unit=unit,
+                epsilon=epsilon,
+                delta=delta,
+                rho=rho,
+                rows=rows,
+            )
+        check_rows(rows)
+        plan = as_plan(question)
+        stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
+        return previews(plan, domain, unit, stated, rows=rows, rule=self._account.rule)
 
     def check(
         self,
@@ -241,11 +252,12 @@ class Publisher:
         Parameters
         ----------
         question : question, list of questions, or Plan
-            Several questions share the cost equally, or by the shares of the plan. They take one
-            charge.
+            Several questions take one charge. They share the cost equally, by the shares of the
+            plan, or as is picked for it: see ``Plan``.
         epsilon, delta, rho : number or text
             Give epsilon (with delta) or rho, above 0; delta below 1. Delta is charged only if a
-            question needs it.
+            question needs it, or Gaussian noise is picked for a plan. A plan that says how accurate
+            each answer must be may leave epsilon and rho out: the least cost is then charged.
         key : str or None
             A name for this release. The same key asked again returns the same stored answer and
             costs nothing. None: a random key, which the ledger finds again when the same question
@@ -266,7 +278,7 @@ class Publisher:
         ------
         UsageError
             If the question does not fit the domain, or the key stands for another question. Nothing
-            is spent.
+            is spent. ``Infeasible``, if a plan asks for more accuracy than its cost allows.
         BudgetExceeded
             If the account cannot pay. Nothing is spent.
         DataError
@@ -300,7 +312,8 @@ class Publisher:
         if key is None and not fresh and self._account.lasts:
             warn_of_no_name(self.source)
         asked = as_plan(question)
-        planned = self._planned(asked, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        stated = plan_cost(asked, epsilon=epsilon, delta=delta, rho=rho)
+        planned = self._planned(asked, stated, single=isinstance(question, Question))
         # What the schema shows to be unreadable is refused before the charge.
         self.source.require(planned.needs)
         # The state of the data that the charge is for. If it is another one when the data are
@@ -404,7 +417,7 @@ class Publisher:
 
     # --- what is asked ----------------------------------------------------------------------------
 
-    def _planned(self, asked: Plan, cost: CentralMeasure) -> PlannedRelease:
+    def _planned(self, asked: Plan, stated: PlanCost, *, single: bool) -> PlannedRelease:
         """Check a plan against domain, unit and account, without any data.
 
         What each question may spend, and is charged, is fixed here.
@@ -413,20 +426,24 @@ class Publisher:
         unit = self.source.unit
         plan = as_stored(asked)
         plan.require_unit(unit)
-        costs = plan.costs(cost)
+        choice = None if single else chosen(plan, domain, unit, stated, rule=self._account.rule)
+        costs = stated.parts(plan) if choice is None else list(choice.costs)
         # A question may need less than its part, such as one that needs no delta.
         used = [
             question.preview(domain, unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)
         ]
-        charges = [self._account.charge_for(part) for part in used]
-        money = (sum(first for first, _ in charges), sum(second for _, second in charges))
+        money = (
+            self._account.money(used) if choice is None else choice.money(used, self._account.rule)
+        )
         needs = plan.needs_at(domain, unit, costs)
         captions = [question.captions for question in asked.questions]
         for words, need, question in zip(captions, needs, plan.questions, strict=True):
             if words is not None:
                 words.require(question.title, need.lattice, domain)
-        return PlannedRelease(plan, costs, used, needs, money, current(), captions)
+        return PlannedRelease(
+            plan, costs, used, needs, money, current(), captions, stated=stated, choice=choice
+        )
 
     @contextmanager
     def _reserved(self, planned: PlannedRelease, key: str | None, *, fresh: bool) -> Iterator[Hold]:

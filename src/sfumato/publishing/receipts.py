@@ -15,7 +15,9 @@ from sfumato.ledger import Entry, Ledger
 R = TypeVar("R", bound=Release)
 
 
-def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") -> Receipt:
+def receipt_of(
+    entry: Entry, charged: str, source: str, part: str = "1 of 1", picked: str = ""
+) -> Receipt:
     """Return what proves a charge: the ledger entry that paid, and what it paid for."""
     return Receipt(
         account=entry.account,
@@ -28,6 +30,7 @@ def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") ->
         part=part,
         source=source,
         version=__version__,
+        picked=picked,
     )
 
 

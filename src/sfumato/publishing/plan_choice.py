@@ -1,0 +1,337 @@
+"""Pick the noise and the shares of a plan by the accuracy that they lead to, from public facts.
+
+The facts are the questions, the domain, the unit, the cost and the measure of the account. What is
+picked is said in sentences, which previews, receipts and reports show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import msgspec
+
+from sfumato.answers.accuracy_request import Kind, kind_of
+from sfumato.domain import Domain
+from sfumato.errors import Infeasible, SfumatoError, UsageError
+from sfumato.numbers import Exactly, decimal
+from sfumato.privacy.allocation import share
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, asked_cost
+from sfumato.privacy.unit import Unit
+from sfumato.publishing.divisions import Divider, Division
+from sfumato.publishing.plan import Plan
+from sfumato.publishing.plan_parts import PlannedQuestion
+from sfumato.publishing.plan_reasons import Offer, Why
+
+
+class PlanChoice(msgspec.Struct, frozen=True):
+    """What was picked for a plan, and why.
+
+    Attributes
+    ----------
+    cost : PureDP, ApproxDP or ZCDP
+        Of the whole plan, at most: as it was stated, or the least one that is accurate enough;
+        without the delta, if no question uses it.
+    costs : tuple of measure
+        What each question may spend. Those in rho add up to the rho that their part of an
+        (epsilon, delta) allows; all others add up to the rest of it.
+    in_rho : tuple of int
+        The places of the questions that are answered within one rho, out of an (epsilon, delta).
+    sentences : tuple of str
+        What was picked, and why.
+    """
+
+    cost: CentralMeasure
+    costs: tuple[CentralMeasure, ...]
+    in_rho: tuple[int, ...]
+    block: ApproxDP | None
+    sentences: tuple[str, ...]
+
+    def money(self, used: Sequence[CentralMeasure], rule: str) -> Money:
+        """The charge for what the questions use, in the units of an account."""
+        return Division(self.in_rho, self.costs, self.block).money(used, rule)
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+
+class PlanCost(msgspec.Struct, frozen=True):
+    """What a plan may cost, as it was stated.
+
+    Attributes
+    ----------
+    cost : measure or None
+        None: the least cost at which every answer is as accurate as requested.
+    delta : Fraction
+        The delta of that least cost.
+    """
+
+    cost: CentralMeasure | None
+    delta: Fraction = Fraction(0)
+
+    def parts(self, plan: Plan) -> list[CentralMeasure]:
+        """The parts of a plan for which nothing is picked."""
+        assert self.cost is not None
+        return plan.costs(self.cost)
+
+
+def plan_cost(
+    plan: Plan, *, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None
+) -> PlanCost:
+    """Read what a plan may cost. A plan with accuracies may leave epsilon and rho out.
+
+    Raises
+    ------
+    UsageError
+        As ``asked_cost``.
+    """
+    if epsilon is None and rho is None and plan.accuracy is not msgspec.UNSET:
+        return PlanCost(None, Kind.of("pure", delta).delta)
+    return PlanCost(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+
+
+def is_picked(plan: Plan, cost: CentralMeasure | None) -> bool:
+    """Whether something is picked for a plan, which otherwise is answered as it is stated."""
+    if cost is None or plan.picks_shares:
+        return True
+    if plan.noise is not msgspec.UNSET:
+        # Laplace noise at the stated shares is what a plan without a choice has.
+        return plan.noise != "laplace" or not isinstance(cost, ApproxDP)
+    if len(plan.questions) == 1:
+        return False
+    return isinstance(cost, ApproxDP) or (isinstance(cost, ZCDP) and plan.shares is None)
+
+
+def chosen(
+    plan: Plan,
+    domain: Domain,
+    unit: Unit,
+    stated: PlanCost,
+    *,
+    rule: str | None = None,
+) -> PlanChoice | None:
+    """Pick the noise and the shares of a plan; None if it is answered as it is stated.
+
+    Parameters
+    ----------
+    plan : Plan
+    domain : Domain
+    unit : Unit
+    stated : PlanCost
+    rule : {"pure", "approx", "zcdp"} or None
+        The measure of the account that pays; None: any one.
+
+    Returns
+    -------
+    PlanChoice or None
+
+    Raises
+    ------
+    Infeasible
+        If the cost is less than the accuracies need. It says which one they need.
+    UsageError
+        If a question cannot say beforehand how accurate it would be, or no cost is given and a
+        question has no accuracy, or the noise that is stated does not fit the cost.
+    """
+    if not is_picked(plan, stated.cost):
+        return None
+    return Chooser(plan, domain, unit, stated, rule).choice()
+
+
+class Chooser:
+    """Picks the noise and the shares of one plan; the parameters are those of ``chosen``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        domain: Domain,
+        unit: Unit,
+        stated: PlanCost,
+        rule: str | None,
+    ) -> None:
+        asked = zip(plan.questions, plan.accuracies, plan.weighed, strict=True)
+        self.plan = plan
+        self.questions = [
+            PlannedQuestion(question, domain, unit, within, weight, plan.guess)
+            for question, within, weight in asked
+        ]
+        self.is_open = [each.within is None for each in self.questions]
+        self.rule = rule
+        self.stated = stated.cost
+        self.kind = self._kind(stated)
+        _check_noise(plan, self.kind, rule)
+        shares = None if plan.shares is None else plan.proportions
+        self.divider = Divider(self.questions, shares, squared=plan.minimise == "squared")
+        self.ways = self._ways()
+
+    def _kind(self, stated: PlanCost) -> Kind:
+        """The measure of the cost: as it was stated, or as the account counts."""
+        if stated.cost is not None:
+            return kind_of(stated.cost)
+        if any(self.is_open):
+            open_question = self.questions[self.is_open.index(True)].question
+            raise UsageError(
+                "a plan without a cost",
+                f"{open_question.title} has no accuracy, and any cost would do for it",
+                'State the cost, such as epsilon="1", or an accuracy for each question',
+            )
+        return Kind.of("zcdp" if self.rule == "zcdp" and not stated.delta else "pure", stated.delta)
+
+    def _ways(self) -> list[tuple[int, ...]]:
+        """The questions that may be answered in rho: none; all that can; all counts that can."""
+        if self.kind.name != "approx" or self.plan.noise == "laplace" or self.rule == "pure":
+            return [()]
+        able = [i for i, each in enumerate(self.questions) if each.takes_rho]
+        counts = [i for i in able if self.questions[i].counts]
+        rest = set(range(len(self.questions))) - set(able)
+        found = [way for way in dict.fromkeys([tuple(able), tuple(counts)]) if way]
+        if self.plan.noise == "gaussian":
+            if not found:
+                raise UsageError(
+                    "Gaussian noise for a plan",
+                    "none of its questions can be answered at a rho",
+                    "Leave noise out",
+                )
+            return found
+        # An account in rho cannot pay for a question that uses its delta.
+        return found if self.rule == "zcdp" and rest else [(), *found]
+
+    # --- picking ----------------------------------------------------------------------------------
+
+    def choice(self) -> PlanChoice | None:
+        """The way whose predicted error is least, or that needs the least cost."""
+        cost = self._least_cost() if self.stated is None else self.stated
+        offers = self.offers(cost)
+        best = min(offers, key=lambda offer: offer.score)
+        division = best.division
+        if self.stated == cost and self._is_plain(cost, division):
+            return None
+        needs = {} if any(self.is_open) else self._needs()
+        why = Why(self.plan, cost, self.divider, best, tuple(offers), self.rule, needs)
+        sentences = why.sentences(is_least=self.stated is None)
+        spent = self.divider.spent(cost, division.in_rho)
+        return PlanChoice(spent, division.costs, division.in_rho, division.block, sentences)
+
+    def _is_plain(self, cost: CentralMeasure, division: Division) -> bool:
+        """Whether nothing was picked that a plan without any choice does not have."""
+        return not isinstance(cost, ApproxDP) and list(division.costs) == self.plan.costs(cost)
+
+    def offers(self, cost: CentralMeasure) -> list[Offer]:
+        """What each way to spend the cost leads to, for those that are accurate enough."""
+        found: list[Offer] = []
+        refusals: list[SfumatoError] = []
+        for way in self.ways:
+            try:
+                offer = self._offer(cost, way)
+            except SfumatoError as refusal:
+                refusals.append(refusal)
+                continue
+            if offer is not None and self._is_welcome(offer, found):
+                found.append(offer)
+        if not found:
+            raise refusals[0] if refusals else self._too_little(cost)
+        return found
+
+    def _offer(self, cost: CentralMeasure, way: tuple[int, ...]) -> Offer | None:
+        """What one way leads to; None if it is not accurate enough."""
+        division = self.divider.divided(cost, way)
+        if division is None:
+            return None
+        parts = list(zip(self.questions, division.costs, strict=True))
+        if not all(each.is_met(part) for each, part in parts):
+            return None
+        if not any(self.is_open):
+            return Offer(division, float(self.divider.needed(self.kind, way)))
+        return Offer(division, self._error(division.costs, share_equally(cost, len(parts))))
+
+    def _error(self, costs: Sequence[CentralMeasure], equal: Sequence[CentralMeasure]) -> float:
+        """The error of the open questions, as a multiple of what it is with equal parts.
+
+        Half-widths of counts are in rows, and are added up before they are compared. Others are in
+        units of their own, and are compared question by question.
+        """
+        ours = others = weight_of_counts = 0.0
+        theirs = 0.0
+        for each, cost, plain in zip(self.questions, costs, equal, strict=True):
+            if each.within is not None:
+                continue
+            error = each.error(cost, squared=self.divider.squared)
+            before = each.error(plain, squared=self.divider.squared)
+            if error is None or before is None:
+                ratio = each.loss(cost) / each.loss(plain)
+                others += float(each.weight) * ratio ** (2 if self.divider.squared else 1)
+                continue
+            ours += error
+            theirs += before
+            weight_of_counts += float(each.weight)
+        return others + (weight_of_counts * ours / theirs if theirs else 0.0)
+
+    def _is_welcome(self, offer: Offer, before: Sequence[Offer]) -> bool:
+        """Whether it may be taken: shares that are stated say what each question is worth, so no
+        question may be answered worse than with Laplace noise.
+        """
+        if self.plan.shares is None or not before:
+            return True
+        every = zip(self.questions, offer.division.costs, before[0].division.costs, strict=True)
+        return all(each.loss(cost) <= each.loss(plain) for each, cost, plain in every)
+
+    # --- costs ------------------------------------------------------------------------------------
+
+    def _least_cost(self) -> CentralMeasure:
+        """The least cost, of all ways to spend it, at which every question is accurate enough."""
+        return self._cost(self._least_needed())
+
+    def _least_needed(self) -> Fraction:
+        """What the questions with an accuracy need, on the way on which it is least."""
+        return min(self._needs().values())
+
+    def _needs(self) -> dict[tuple[int, ...], Fraction]:
+        """What the questions with an accuracy need, on each way that can be accurate enough."""
+        found: dict[tuple[int, ...], Fraction] = {}
+        refusals: list[SfumatoError] = []
+        for way in self.ways:
+            try:
+                found[way] = self.divider.needed(self.kind, way)
+            except SfumatoError as refusal:
+                refusals.append(refusal)
+        if not found:
+            raise refusals[0]
+        return found
+
+    def _cost(self, level: Fraction) -> CentralMeasure:
+        return self.kind.cost(int(level * self.kind.units))
+
+    def _too_little(self, cost: CentralMeasure) -> UsageError:
+        """The error of a cost that is less than the questions need."""
+        if all(self.is_open):
+            obstacle = "some part of it is less than the smallest unit that is counted"
+            return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
+        needed = self._least_needed()
+        enough = f'{self.kind.letter}="{decimal(needed)}"'
+        obstacle = f"the accuracy that is asked for needs {self._cost(needed)}"
+        remedy = f"Give {enough} or more, or allow larger half-widths"
+        if any(self.is_open):
+            obstacle += ", and leaves too little for the other questions"
+            remedy = f"Give more than {enough}, or allow larger half-widths"
+        return Infeasible(f"a plan at {cost}", obstacle, remedy)
+
+
+def share_equally(cost: CentralMeasure, number: int) -> list[CentralMeasure]:
+    """Equal parts of a cost."""
+    return share(cost, [Fraction(1)] * number)
+
+
+def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
+    """Refuse a noise that the cost, or the account, cannot pay for."""
+    if plan.noise is msgspec.UNSET or plan.noise is None:
+        return
+    asked = f'a plan with noise="{plan.noise}"'
+    if kind.name == "pure" and plan.noise == "gaussian":
+        obstacle = "Gaussian noise has no pure epsilon"
+        raise UsageError(asked, obstacle, 'Give delta="1e-6" as well, or a rho')
+    if kind.name == "zcdp" and plan.noise == "laplace":
+        obstacle = "a rho pays for Gaussian noise, which has the smaller error"
+        raise UsageError(asked, obstacle, "Give an epsilon, or leave noise out")
+    if rule == "pure" and plan.noise == "gaussian":
+        obstacle = "the account counts pure epsilon, and Gaussian noise has none"
+        raise UsageError(asked, obstacle, "Open an account whose budget has a delta, or a rho")
