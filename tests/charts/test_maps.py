@@ -3,23 +3,26 @@
 import math
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 from matplotlib.patches import StepPatch
 
-from sfumato.charts import maps, style
+from sfumato.answers.captions import Captions
+from sfumato.charts import maps, shading, style
 from sfumato.domain import Domain, Interval
 from sfumato.lattice import GridAxis, Lattice
 from sfumato.privacy.unit import Unit
 
 
-def test_shades_are_density_where_the_interval_lies_above_zero(partition):
-    release = partition(("delay", "hour"), cells=144)
+def test_a_clear_cell_is_shaded_with_its_density(partition):
+    """Where all cells stand out from the noise, each has its own."""
+    domain = Domain(a=Interval(0, 1), b=Interval(0, 1))
+    release = partition(("a", "b"), cells=16, rows=50_000, domain=domain)
+    release = msgspec.structs.replace(release, noisy=release.noisy + 500)
     shown = maps.draw(release).images[0].get_array()
-    counts, low = release.counts.reshape(12, 12).T, release.interval()[0].reshape(12, 12).T
-    assert np.array_equal(np.ma.getmaskarray(shown), low <= 0)
-    area = (release.upper - release.lower).prod(axis=1).reshape(12, 12).T
-    assert np.allclose(shown.compressed(), (counts / area)[low > 0])
+    area = (release.upper - release.lower).prod(axis=1)
+    assert np.allclose(shown, (release.counts / area).reshape(4, 4).T)
 
 
 def test_longitude_and_latitude_are_drawn_to_scale_whatever_their_order(partition):
@@ -30,16 +33,57 @@ def test_longitude_and_latitude_are_drawn_to_scale_whatever_their_order(partitio
         assert "rows per km²" in style.svg(ax.figure, "t", "d")
 
 
-def test_area_on_the_sphere_adds_up_to_the_earth():
-    lon, lat = np.meshgrid(np.arange(-180.0, 180, 30), np.arange(-90.0, 90, 30))
-    corners = [(lon.ravel(), lon.ravel() + 30), (lat.ravel(), lat.ravel() + 30)]
-    assert maps._area(corners, geographic=True).sum() == pytest.approx(510.1e6, rel=2e-3)
+def test_the_ground_has_a_legend_entry(partition):
+    """It is hatched, but on a map of the earth, where it is mostly sea."""
+    for axes, hatched in ((("delay", "hour"), True), (("lon", "lat"), False)):
+        ax = maps.draw(partition(axes, cells=100))
+        (key,) = ax.get_legend().get_texts()
+        assert key.get_text().endswith("not distinguishable from 0 (95%)")
+        assert bool(ax.patch.get_hatch()) == hatched
 
 
-def test_the_hatched_ground_has_a_legend_entry(partition):
+def _of_class(ax, gid):
+    return [artist for artist in ax.get_children() if str(artist.get_gid()).startswith(gid)]
+
+
+def test_a_map_of_the_earth_has_coastlines_and_a_scale_bar(partition):
     ax = maps.draw(partition(cells=100))
-    assert ax.get_legend().get_texts()[0].get_text() == "not distinguishable from 0 (95%)"
-    assert ax.patch.get_hatch()
+    (coast,) = _of_class(ax, "coast")
+    assert len(coast.get_path()) > 20
+    assert ax.get_xlim() == pytest.approx((-74.3, -73.6))
+    assert ax.get_ylim() == pytest.approx((40.5, 40.95))
+    assert [text.get_text() for text in _of_class(ax, "scale-text")] == ["10 km"]
+    (bar,) = _of_class(ax, "scale-bar")
+    share = np.ptp(bar.get_xdata()) * 0.7
+    assert share == pytest.approx(10 / (111.195 * math.cos(math.radians(40.725))))
+    note = ax.get_legend().get_title().get_text()
+    assert "Coastlines are rough" in " ".join(note.split())
+
+
+def test_another_plane_has_no_coastline_and_its_own_scale(partition):
+    ax = maps.draw(partition(("delay", "hour"), cells=100))
+    assert _of_class(ax, "coast") == _of_class(ax, "scale-bar") == []
+    domain = Domain({"x (km)": Interval(0, 30), "y (km)": Interval(0, 15)})
+    ax = maps.draw(partition(("x (km)", "y (km)"), cells=100, domain=domain))
+    assert _of_class(ax, "coast") == []
+    assert [text.get_text() for text in _of_class(ax, "scale-text")] == ["5 km"]
+    assert ax.get_aspect() == 1
+
+
+def test_names_alone_do_not_make_a_map_of_the_earth(partition):
+    """Bounds have to be degrees: a longitude in metres is another plane."""
+    domain = Domain(lon=Interval(0, 30_000), lat=Interval(0, 15_000))
+    ax = maps.draw(partition(("lon", "lat"), cells=100, domain=domain))
+    assert _of_class(ax, "coast") == []
+
+
+def test_units_of_measure_make_a_map_of_the_earth(partition):
+    domain = Domain(u=Interval(-10, 30), v=Interval(35, 60))
+    release = partition(("u", "v"), cells=100, domain=domain)
+    captions = Captions(measured_in={"u": "degrees east", "v": "degrees north"})
+    named = msgspec.structs.replace(release, captions=captions)
+    assert _of_class(release.plot(), "coast") == []
+    assert len(_of_class(named.plot(), "coast")) == 1
 
 
 def test_a_map_of_ten_thousand_cells_is_compact(partition):
@@ -49,8 +93,8 @@ def test_a_map_of_ten_thousand_cells_is_compact(partition):
 
 def test_a_map_of_a_million_cells_is_merged_and_compact(partition):
     ax = partition(cells=1_000_000).plot()
-    assert max(ax.images[0].get_array().shape) <= maps.MOST_SLOTS
-    assert "drawn as their mean" in ax.get_legend().get_title().get_text()
+    assert max(ax.images[0].get_array().shape) <= shading.MOST_SLOTS
+    assert "drawn as their mean" in " ".join(ax.get_legend().get_title().get_text().split())
     assert len(style.svg(ax.figure, "t", "d")) < 300_000
 
 
@@ -62,7 +106,7 @@ def test_unevenly_spaced_grids_are_drawn_where_their_edges_lie(partition):
     )
     assert list(release.cover.edges[0]) == [0, 3, 6, 10]
     shown = maps.draw(release).images[0].get_array()
-    assert shown.shape == (maps.PIXELS, maps.PIXELS)
+    assert shown.shape == (shading.PIXELS, shading.PIXELS)
     first_column = shown[:, 0].filled(0)
     assert len(np.unique(first_column[:179])) == len(np.unique(first_column[181:359])) == 1
 
@@ -74,8 +118,8 @@ def test_further_axes_are_added_up(partition):
     counts = release.counts.reshape(10, 10, 10).sum(axis=2)
     half = release.law.sum_half_width(np.array([10.0]), 0.05)[0]
     seen = ~np.ma.getmaskarray(ax.images[0].get_array())
-    middles = np.arange(30, maps.PIXELS, maps.PIXELS // 10)
-    assert np.array_equal(seen[np.ix_(middles, middles)], (counts.T - half) > 0)
+    up, right = (np.arange(30, size, size // 10) for size in seen.shape)
+    assert np.array_equal(seen[np.ix_(up, right)], (counts.T - half) > 0)
 
 
 def _boxes():
@@ -89,15 +133,16 @@ def _boxes():
         guarantee=SimpleNamespace(unit=Unit()),
         accuracy=lambda confidence="0.95", simultaneous=False: half * (2 if simultaneous else 1),
         interval=lambda confidence="0.95", simultaneous=False: (counts - half, counts + half),
+        regions=lambda alpha: None,
     )
 
 
 def test_boxes_of_any_size_are_painted_without_gaps():
     shown = maps.draw(_boxes()).images[0].get_array()
-    p = maps.PIXELS
-    assert np.all(shown[:, : p // 2] == 200)
-    assert np.ma.getmaskarray(shown)[: p // 4, p // 2 :].all()
-    assert np.allclose(shown[p // 4 :, p // 2 :], 50 / 0.375)
+    tall, wide = shown.shape
+    assert np.all(shown[:, : wide // 2] == 200)
+    assert np.ma.getmaskarray(shown)[: tall // 4, wide // 2 :].all()
+    assert np.allclose(shown[tall // 4 :, wide // 2 :], 50 / 0.375)
 
 
 def test_steps_along_one_axis_hold_the_intervals(partition):

@@ -1,5 +1,7 @@
-"""A page loads nothing, runs nothing, and is the same for the same releases."""
+"""A page loads nothing, runs only what enlarges maps, and is the same for the same releases."""
 
+import base64
+import hashlib
 import re
 import shutil
 import subprocess
@@ -32,14 +34,28 @@ def test_nothing_is_loaded_from_anywhere(text):
     assert not re.search(r'\b(?:src|href)="(?!#|data:image/png;base64,)', text)
 
 
-def test_nothing_runs(text):
-    policy = (
-        '<meta http-equiv="Content-Security-Policy" '
-        """content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">"""
-    )
-    assert policy in text
-    assert text.index(policy) < text.index("<style>")
-    assert "<script" not in text.lower()
+def _policy(shown):
+    found = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', shown)
+    assert len(found) == 1
+    assert shown.index("Content-Security-Policy") < shown.index("<style>")
+    return found[0]
+
+
+def test_nothing_runs_on_a_page_without_a_map(releases):
+    shown = page.render([releases[0], releases[2]])
+    assert _policy(shown) == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert "<script" not in shown.lower()
+    assert "it loads nothing and runs nothing" in shown
+    assert not [name for name, _ in Outline(shown).attributes if name.startswith("on")]
+
+
+def test_only_the_script_that_enlarges_maps_may_run(text):
+    """The policy names the digest of the one script, so nothing else runs."""
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert text.lower().count("<script") == 1
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert _policy(text).endswith(f"img-src data:; script-src 'sha256-{digest}'")
+    assert not re.search(r"fetch|XMLHttp|import|eval|innerHTML|storage|cookie|src\b", script)
     assert not [name for name, _ in Outline(text).attributes if name.startswith("on")]
 
 

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
 from sfumato.arrays import Array
-from sfumato.charts import maps, scales, style
+from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.reduce import CONFIDENCE, Boxes
 from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly
@@ -84,7 +84,7 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     """Draw centres with the borders between their groups, over the noisy density if counted."""
     shaded = release.partition is not None
     ax = maps.draw(release.partition, ax) if release.partition is not None else _ground(release, ax)
-    x, y = maps.pair_of(release.lattice.names)
+    x, y = geography.pair_of(release.lattice.names)
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
     across = _at(release, x)
@@ -154,7 +154,7 @@ def _unknown_key() -> Line2D:
 def _ground(release: Clusters, ax: Axes | None) -> Axes:
     ax = ax or style.figure(420 if style.width_of(ax) > 500 else 340)[1]
     for which, column in zip(
-        (ax.xaxis, ax.yaxis), maps.pair_of(release.lattice.names), strict=True
+        (ax.xaxis, ax.yaxis), geography.pair_of(release.lattice.names), strict=True
     ):
         axis = release.lattice.axes[column]
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)

@@ -1,8 +1,8 @@
 """Pictures of partitions: maps shaded by density, and steps with bands along one axis.
 
-Where the 95% interval of a count reaches 0, nothing is shown to be there: such cells are hatched,
-not shaded. The cells are one small picture inside the SVG, so that a map of fifty thousand of them
-stays compact.
+Where a count cannot be told from 0, its surroundings are shaded as one; where these cannot either,
+nothing is. A map of longitude and latitude has coastlines and a scale bar. Its shades are one small
+picture inside the SVG, so that a map of fifty thousand cells stays compact.
 """
 
 from __future__ import annotations
@@ -10,31 +10,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sfumato.arrays import Array
-from sfumato.charts import scales, style
+from sfumato.charts import geography, scales, shading, style
+from sfumato.charts.geography import Extent
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, limit_note, runs
+from sfumato.charts.shading import Corners, Raster
 from sfumato.errors import UsageError
 from sfumato.lattice import LatticeAxis
 
-MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up
-PIXELS = 600  # per axis, of a map of cells of many sizes
 MOST_STEPS = 400
-REGULAR = 0.1  # share of a cell by which edges may be off and still be drawn as evenly spaced
 LOG_FROM = 20.0  # ratio of densities from which the scale is logarithmic
-KM_PER_DEGREE = 111.195
-LONGITUDE = ("lon", "lng", "long", "longitude")
-LATITUDE = ("lat", "latitude")
-
-Extent: TypeAlias = "tuple[float, float, float, float]"
-Corners: TypeAlias = "list[tuple[Array, Array]]"
+AREAS = (1, 100, 10_000, 1_000_000)  # square kilometres
+LEAST_DENSITY = 0.05  # rows in that area
+DETAIL = 1000  # how many times a map is as wide as what its coastlines leave out
+ROUGH = 3.0  # degrees: on a narrower map, one sees that the coastlines are drawn for wider ones
 
 
 def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = None) -> Axes:
@@ -63,7 +62,7 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
         if len(names) == 1 and axes in (None, names, list(names)):
             return _steps(release, ax)
         if axes is None:
-            return _map(release, ax, pair_of(names))
+            return _map(release, ax, geography.pair_of(names))
         if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
             asked = f"a picture of {', '.join(map(str, axes))}"
             raise UsageError(
@@ -76,60 +75,130 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
 
 
 @dataclass(frozen=True)
-class Raster:
-    """Density and significance of each pixel, rows from low to high: two ndarrays."""
+class Plane:
+    """Two axes of a partition as a map: where its cells lie, and how they are measured.
 
-    density: Array
-    seen: Array
-    merged: bool = False
+    ``unit`` is the axes' own unit of length, if they share one.
+    """
+
+    x: LatticeAxis
+    y: LatticeAxis
+    pair: tuple[int, int]
+    corners: Corners
+    extent: Extent
+    is_geographic: bool
+    unit: str | None
+
+    @classmethod
+    def of(cls, release: Boxes, pair: tuple[int, int]) -> Plane:
+        axes = release.lattice.axes
+        x, y = (axes[i] for i in pair)
+        corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
+        left, right, bottom, top = (
+            float(end) for lower, upper in corners for end in (lower.min(), upper.max())
+        )
+        extent = (left, right, bottom, top)
+        are_coordinates = geography.are_coordinates(x.name, y.name)
+        is_geographic = are_coordinates and geography.is_on_earth(extent)
+        unit = geography.length_unit(x.name, y.name)
+        return cls(x, y, pair, corners, extent, is_geographic, unit)
+
+    @property
+    def aspect(self) -> float | None:
+        """How much longer a step upwards is drawn than one to the right; None: as it fits."""
+        if self.is_geographic:
+            return geography.aspect_of(self.extent)
+        return 1.0 if self.unit else None
+
+    def area(self, corners: Corners) -> Array:
+        """Areas of boxes: in the axes' own units, or square kilometres on a sphere."""
+        (x, x_end), (y, y_end) = corners
+        if self.is_geographic:
+            return geography.square_kilometres(x, x_end, y, y_end)
+        return np.asarray((x_end - x) * (y_end - y))
+
+    def placed(self, ends: Array) -> list[Array]:
+        """Ends of boxes as positions along the two axes."""
+        axes = zip(self.pair, (self.x, self.y), strict=True)
+        return [_at(ends, column, axis) for column, axis in axes]
 
 
 def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
-    axes = release.lattice.axes
-    x, y = (axes[i] for i in pair)
-    corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
-    (left, right), (bottom, top) = (
-        (float(lower.min()), float(upper.max())) for lower, upper in corners
-    )
-    extent = (left, right, bottom, top)
-    geographic = _is(x, LONGITUDE) and _is(y, LATITUDE) and bottom >= -90 and top <= 90
-    area = _area(corners, geographic)
-    raster = _product(release, corners, area) if len(axes) == 2 else None
-    raster = raster or _painted(release, corners, area, len(axes) > 2)
-    aspect = 1 / max(math.cos(math.radians((bottom + top) / 2)), 0.1) if geographic else None
-    ax = ax or style.figure(_height(extent, aspect))[1]
-    unit = "rows per km²" if geographic else f"rows per {_one(x)} × {_one(y)}"
-    _shade(ax, raster, extent, unit)
-    ax.set_aspect(aspect or "auto")
-    for which, axis in ((ax.xaxis, x), (ax.yaxis, y)):
+    plane = Plane.of(release, pair)
+    raster = shading.raster_of(release, plane.corners, plane.area, plane.placed)
+    ax = ax or style.figure(_height(plane.extent, plane.aspect))[1]
+    _shade(ax, raster, plane)
+    ax.set_aspect(plane.aspect or "auto")
+    for which, axis in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
         scales.value_axis(which, axis)
-    style.legend(ax, [style.unseen_key()], _map_note(release, pair, raster), columns=1)
+    if plane.is_geographic:
+        _draw_coast(ax, plane.extent)
+    if plane.aspect is not None:
+        _draw_bar(ax, plane)
+    style.legend(ax, [_ground_key(plane)], _map_note(release, plane, raster), columns=1)
+    style.make_zoomable(ax, plane.extent)
     return ax
 
 
-def _area(corners: Corners, geographic: bool) -> Array:
-    """Areas of boxes: in the axes' own units, or square kilometres on a sphere."""
-    (x, x_end), (y, y_end) = corners
-    if not geographic:
-        return np.asarray((x_end - x) * (y_end - y))
-    tall = np.degrees(np.sin(np.radians(y_end)) - np.sin(np.radians(y)))
-    return np.asarray(KM_PER_DEGREE**2 * (x_end - x) * tall)
+def _draw_coast(ax: Axes, extent: Extent) -> None:
+    """Draw coastlines, fine enough to be enlarged a few times."""
+    lines = geography.coastlines(extent, (extent[1] - extent[0]) / DETAIL)
+    if not lines:
+        return
+    path = Path.make_compound_path(*(Path(line) for line in lines))
+    path.should_simplify = False
+    ax.add_patch(
+        PathPatch(path, fill=False, edgecolor=style.MUTED, linewidth=0.4, gid="coast", zorder=1.6)
+    )
+    left, right, bottom, top = extent
+    ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
-def pair_of(names: tuple[str, ...]) -> tuple[int, int]:
-    """Which axis runs right and which runs up.
+def _draw_bar(ax: Axes, plane: Plane) -> None:
+    """Draw a length in a corner of the map."""
+    left, right, _, _ = plane.extent
+    bar = geography.scale_bar(plane.extent, plane.unit)
+    share = bar.span / (right - left)
+    ends = [0.02, 0.02, 0.02 + share, 0.02 + share]
+    ax.plot(
+        ends,
+        [0.05, 0.03, 0.03, 0.05],
+        color=style.INK,
+        linewidth=1.2,
+        transform=ax.transAxes,
+        gid=f"scale-bar:{plane.unit or 'degrees'}",
+        clip_on=False,
+        zorder=3,
+        path_effects=[withStroke(linewidth=4, foreground=style.PAPER)],
+    )
+    ax.text(
+        0.02,
+        0.055,
+        bar.text,
+        transform=ax.transAxes,
+        va="bottom",
+        fontsize=8.2,
+        zorder=3,
+        gid="scale-text",
+        parse_math=False,
+        bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.5, "alpha": 0.8},
+    )
 
-    Longitude and latitude where there are any, else the first two.
+
+def _ground_key(plane: Plane) -> Patch:
+    """The legend entry of places without a shade. On a map of the earth they are left as they are.
+
+    There is much sea on most maps, and hatching all of it would be louder than what was found.
     """
-    lower = [name.lower() for name in names]
-    x = next((i for i, name in enumerate(lower) if name in LONGITUDE), None)
-    y = next((i for i, name in enumerate(lower) if name in LATITUDE), None)
-    return (x, y) if x is not None and y is not None else (0, 1)
-
-
-def _is(axis: LatticeAxis, words: tuple[str, ...]) -> bool:
-    return axis.name.lower() in words
+    if not plane.is_geographic:
+        return style.unseen_key()
+    return Patch(
+        facecolor=style.PAPER,
+        edgecolor=style.UNKNOWN_HATCH,
+        linewidth=0.8,
+        label="no shade: not distinguishable from 0 (95%)",
+    )
 
 
 def _at(ends: Array, column: int, axis: LatticeAxis) -> Array:
@@ -143,101 +212,24 @@ def _height(extent: Extent, aspect: float | None) -> int:
     tall = (
         room * aspect * (extent[3] - extent[2]) / (extent[1] - extent[0]) if aspect else room * 0.75
     )
-    return int(np.clip(tall + (170 if width < 500 else 86), 240, 900))
+    return int(np.clip(tall + (230 if width < 500 else 106), 240, 900))
 
 
-def _product(release: Boxes, corners: Corners, areas: Array) -> Raster | None:
-    """The cells themselves, where they are a product of edges; else None.
-
-    Where there are too many cells, neighbours are added up.
-    """
-    (x, x_end), (y, y_end) = corners
-    edges = [np.append(np.unique(y), y_end.max()), np.append(np.unique(x), x_end.max())]
-    shape = tuple(len(edge) - 1 for edge in edges)
-    if math.prod(shape) != len(x):
-        return None
-    order = np.lexsort((x, y))
-    counts, low, area = (
-        np.asarray(part)[order].reshape(shape)
-        for part in (release.counts, release.interval(CONFIDENCE)[0], areas)
-    )
-    starts = [runs(size, MOST_SLOTS) for size in shape]
-    merged = any(len(at) < size for at, size in zip(starts, shape, strict=True))
-    if merged:
-        counts, area, terms = (_add(part, starts) for part in (counts, area, np.ones(shape)))
-        low = counts - _half(release, terms)
-    where = np.ix_(
-        *(_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True))
-    )
-    return Raster((counts / area)[where], (low > 0)[where], merged)
-
-
-def _add(part: Array, starts: list[Array]) -> Array:
-    return np.asarray(np.add.reduceat(np.add.reduceat(part, starts[0], axis=0), starts[1], axis=1))
-
-
-def _slots(edges: Array) -> Array:
-    """Which slice each row of pixels shows.
-
-    Slices of equal width get one row each, others as many rows as they are wide.
-    """
-    even = np.linspace(edges[0], edges[-1], len(edges))
-    if np.abs(edges - even).max() <= REGULAR * (even[1] - even[0]):
-        return np.arange(len(edges) - 1)
-    middles = edges[0] + (np.arange(PIXELS) + 0.5) / PIXELS * (edges[-1] - edges[0])
-    return np.asarray(np.searchsorted(edges[1:-1], middles, side="right"))
-
-
-def _painted(release: Boxes, corners: Corners, area: Array, stacked: bool) -> Raster:
-    """Paint boxes of any size on pixels.
-
-    Where boxes lie above each other along further axes, what lies over a pixel is added up.
-    """
-    (left, right), (bottom, top) = (_pixels(lower, upper) for lower, upper in corners)
-    density = np.zeros((PIXELS, PIXELS))
-    seen = np.zeros((PIXELS, PIXELS), bool)
-    squares, finest = (np.zeros((PIXELS, PIXELS)) for _ in range(2))  # of 1 / area over each pixel
-    parts = release.counts / area, np.asarray(release.interval(CONFIDENCE)[0]) > 0, 1 / area
-    for a, b, c, d, each, found, weight in zip(left, right, bottom, top, *parts, strict=True):
-        box = slice(c, d), slice(a, b)
-        if stacked:
-            density[box] += each
-            squares[box] += weight * weight
-            finest[box] = np.maximum(finest[box], weight)
-        else:
-            density[box] = each
-            seen[box] = found
-    if stacked:
-        seen = density > finest * _half(release, squares / finest**2)
-    return Raster(density, seen)
-
-
-def _pixels(lower: Array, upper: Array) -> tuple[list[int], list[int]]:
-    """From which pixel to which each box reaches along an axis: at least one, and without gaps."""
-    start = lower.min()
-    width = upper.max() - lower.min()
-    first, last = (np.round((end - start) / width * PIXELS).astype(int) for end in (lower, upper))
-    first = np.minimum(first, PIXELS - 1)
-    return first.tolist(), np.maximum(last, first + 1).tolist()
-
-
-def _half(release: Boxes, effective: Array) -> Array:
-    """Half-widths of weighted sums of counts, by the widest law of their noise.
-
-    ``effective`` holds the sums of the squared weights.
-    """
-    return np.asarray(release.noise.sum_half_width(effective, ALPHA))
-
-
-def _shade(ax: Axes, raster: Raster, extent: Extent, unit: str) -> None:
-    shown = np.where(raster.seen & (raster.density > 0), raster.density, np.nan)
-    style.unseen(ax)
+def _shade(ax: Axes, raster: Raster, plane: Plane) -> None:
+    shown = np.where(raster.density > 0, raster.density, np.nan)
+    if not plane.is_geographic:
+        style.unseen(ax)
+    unit = f"rows per {_one(plane.x)} × {_one(plane.y)}"
+    if plane.is_geographic:
+        size = _area_unit(shown)
+        shown = shown * size
+        unit = f"rows per {size:,} km²" if size > 1 else "rows per km²"
     norm = _norm(shown)
     image = ax.imshow(
         shown,
-        cmap=style.SEQUENTIAL,
+        cmap=style.density_map(),
         norm=norm,
-        extent=extent,
+        extent=plane.extent,
         origin="lower",
         interpolation="none",
         aspect="auto",
@@ -249,6 +241,13 @@ def _shade(ax: Axes, raster: Raster, extent: Extent, unit: str) -> None:
     bar = style.colour_bar(ax, image, unit)
     if isinstance(norm, LogNorm):
         _log_ticks(bar, norm, style.is_narrow(ax))
+
+
+def _area_unit(shown: Array) -> int:
+    """Square kilometres for which densities are numbers that one can say."""
+    seen = shown[~np.isnan(shown)]
+    low = float(seen.min()) if len(seen) else 1.0
+    return next((size for size in AREAS if low * size >= LEAST_DENSITY), AREAS[-1])
 
 
 def _norm(shown: Array) -> Normalize:
@@ -280,15 +279,19 @@ def _one(axis: LatticeAxis) -> str:
     return "day" if axis.time else f"unit of {style.plain(axis.name, 20)}"
 
 
-def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
-    rest = [style.plain(name) for i, name in enumerate(release.lattice.names) if i not in pair]
+def _map_note(release: Boxes, plane: Plane, raster: Raster) -> str:
+    names = release.lattice.names
+    rest = [style.plain(name) for i, name in enumerate(names) if i not in plane.pair]
     notes = [f"Added up over {', '.join(rest)}."] if rest else []
     notes.append(limit_note(release.guarantee))
     notes += ["Neighbouring cells are drawn as their mean."] if raster.merged else []
-    notes.append(
-        "Cells are judged one by one: "
-        "of those that are empty, at most 1 in 40 on average is shaded."
-    )
+    if not rest:
+        notes.append(
+            "A place is shaded with its surroundings where its own count is lost in noise."
+        )
+    notes.append("Of empty places, at most 1 in 40 on average is shaded.")
+    if plane.is_geographic and plane.extent[1] - plane.extent[0] < ROUGH:
+        notes.append("Coastlines are rough at this scale.")
     return " ".join(note for note in notes if note)
 
 
@@ -312,14 +315,14 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
     )
     starts = runs(len(values), MOST_STEPS)
     notes = []
-    even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
+    even = bool(np.ptp(np.diff(edges)) <= shading.REGULAR * np.diff(edges).max())
     terms = np.diff(np.append(starts, len(values))).astype(float)
     if len(starts) < len(values):
         notes.append(
             f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours."
         )
         values = np.add.reduceat(values, starts)
-        half = _half(release, terms)
+        half = np.asarray(release.noise.sum_half_width(terms, ALPHA))
         half_all = np.add.reduceat(half_all, starts)
         edges = np.append(edges[starts], edges[-1])
     notes.append(

@@ -65,6 +65,23 @@ class Counted(Protocol):
     ) -> tuple[Array, Array]: ...
 
 
+class Regions(Protocol):
+    """Boxes of every size, each level after the one above it: see ``partition.regions``."""
+
+    @property
+    def lower(self) -> Array: ...
+    @property
+    def upper(self) -> Array: ...
+    @property
+    def counts(self) -> Array: ...
+    @property
+    def half(self) -> Array: ...
+    @property
+    def parent(self) -> Array: ...
+    @property
+    def levels(self) -> Sequence[tuple[int, int]]: ...
+
+
 class Boxes(Protocol):
     """What a picture of a partition needs to know of it.
 
@@ -87,6 +104,8 @@ class Boxes(Protocol):
     def interval(
         self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
     ) -> tuple[Array, Array]: ...
+    def regions(self, alpha: float) -> Regions | None:
+        """Boxes of every size; None where there are only the cells."""
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,19 @@
-"""One style for all pictures, and their SVG.
+"""One style for all pictures: their figures, legends, keys and axes.
 
-The grid is quiet, the colour-blind can tell the colours apart, text is dark enough to read, and the
-same figure gives the same SVG to the last byte.
+The grid is quiet, and text is dark enough to read. ``palette`` has the colours, and ``vector``
+prints figures.
 
 Figures are made without pyplot: no global state, no window, nothing to close.
 """
 
 from __future__ import annotations
 
-import io
-import re
 import textwrap
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,6 +24,30 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from sfumato.arrays import Array
+from sfumato.charts.palette import (
+    BASE,
+    COLOURS,
+    FILL,
+    INK,
+    MARKERS,
+    MUTED,
+    NARROW,
+    PAPER,
+    PIXELS,
+    RULE,
+    SEQUENTIAL,
+    SERIES,
+    TEXT_COLOURS,
+    UNKNOWN,
+    UNKNOWN_HATCH,
+    WIDE,
+    contrast,
+    density_map,
+    house,
+    luminance,
+    text_on,
+)
+from sfumato.charts.vector import png, save, svg
 from sfumato.display import LONGEST_LABEL, number, plain
 from sfumato.errors import UsageError
 
@@ -38,79 +56,43 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.cm import ScalarMappable
     from matplotlib.colorbar import Colorbar
-    from matplotlib.typing import ColorType, RcKeyType
 
-__all__ = ["LONGEST_LABEL", "number", "plain"]  # what charts take from here, beside its own names
-
-PAPER = "#ffffff"
-INK = "#1d2430"
-MUTED = "#525c6b"
-RULE = "#d9dde3"
-BASE = "#0b5a94"  # the one colour of a chart with one series
-FILL = "#c5dcee"  # its light companion, under error bars
-SERIES = ("#0b5a94", "#b3470b", "#0f766e", "#8a3a86", "#6b5600", "#3f4650")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-SEQUENTIAL = "cividis_r"  # perceptual, safe for the colour-blind; darker is more
-UNKNOWN = "#eceef1"  # where a count cannot be told from 0
-UNKNOWN_HATCH = "#b9c0ca"
-TEXT_COLOURS = (INK, MUTED, *SERIES)
-
-PIXELS = 100  # per inch: sizes of figures are given in pixels
-WIDE = 720
-NARROW = 360
-
-COLOURS = dict(
-    zip(
-        (PAPER, INK, MUTED, RULE, FILL, UNKNOWN, UNKNOWN_HATCH, *SERIES),
-        ("paper", "ink", "muted", "rule", "fill", "unknown", "hatch", *"123456"),
-        strict=True,
-    )
-)
-"""The colours that a page may redraw in the dark, and what their properties are called in CSS."""
+# What charts take from here, beside its own names.
+__all__ = [
+    "BASE",
+    "COLOURS",
+    "FILL",
+    "INK",
+    "LONGEST_LABEL",
+    "MARKERS",
+    "MUTED",
+    "NARROW",
+    "PAPER",
+    "PIXELS",
+    "RULE",
+    "SEQUENTIAL",
+    "SERIES",
+    "TEXT_COLOURS",
+    "UNKNOWN",
+    "UNKNOWN_HATCH",
+    "WIDE",
+    "contrast",
+    "density_map",
+    "house",
+    "luminance",
+    "number",
+    "plain",
+    "png",
+    "save",
+    "svg",
+    "text_on",
+]
 
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
 """Axes to draw on: one, or as many as there are panels."""
 
-_HOUSE: dict[RcKeyType, object] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": MUTED,
-    "axes.grid": True,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "figure.dpi": PIXELS,
-    "figure.facecolor": PAPER,
-    "font.family": ["DejaVu Sans"],
-    "font.size": 8.64,  # points: 12 pixels
-    "grid.color": RULE,
-    "grid.linewidth": 0.7,
-    "hatch.linewidth": 0.8,
-    "lines.linewidth": 1.4,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "sfumato",
-    "svg.image_inline": True,
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.color": MUTED,
-    "ytick.labelcolor": INK,
-}
 _width: ContextVar[int] = ContextVar("sfumato_chart_width", default=WIDE)
 _on_page: ContextVar[bool] = ContextVar("sfumato_chart_on_page", default=False)
-
-
-@contextmanager
-def house() -> Iterator[None]:
-    """Put the house style in force for a block, whatever the user's own settings are."""
-    with mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message=r"Glyph .* missing from"
-        )  # the reader's own fonts draw the text of an SVG
-        mpl.rcdefaults()
-        mpl.rcParams.update(_HOUSE)
-        yield
 
 
 @contextmanager
@@ -286,6 +268,11 @@ def legend(
     return made
 
 
+def make_zoomable(ax: Axes, extent: tuple[float, float, float, float] | None) -> None:
+    """Say of a map where it lies, so that a page can enlarge it; None: it is not to be enlarged."""
+    ax.set_gid(None if extent is None else "map:" + ":".join(f"{end:.9g}" for end in extent))
+
+
 def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:
     """Put a colour bar beside a picture, or below it on a narrow figure."""
     if is_narrow(ax):
@@ -370,127 +357,6 @@ def steps(
 
 def _wrapped(note: str, columns: int) -> str:
     return "\n".join(textwrap.wrap(note, columns))
-
-
-def luminance(rgb: Sequence[float]) -> float:
-    """Relative luminance of a colour, as the contrast rules of the web (WCAG 2) define it."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb[:3]]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: ColorType, other: ColorType) -> float:
-    """Contrast of two colours, 1 to 21.
-
-    >>> round(contrast("#000000", "#ffffff"))
-    21
-    """
-    from matplotlib.colors import to_rgb
-
-    darker, lighter = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def text_on(background: ColorType | Array) -> str:
-    """Black or white, whichever is easier to read: one of them always has a contrast above 4.5."""
-    ground = (
-        background
-        if not isinstance(background, np.ndarray)
-        else (background[0], background[1], background[2])
-    )
-    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, ground))
-
-
-# --- SVG ------------------------------------------------------------------------------------------
-
-
-def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> str:
-    """Print a figure as SVG to stand inside an HTML page: the same bytes for the same figure.
-
-    Parameters
-    ----------
-    fig : Figure
-    title, description : str
-        What a reader who cannot see the picture is told.
-    name : str
-        Distinct for each picture on a page; it keeps their ids apart.
-
-    Returns
-    -------
-    str
-        An ``<svg role="img">`` element with no address of anything outside it.
-    """
-    target = io.StringIO()
-    with house():
-        fig.savefig(
-            target,
-            format="svg",
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
-    text = target.getvalue()
-    body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
-    for unwanted in (
-        r"<!--.*?-->",
-        r"<metadata>.*?</metadata>",
-        r"<defs>\s*<style.*?</style>\s*</defs>",
-    ):
-        body = re.sub(unwanted, "", body, flags=re.DOTALL)
-    body = _own_ids(body.replace("xlink:href=", "href="), name)
-    body = _redrawable(re.sub(r"\s*\n\s*", "\n", body).strip())
-    width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
-    head = (
-        f'<svg role="img" aria-labelledby="{name}-title {name}-desc" '
-        f'viewBox="0 0 {width * 72 / PIXELS:g} {height * 72 / PIXELS:g}" '
-        f'width="{width}" height="{height}" style="stroke-linejoin: round; stroke-linecap: butt">'
-    )
-    told = (
-        f'<title id="{name}-title">{escape(title)}</title>\n'
-        f'<desc id="{name}-desc">{escape(description)}</desc>'
-    )
-    return f"{head}\n{told}\n{body}\n</svg>"
-
-
-def _redrawable(body: str) -> str:
-    """Let a page set the house colours: each becomes a CSS property, with itself as the default.
-
-    White text stands on a shade of a scale, which is the same in the dark, and stays white.
-    """
-    known = "|".join(COLOURS)
-    return re.sub(
-        rf"(<text[^>]*fill: {PAPER})|({known})\b",
-        lambda found: found[1] or f"var(--chart-{COLOURS[found[2]]}, {found[2]})",
-        body,
-    )
-
-
-def _own_ids(body: str, name: str) -> str:
-    """Drop ids that nothing refers to, and number the others under the picture's own name."""
-    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', body))
-    order = [found for found in re.findall(r'\bid="([^"]+)"', body) if found in used]
-    new = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(order))}
-    body = re.sub(r'\sid="([^"]+)"', lambda m: f' id="{new[m[1]]}"' if m[1] in new else "", body)
-    return re.sub(r'(url\(#|href="#)([^")]+)', lambda m: m[1] + new.get(m[2], m[2]), body)
-
-
-def png(fig: Figure) -> bytes:
-    """Print a figure as PNG."""
-    target = io.BytesIO()
-    with house():
-        fig.savefig(target, format="png", dpi=2 * PIXELS, metadata={"Software": None})
-    return target.getvalue()
-
-
-def save(fig: Figure, path: Path) -> None:
-    """Write a figure into a file whose ending names the format: the same bytes for the same figure.
-
-    A picture says by itself when it was drawn. Beside a receipt, which says when the charge was
-    made, that would tell how long the data took to read.
-    """
-    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with (
-        house(),
-        mpl.rc_context({"svg.fonttype": "path"}),
-    ):  # a picture of its own may be opened where the font is missing
-        fig.savefig(path, metadata=undated.get(path.suffix.lower()))
 
 
 def thin(size: int, most: int) -> Array:

@@ -1,18 +1,22 @@
 """A report that can be handed to a board: a front page, the answers, and proofs at the end.
 
-The page is one file. It loads nothing, runs nothing, and is the same to the last byte for the same
-releases.
+The page is one file. It loads nothing, and is the same to the last byte for the same releases. It
+runs nothing, but for the one script that enlarges maps, which the page's own policy names.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeGuard, get_args
 
 import jinja2
+from markupsafe import Markup
 
 from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
@@ -47,7 +51,8 @@ def report(
     risks. Then come the answers with their tables, and at the end all proofs and receipts.
 
     It can also show how epsilon was chosen, which limit on a person is to be taken, and what an
-    audit found. The file loads nothing from elsewhere and holds no script.
+    audit found. The file loads nothing from elsewhere. It holds no script, unless there is a map:
+    then a short one enlarges it.
 
     Parameters
     ----------
@@ -109,16 +114,17 @@ def render(
     limits = any(isinstance(item, Recommendation) for item in chosen)
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
     accounts = spending.accounts(releases)
+    shown = [
+        sections.section(release, anchor) for release, anchor in zip(releases, anchors, strict=True)
+    ]
     return _template().render(
         title=title or (TITLE if releases else TITLE_OF_LIMITS if limits else TITLE_OF_CHOICES),
         limits=limits,
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
         technical=audience == "technical",
         front=front.blocks(releases, accounts),
-        sections=[
-            sections.section(release, anchor)
-            for release, anchor in zip(releases, anchors, strict=True)
-        ],
+        sections=shown,
+        script=_script() if any(section.is_map for section in shown) else None,
         proofs=proofs.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
         studies=[decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)],
@@ -128,6 +134,22 @@ def render(
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script of the page, and what the page's policy must allow: this text and nothing else."""
+
+    text: Markup
+    digest: str
+
+
+@cache
+def _script() -> Script:
+    """What enlarges maps. A page without a map has no script."""
+    text = (Path(__file__).parent / "zoom.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Script(Markup(text), digest)
 
 
 def _flat(items: object) -> list[Item]:

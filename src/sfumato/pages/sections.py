@@ -60,6 +60,11 @@ class Section:
     accuracy: Accuracy | None
     table: Sheet | None
 
+    @property
+    def is_map(self) -> bool:
+        """Whether the picture is a map that can be enlarged."""
+        return any(chart.startswith('<svg role="img" class="of-map"') for chart in self.charts)
+
 
 def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""

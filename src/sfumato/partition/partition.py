@@ -23,6 +23,7 @@ from sfumato.partition import exports
 from sfumato.partition.arguments import Range, read_cells, read_points, read_ranges
 from sfumato.partition.grid import Grid
 from sfumato.partition.grid_estimates import GridEstimates, values_per_cell, widest_law
+from sfumato.partition.regions import OF_CELLS, Regions, regions_of
 from sfumato.partition.tree.cover import Counted, Cover, Edges, are_indices, scale_of
 from sfumato.partition.tree.estimates import TreeEstimates
 from sfumato.partition.tree.geometry import Tree
@@ -297,6 +298,17 @@ class Partition(
             ``count`` uses the estimates always.
         """
         return msgspec.structs.replace(self, shown="whole" if integers else "consistent")
+
+    def regions(self, alpha: float) -> Regions | None:
+        """Boxes of every size for a map, down to the cells; None for a grid, which has only cells.
+
+        Of all boxes over one point, the intervals miss with probability ``alpha`` together.
+        """
+        estimates = self._estimates
+        if isinstance(estimates, GridEstimates):
+            return None
+        half = self.accuracy(1 - OF_CELLS * alpha)
+        return regions_of(estimates, alpha, self.counts, half)
 
     # --- what users ask of it ---------------------------------------------------------------------
 

@@ -136,6 +136,11 @@ class Tree:
         lower, upper = self.boxes
         return self._positions(lower[self.leaves]), self._positions(upper[self.leaves])
 
+    def node_corners(self) -> tuple[Array, Array]:
+        """Lower and upper ends of every node: two float64 ndarrays of shape (nodes, d)."""
+        lower, upper = self.boxes
+        return self._positions(lower), self._positions(upper)
+
     def _positions(self, points: Array) -> Array:
         """Lattice points in the axes' own units: float64 ndarray like ``points``, (n, d)."""
         positions = np.empty(points.shape)
