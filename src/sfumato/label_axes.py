@@ -154,6 +154,14 @@ class LabelAxis(
         return () if self.calendar is not msgspec.UNSET else self.labels[: self.n_listed]
 
     @property
+    def truths(self) -> tuple[int, int] | None:
+        """The cells of false and of true, where these two are the labels; None for other labels."""
+        if len(self.listed) == 2 and all(isinstance(label, bool) for label in self.listed):
+            return self.listed.index(False), self.listed.index(True)
+        cells = _truths(self.listed)
+        return (cells["false"], cells["true"]) if cells else None
+
+    @property
     def n_listed(self) -> int:
         """How many labels there are beside those of unlisted and of missing values."""
         return len(self.labels) - self.other - self.missing

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import sfumato as sf
 from sfumato.cli import run
 from sfumato.demo import flights_path
 
@@ -149,3 +150,27 @@ def test_the_wages_of_1988(choose):
     assert code == 0
     assert "9.68054\t9.27047\t28155\t28154" in out
     assert "epsilon = 0.3351 is the least" in " ".join(out.split())
+
+
+def test_files_as_people_have_them(choose):
+    Path("german.csv").write_text("Tage;Jahr\n1,5;1\n2;2\n3;3\n1.000,0;4\n", encoding="cp1252")
+    written = ("--separator", ";", "--decimal", ",", "--thousands", ".", "--encoding", "cp1252")
+    code, out, _ = choose("german.csv", *written, "--json", "--curve", "0,0.5,2.5")
+    assert code == 0
+    found = {each["column"]: each for each in json.loads(out)["choices"]}
+    assert found["Tage"]["tight"] == sf.choose([1.5, 2, 3, 1000], 3).epsilon
+    assert found["Jahr"]["epsilons"] == [0, 0.5, 2.5]
+    sheet = pd.DataFrame(
+        [["Register", None, None], ["days", "who", "ok"]]
+        + [[day, "x", True] for day in (1, 2, 3, 10)]
+    )
+    with pd.ExcelWriter("school.xlsx") as book:
+        sheet.to_excel(book, sheet_name="A", header=False, index=False)
+        sheet.to_excel(book, sheet_name="B", header=False, index=False)
+    code, out, err = choose("school.xlsx", "--sheet", "B", "--header-row", 2)
+    assert code == 0
+    assert "days\tmean\t0.43172\t" in out
+    assert "Left out, because they hold no numbers: who, ok." in err
+    assert sf.choose("school.xlsx", sheet="A", header_row=2)["days"].records == 4
+    assert choose("--sheet", "B")[0] == 2
+    assert choose("school.csv", "--sheet", "B")[0] == 2

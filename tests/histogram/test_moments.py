@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from histogram.ages import AGES, CUBE, KINDS, LATTICE, QUESTION, RUNS
+from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube
 from sfumato.histogram import moments
 from sfumato.lattice import EdgesAxis, GridAxis
@@ -255,3 +256,39 @@ def test_an_interval_narrower_than_the_grid_is_not_the_whole_axis() -> None:
     assert mean.high - mean.low < 0.01
     rate = release.rate(np.arange(121) < 18)
     assert rate.high - rate.low < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("labels", "false", "true"),
+    [([False, True], 0, 1), ([True, False], 1, 0), (["FALSE", "True"], 0, 1)],
+    ids=str,
+)
+def test_logicals_have_a_mean_a_median_and_a_variance(
+    labels: list[object], false: int, true: int
+) -> None:
+    """As in PSIlence: false is 0 and true is 1; unlisted and missing values are left out."""
+    domain = sf.Domain(ok=sf.Categories(labels, missing="unknown"))
+    question = sf.Histogram("ok")
+    counts = np.zeros(3, np.int64)
+    counts[[false, true, 2]] = 700, 300, 5000
+    lattice = question.needs(domain).lattice
+    cube = Cube.of_cells(lattice, np.repeat(np.arange(3), counts)[:, None])
+    release = question.answer(cube, sf.Unit(), sf.PureDP(1), Scripted())
+    assert release.mean().value == pytest.approx(0.3)
+    assert release.mean("ok").low < 0.3 < release.mean("ok").high
+    assert release.median().value == 0
+    assert release.variance().value == pytest.approx(0.21)
+    even = np.zeros(3, np.int64)
+    even[[false, true]] = 499, 501
+    cube = Cube.of_cells(lattice, np.repeat(np.arange(3), even)[:, None])
+    median = question.answer(cube, sf.Unit(), sf.PureDP(1), Scripted()).median()
+    assert (median.value, median.low, median.high) == (1, 0, 1)
+
+
+def test_other_labels_have_no_mean() -> None:
+    domain = sf.Domain(ok=sf.Categories(["no", "yes"]))
+    question = sf.Histogram("ok")
+    cube = Cube.of_cells(question.needs(domain).lattice, np.array([[0], [1]]))
+    release = question.answer(cube, sf.Unit(), sf.PureDP(1), Scripted())
+    with pytest.raises(sf.UsageError, match="no order"):
+        release.mean()

@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,16 @@ from matplotlib.figure import Figure
 from sfumato.charts import risk as pictures
 from sfumato.charts import style
 from sfumato.errors import Infeasible, UsageError
-from sfumato.risk import Choice, Choices, choose
+from sfumato.risk import (
+    Choice,
+    Choices,
+    choose,
+    optimal_epsilon,
+    posterior_belief,
+    queries,
+    tighter_upper_bound_posterior,
+    upper_bound_posterior,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "epsilon.md"
 
@@ -145,3 +155,89 @@ def test_the_attackers_success():
     ]
     with pytest.raises(UsageError, match="7 curves"):
         pictures.draw_success(epsilons, {str(i): epsilons for i in range(7)})
+
+
+ABSENCE = SCHOOL["absence_days"]
+PRIOR = [0.4, 0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize("query", ["mean", "median", "sum", "var", ("percentile", 25)])
+@pytest.mark.parametrize("risk", ["0.45", "0.6", "0.9"])
+def test_with_a_prior_the_worst_posterior_is_the_risk(query, risk):
+    """By the definition: every world, every answer of a world as the output, Bayes' rule."""
+    choice = choose(ABSENCE, 3, query, risk, prior=PRIOR)
+    assert choice.largest_prior == 0.4
+    if choice.epsilon == math.inf:
+        return
+    results = {
+        float(queries.answers(queries.parse(query), np.sort(np.array([world])))[0])
+        for world in combinations(ABSENCE, 3)
+    }
+    worst = max(
+        posterior_belief(ABSENCE, 3, query, result, choice.epsilon, prior=PRIOR).max()
+        for result in results
+    )
+    assert worst == pytest.approx(float(risk), abs=1e-9)
+    uniform = choose(ABSENCE, 3, query, risk).epsilon
+    assert choice.epsilon < uniform
+    assert choice.tight == pytest.approx(
+        optimal_epsilon(ABSENCE, 3, query, risk, prior=PRIOR), rel=1e-12
+    )
+
+
+def test_a_prior_is_said_and_drawn():
+    choice = choose(ABSENCE, 3, "mean", 0.6, prior=PRIOR)
+    assert "mean, with the prior given" in choice.decision
+    assert "grow from 0.4 to 0.6" in str(choice)
+    assert "an adversary with the prior given" in str(choice)
+    assert "every world is as likely" not in str(choice)
+    assert choice.tight_curve[0] == pytest.approx(0.4)
+    assert choice.loose_curve[0] == pytest.approx(0.4)
+    assert choice.worst.lacks is None
+    legend = choice.plot().get_legend()
+    assert legend.get_title().get_text() == "mean, with the prior given"
+    assert msgspec.json.decode(msgspec.json.encode(choice), type=Choice) == choice
+    assert b"prior" not in msgspec.json.encode(choose(ABSENCE, 3, "mean"))
+    by_name = choose(
+        SCHOOL, 3, "mean", 0.6, prior={"school_year": [0.25] * 4, "absence_days": PRIOR}
+    )
+    assert by_name["absence_days"].epsilon == choice.epsilon
+    assert by_name["school_year"].epsilon == pytest.approx(
+        choose(SCHOOL, 3, "mean", 0.6)["school_year"].epsilon
+    )
+
+
+def test_an_even_prior_is_the_uniform_one():
+    even = choose(ABSENCE, 3, "mean", prior=[0.25] * 4)
+    assert even.epsilon == pytest.approx(choose(ABSENCE, 3, "mean").epsilon, rel=1e-12)
+
+
+def test_a_grid_of_epsilons_as_in_the_source():
+    epsilons = np.linspace(0, 5, num=500)
+    choice = choose(ABSENCE, 3, "mean", epsilons=epsilons)
+    assert choice.epsilons == tuple(epsilons.tolist())
+    for at in (0, 50, 499):
+        level = float(epsilons[at])
+        assert choice.tight_curve[at] == pytest.approx(
+            tighter_upper_bound_posterior(ABSENCE, 3, "mean", epsilon=level)
+        )
+        assert choice.loose_curve[at] == pytest.approx(
+            upper_bound_posterior(ABSENCE, 3, "mean", epsilon=level)
+        )
+    assert choose(ABSENCE, 3, "mean", epsilons=5).epsilons[-1] == 5
+    zoomed = choose(ABSENCE, 3, "mean", epsilons=["0.2", 0.4, 0.6]).plot()
+    assert zoomed.get_xlim() == (0.2, 0.6)
+
+
+@pytest.mark.parametrize("epsilons", [[1], [2, 1], [1, 1], [-1, 1], 0, "x", [0, math.inf], True])
+def test_epsilons_that_make_no_picture(epsilons):
+    with pytest.raises(UsageError):
+        choose(ABSENCE, 3, "mean", epsilons=epsilons)
+
+
+def test_logicals_count_as_0_and_1():
+    logical = [True, False, True, True, False]
+    for query in ("mean", "median", "sum", "var"):
+        as_numbers = choose(list(map(int, logical)), 4, query)
+        assert choose(logical, 4, query) == as_numbers
+    assert choose({"smokes": np.array(logical)}, 4, "mean")["smokes"].epsilon > 0

@@ -78,7 +78,7 @@ def test_epsilons(epsilon):
         [[1.0, 2.0], [CANARY, 4.0]],
         ["48151", "b", "c", "d"],
         [1.0, None, CANARY, 3.0, 4.0],
-        [True, False, True, True],
+        [True, "48151", True, True],
         [CANARY],
         [],
         {},

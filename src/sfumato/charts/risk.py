@@ -21,9 +21,7 @@ class Bounds(Protocol):
     """What a picture needs to know of a choice of epsilon."""
 
     @property
-    def column(self) -> str | None: ...
-    @property
-    def query(self) -> str: ...
+    def subject(self) -> str: ...
     @property
     def risk(self) -> float: ...
     @property
@@ -115,14 +113,13 @@ def _panel(ax: Axes, choice: Bounds) -> None:
             )
     highest = max([choice.risk, *choice.loose_curve, *choice.tight_curve])
     ax.set(
-        xlim=(0, choice.epsilons[-1]),
+        xlim=(choice.epsilons[0], choice.epsilons[-1]),
         ylim=(0, min(1.0, 1.1 * highest)),
         xlabel="epsilon",
         ylabel="risk of disclosure",
     )
-    subject = f"{choice.query} of {choice.column}" if choice.column else choice.query
     columns = 2 if ax.get_position().width > 0.6 else 1
-    style.legend(ax, keys, style.plain(subject, 40), columns=columns)
+    style.legend(ax, keys, style.plain(choice.subject, 60), columns=columns)
 
 
 def draw_success(

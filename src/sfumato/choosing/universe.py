@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
 
 from sfumato import risk as risks
+from sfumato.data.file_options import (
+    FileOptions,
+    StatedOptions,
+    file_options,
+    refuse_without_files,
+)
 from sfumato.errors import UsageError, shown
 from sfumato.numbers import Exactly
 from sfumato.risk import Choice, Choices
+from sfumato.risk.bounds import Prior
+from sfumato.risk.choice import Epsilons
 from sfumato.risk.queries import QueryName
 from sfumato.risk.universe import Universe, named_columns
 
@@ -28,14 +37,23 @@ def choose(
     *,
     columns: Sequence[str] | None = None,
     missing: str = "refuse",
+    prior: Prior = None,
+    epsilons: Epsilons = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    date_format: str | Mapping[str, str] | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Choice | Choices:
     """Which epsilon keeps the risk of disclosure within a limit?
 
     Parameters
     ----------
-    universe : array of shape (n,), a frame or dict of columns, or a Parquet or CSV file
+    universe : array of shape (n,), a frame or dict of columns, or a Parquet, CSV or Excel file
         All records that the adversary knows of; the published set is some of them. In a file, each
-        column of numbers is a universe of its own.
+        column of numbers is a universe of its own. Logicals count as 0 and 1.
     size : int or None
         How many records the published set has, 1 to n - 1; None: n - 1.
     query : "mean", "median", "sum", "count", "var", "std" or ("percentile", q)
@@ -46,6 +64,14 @@ def choose(
         Which columns of a frame or a file; None: all of them.
     missing : {"refuse", "drop"}
         Whether records without a number are an error, or are left out of the universe.
+    prior : array of shape (worlds,), or a dict of them by column, optional
+        What the adversary believes of each possible set beforehand, in the order of
+        ``itertools.combinations``; adds up to 1. None: every set is as likely.
+    epsilons : number or increasing sequence of numbers, optional
+        Of the picture: the largest epsilon, or all of them, as in ``numpy.linspace(0, 5, 500)``.
+        None: up to four times the epsilon that is found.
+    separator, decimal, thousands, encoding, date_format, sheet, header_row : optional
+        How a file is written, as for ``source``.
 
     Returns
     -------
@@ -71,28 +97,41 @@ def choose(
         raise UsageError(
             f"missing = {shown(missing)}", 'there are "refuse" and "drop"', "Name one of them"
         )
-    found = _columns(universe, columns)
+    written = StatedOptions(
+        separator=separator,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
+        date_format=date_format,
+        sheet=sheet,
+        header_row=header_row,
+    )
+    found = _columns(universe, columns, file_options(written))
+    asked = _Asked(size, query, risk, missing, prior, epsilons)
     if found is None:
-        return _one(cast("ArrayLike", universe), size, query, risk, missing)  # which has no columns
+        return _one(cast("ArrayLike", universe), asked)  # which has no columns
     if not found:
         raise UsageError(
             "an empty frame", "it has no columns of numbers", "Give at least one column of numbers"
         )
     parts = [
-        msgspec.structs.replace(_one(records, size, query, risk, missing, name), column=name)
+        msgspec.structs.replace(_one(records, asked, name), column=name)
         for name, records in found.items()
     ]
     return Choices(tuple(parts))
 
 
 def _columns(
-    universe: Universe | str | os.PathLike[str], wanted: Sequence[str] | None
+    universe: Universe | str | os.PathLike[str],
+    wanted: Sequence[str] | None,
+    options: FileOptions,
 ) -> Mapping[str, ArrayLike] | None:
     """The columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
         from sfumato.data.number_columns import read_numbers
 
-        return read_numbers(universe, wanted)
+        return read_numbers(universe, wanted, options)
+    refuse_without_files(options)
     found = named_columns(universe)
     if found is None or wanted is None:
         return found
@@ -106,19 +145,32 @@ def _columns(
     return {name: found[name] for name in wanted}
 
 
-def _one(
-    records: ArrayLike,
-    size: int | None,
-    query: QueryName,
-    risk: Exactly,
-    missing: str,
-    name: str | None = None,
-) -> Choice:
-    if missing == "drop":
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of every column."""
+
+    size: int | None
+    query: QueryName
+    risk: Exactly
+    missing: str
+    prior: Prior
+    epsilons: Epsilons
+
+
+def _one(records: ArrayLike, asked: _Asked, name: str | None = None) -> Choice:
+    if asked.missing == "drop":
         records = _present(records)
+    size = asked.size
     if size is None:
         size = max(np.asarray(records).size - 1, 1)
-    found = risks.choose({name: records} if name else records, size, query, risk)
+    found = risks.choose(
+        {name: records} if name else records,
+        size,
+        asked.query,
+        asked.risk,
+        prior=asked.prior,
+        epsilons=asked.epsilons,
+    )
     return found if isinstance(found, Choice) else found.parts[0]
 
 

@@ -10,9 +10,16 @@ import msgspec
 
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
-from sfumato.cli.option_types import INTEGER
-from sfumato.cli.options import NEIGHBOURS_HELP, gathers, json_option, report_option
+from sfumato.cli.option_types import INTEGER, Several
+from sfumato.cli.options import (
+    NEIGHBOURS_HELP,
+    gathers,
+    json_option,
+    report_option,
+    written_options,
+)
 from sfumato.cli.output import ROWS_SHOWN, emit_json, say, table, talk
+from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
@@ -38,6 +45,7 @@ class UniverseSettings(msgspec.Struct, frozen=True):
     query: str
     risk: str
     drop_missing: bool
+    curve: tuple[str, ...] | None
 
 
 class WindowSettings(msgspec.Struct, frozen=True):
@@ -91,6 +99,13 @@ class WindowSettings(msgspec.Struct, frozen=True):
     is_flag=True,
     help="With FILE: leave out records without a number, which are an error otherwise.",
 )
+@click.option(
+    "--curve",
+    type=Several(click.STRING),
+    help="With FILE and --report: epsilons of the picture: the largest, such as 5, or all of them, "
+    "separated by commas.  [default: up to four times the epsilon found]",
+)
+@written_options
 @click.option(
     "--plan",
     type=click.Path(path_type=Path),
@@ -176,7 +191,9 @@ class WindowSettings(msgspec.Struct, frozen=True):
 @json_option
 @gathers(UniverseSettings)
 @gathers(WindowSettings)
+@gathers(StatedOptions)
 def choose(
+    stated_options: StatedOptions,
     window_settings: WindowSettings,
     universe_settings: UniverseSettings,
     page: Path | None,
@@ -187,9 +204,9 @@ def choose(
     The answer is a window: from the smallest epsilon that is accurate enough to the largest that
     is safe enough. The decision stands in the first line. Nothing is spent.
 
-    With FILE (Parquet or CSV), whose rows are all records that an adversary knows of, the output
-    adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published data
-    set. FILE is read for this, so that the output reveals something about it.
+    With FILE (Parquet, CSV or Excel), whose rows are all records that an adversary knows of, the
+    output adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published
+    data set. FILE is read for this, so that the output reveals something about it.
 
     \b
     Examples:
@@ -198,7 +215,11 @@ def choose(
     """
     choices = None
     if universe_settings.file is not None:
-        choices = _choices(universe_settings.file, universe_settings)
+        choices = _choices(universe_settings.file, universe_settings, stated_options)
+    elif stated_options != NOTHING_STATED:
+        raise UsageError(
+            "options of files", "there is no FILE to read", "Give a FILE, or leave them out"
+        )
     windows = _windows(choices, universe_settings.risk, window_settings)
     if as_json:
         decision = windows[0].explain().splitlines()[0]
@@ -219,10 +240,11 @@ def choose(
         talk(f"Report: {report(shown, page)}")
 
 
-def _choices(file: Path, settings: UniverseSettings) -> Choices:
+def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:
     """The epsilon of Lee and Clifton for each column."""
     from sfumato.data.number_columns import other_columns
 
+    curve = settings.curve
     name, colon, percentile = settings.query.partition(":")
     found = chosen(
         file,
@@ -231,9 +253,11 @@ def _choices(file: Path, settings: UniverseSettings) -> Choices:
         settings.risk,
         columns=settings.columns or None,
         missing="drop" if settings.drop_missing else "refuse",
+        epsilons=curve[0] if curve is not None and len(curve) == 1 else curve,
+        **stated.arguments(),
     )
     assert isinstance(found, Choices)
-    left_out = [] if settings.columns else other_columns(file, found.keys())
+    left_out = [] if settings.columns else other_columns(file, found.keys(), file_options(stated))
     if left_out:
         names = textwrap.shorten(", ".join(left_out), 200, placeholder=" ...")
         talk(f"Left out, because they hold no numbers: {names}.")

@@ -15,6 +15,7 @@ import pyarrow.types as pt
 from sfumato.arrays import Array
 from sfumato.data.column_types import misfit, plain_type
 from sfumato.data.columns import numbers
+from sfumato.data.file_options import NO_OPTIONS, FileOptions
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, RowReader, with_rows
 from sfumato.data.registry import open_reader
@@ -24,16 +25,20 @@ from sfumato.lattice import GridAxis, LabelAxis
 
 
 def read_numbers(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    options: FileOptions = NO_OPTIONS,
 ) -> dict[str, Array]:
     """Read columns of numbers of a file.
 
     Parameters
     ----------
     path : path
-        A Parquet or CSV file, a directory or a pattern, as in ``source``.
+        A Parquet, CSV or Excel file, a directory or a pattern, as in ``source``.
     columns : sequence of str or None
         None: all columns that hold numbers.
+    options : FileOptions
+        How the file is written.
 
     Returns
     -------
@@ -45,7 +50,7 @@ def read_numbers(
     DataError
         If the file cannot be read, or a column is missing or does not hold numbers.
     """
-    table = _opened(path)
+    table = _opened(path, options)
     chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
     if not chosen:
         return {}
@@ -57,14 +62,16 @@ def read_numbers(
     return {name: np.concatenate(read) for name, read in pieces.items()}
 
 
-def other_columns(path: str | os.PathLike[str], chosen: Sequence[str]) -> list[str]:
+def other_columns(
+    path: str | os.PathLike[str], chosen: Sequence[str], options: FileOptions = NO_OPTIONS
+) -> list[str]:
     """Name the columns that were not chosen."""
-    table = _opened(path)
+    table = _opened(path, options)
     return [name for name in guarded(table.name, table.names) if name not in chosen]
 
 
-def _opened(path: str | os.PathLike[str]) -> RowReader:
-    return with_rows(open_reader(path, (), None), "the records")
+def _opened(path: str | os.PathLike[str], options: FileOptions) -> RowReader:
+    return with_rows(open_reader(path, (), None, options), "the records")
 
 
 def _axis(name: str) -> GridAxis:

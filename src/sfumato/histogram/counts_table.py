@@ -20,6 +20,7 @@ from sfumato.arrays import Array
 from sfumato.domain import named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.histogram import marginals, moments
+from sfumato.label_axes import LabelAxis
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw, KeyNoise
@@ -231,8 +232,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     def mean(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The mean along an Interval axis, with an interval for noise and binning together.
 
-        Dates are in days, times in microseconds. On an axis with a step, values are steps: a bin of
-        one step hides nothing (see ``histogram.moments``).
+        On an axis of the labels False and True it is the share of rows that are true. Dates are in
+        days, times in microseconds. On an axis with a step, values are steps: a bin of one step
+        hides nothing (see ``histogram.moments``).
 
         Parameters
         ----------
@@ -243,7 +245,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         Raises
         ------
         UsageError
-            If the axis is unknown, not named among several, or one of labels or keys.
+            If the axis is unknown, not named among several, or one of keys or of other labels.
         """
 
         def possible(low: float, high: float) -> tuple[float, float]:
@@ -304,11 +306,16 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         law = self._additive(what)
         index = self._axis_index(axis)
         found = self.lattice.axes[index]
-        if not isinstance(found, GridAxis | EdgesAxis):
+        truths = found.truths if isinstance(found, LabelAxis) else None
+        sums, terms = marginals.marginal(self.values, (index,))
+        if isinstance(found, GridAxis | EdgesAxis):
+            bins = moments.BinnedCounts.of(found, sums, law, terms)
+        elif truths is not None:
+            # Cells of missing and of unlisted values are left out.
+            bins = moments.BinnedCounts.of_truths(sums[list(truths)], law, terms)
+        else:
             obstacle = "it has labels, which have no order"
             raise UsageError(f"{what} of {found.name!r}", obstacle, "Name an Interval axis")
-        sums, terms = marginals.marginal(self.values, (index,))
-        bins = moments.BinnedCounts.of(found, sums, law, terms)
         estimate = statistic(bins, error_probability(confidence))
         return self._estimate(confidence, *estimate, possible=possible(*bins.ends))
 

@@ -69,6 +69,12 @@ class BinnedCounts:
         """Counts over the cells of an axis."""
         return cls(*axis.extremes(), counts, law, terms, axis.step)
 
+    @classmethod
+    def of_truths(cls, counts: Array, law: Law, terms: int = 1) -> BinnedCounts:
+        """Counts of false and of true, as the values 0 and 1."""
+        values = np.array([0.0, 1.0])
+        return cls(values, values, counts, law, terms, step=1.0)
+
     @property
     def middles(self) -> Array:
         """The value that represents each bin: float64 ndarray of shape (bins,)."""

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.display import card, facts, line
-from sfumato.errors import Infeasible, nearest
-from sfumato.numbers import Exactly, rounded
+from sfumato.errors import Infeasible, UsageError, nearest
+from sfumato.numbers import Exactly, positive, rounded
 from sfumato.privacy.belief import LARGE
-from sfumato.risk.bounds import loose_curve, loose_parts, risk_at, tight_parts
+from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.laws import Laplace
 from sfumato.risk.membership import advantage
-from sfumato.risk.queries import Query, QueryName, parse
+from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.sensitivity import unbounded
-from sfumato.risk.universe import Column, Universe, by_column, log_choose
+from sfumato.risk.universe import Column, Pick, Universe, by_column, log_choose
 from sfumato.risk.variances import least_sensitivity
+from sfumato.risk.world_answers import checked_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+Epsilons: TypeAlias = "Exactly | Sequence[Exactly] | Array | None"
 
 # The number of points of the curve, by the largest number of answers for which it holds.
+MOST_EPSILONS = 10_000
 POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))
 
 
@@ -103,6 +108,18 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     tight_curve: tuple[float, ...]
     loose_curve: tuple[float, ...]
     one_sided: bool = False
+    largest_prior: float | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether the worlds were given unequal beliefs beforehand."""
+        return self.largest_prior is not msgspec.UNSET
+
+    @property
+    def subject(self) -> str:
+        """What is published, in words."""
+        subject = f"{self.query} of {self.column}" if self.column else self.query
+        return f"{subject}, with the prior given" if self.has_prior else subject
 
     @property
     def epsilon(self) -> float:
@@ -147,7 +164,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
             found.append(_LOOSE)
         if self.one_sided:
             found.append(_LEAST)
-        return (*found, *_ALWAYS)
+        return (*found, _AGAINST_PRIOR if self.has_prior else _AGAINST_ANY, _DEPENDS)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
@@ -173,15 +190,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         if self.worst is not None:
             rows.append(("Worst world", str(self.worst)))
         rows += [("Note", note) for note in self.caveats]
-        subject = f"{self.query} of {self.column}" if self.column else self.query
-        return card(f"Choice of epsilon: {subject}", facts(rows), line(self.decision))
+        return card(f"Choice of epsilon: {self.subject}", facts(rows), line(self.decision))
 
     @property
     def decision(self) -> str:
         """What to do with the number, in a sentence; an epsilon above 10 is not to be used."""
-        subject = f"{self.query} of {self.column}" if self.column else self.query
         within = f"the adversary's belief in each world within {self.risk:.6g}"
-        start = f"Decision for one {subject}"
+        start = f"Decision for one {self.subject}"
         if self.epsilon > LARGE:
             limit = f"would allow epsilon = {self.quoted}"
             if self.epsilon == math.inf:
@@ -267,7 +282,13 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
 
 
 def choose(
-    universe: Universe, size: int, query: QueryName, risk: Exactly = 1 / 3
+    universe: Universe,
+    size: int,
+    query: QueryName,
+    risk: Exactly = 1 / 3,
+    *,
+    prior: Prior = None,
+    epsilons: Epsilons = None,
 ) -> Choice | Choices:
     """Which epsilon keeps the risk of disclosure within a limit?
 
@@ -280,6 +301,11 @@ def choose(
     query : "mean", "median", "sum", "count", "var", "std" or ("percentile", q)
     risk : number in (0, 1)
         The largest belief in any one possible world that an adversary may reach.
+    prior : array of shape (worlds,), or a dict of them by column, optional
+        What the adversary believes beforehand, in the order of ``itertools.combinations``. None:
+        every world is as likely.
+    epsilons : number or increasing sequence of numbers, optional
+        Of the curves: the largest one, or all of them. None: up to four times the epsilon found.
 
     Returns
     -------
@@ -297,7 +323,12 @@ def choose(
     """
     asked = parse(query)
     limit = read_risk(risk)
-    found = by_column(universe, size, lambda column, _: _choice(column, asked, limit))
+    grid = None if epsilons is None else read_epsilons(epsilons)
+
+    def one(column: Column, pick: Pick) -> Choice:
+        return _choice(column, asked, limit, pick(prior), grid)
+
+    found = by_column(universe, size, one)
     if not isinstance(found, dict):
         return found
     return Choices(
@@ -305,27 +336,32 @@ def choose(
     )
 
 
-def _choice(column: Column, query: Query, risk: float) -> Choice:
+def _choice(
+    column: Column, query: Query, risk: float, prior: ArrayLike | None, grid: Array | None
+) -> Choice:
     given = _one_sided(column, query)
-    odds, slope = loose_parts(column, query, sensitivity=given)
+    odds, slope = loose_parts(column, query, prior, given)
     loose = loose_epsilon(odds, slope, risk)
     answers = None
     scale = 0.0
     tight = math.inf
     try:
-        answers, scale = tight_parts(column, query, sensitivity=given)
+        answers, scale = tight_parts(column, query, prior, given)
     except Infeasible:
         # There are too many worlds to count; the loose bound stands alone.
         pass
     else:
         tight = tight_epsilon(answers, scale, risk)
-    known = [level for level in (tight, loose) if math.isfinite(level)]
-    epsilons = np.linspace(0, 4 * max(known, default=1.25) or 1.0, _points(answers))
+    epsilons = grid
+    if epsilons is None:
+        known = [level for level in (tight, loose) if math.isfinite(level)]
+        epsilons = np.linspace(0, 4 * max(known, default=1.25) or 1.0, _points(answers))
     curve: tuple[float, ...] = ()
     worst = None
     if answers is not None:
         curve = tuple(risk_at(answers, scale, level) for level in epsilons.tolist())
-        worst = _worst(column, query, answers, tight / scale if scale > 0 else 0.0)
+        rate = tight / scale if scale > 0 else 0.0
+        worst = _worst(column, query, answers, rate)
     return Choice(
         column=None,
         query=str(query),
@@ -340,6 +376,7 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
         epsilons=tuple(epsilons.tolist()),
         tight_curve=curve,
         loose_curve=tuple(loose_curve(odds, slope, epsilons).tolist()),
+        largest_prior=msgspec.UNSET if prior is None else float(checked_prior(prior, column).max()),
     )
 
 
@@ -357,6 +394,25 @@ def _one_sided(column: Column, query: Query) -> float | None:
     return None
 
 
+def read_epsilons(given: Exactly | Sequence[Exactly] | Array) -> Array:
+    """Read the epsilons of a picture.
+
+    >>> read_epsilons([0, 0.5, 1])
+    array([0. , 0.5, 1. ])
+    """
+    listed = given.tolist() if isinstance(given, np.ndarray) else given
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        return np.linspace(0, float(positive(listed, "epsilons")), POINTS[0][1])
+    found = np.array([at_least_zero(each, "epsilons") for each in listed])
+    if not 2 <= len(found) <= MOST_EPSILONS or (np.diff(found) <= 0).any():
+        raise UsageError(
+            f"a picture over {len(found):,} epsilons",
+            f"they must increase, and be 2 to {MOST_EPSILONS:,}",
+            "Write epsilons=numpy.linspace(0, 5, 500), or epsilons=5",
+        )
+    return found
+
+
 def _points(answers: Answers | None) -> int:
     size = 0 if answers is None else len(answers.values)
     return next(points for most, points in POINTS if size <= most)
@@ -372,7 +428,9 @@ def _worst(column: Column, query: Query, answers: Answers, rate: float) -> Worst
     worst = answers.worst(rate) if math.isfinite(rate) else answers.at_infinity
     index = worst.at
     lacks = None
-    if column.leaves_one_out and query.name in ("sum", "mean"):
+    is_uniform = answers.log_top is None
+    if is_uniform and column.leaves_one_out and query.name in ("sum", "mean"):
+        # Worlds are counted here, so the answers below say how many records are larger.
         lacks = column.n - round(float(np.exp(answers.log_weight[:index]).sum()))
     return WorstWorld(index + 1, len(answers.values), lacks)
 
@@ -385,12 +443,15 @@ _LOOSE = (
     "Too many worlds for the tight bound: this is the loose one, which errs on the safe side; "
     "more may be allowed."
 )
-_ALWAYS = (
-    "It holds for one release, an adversary to whom every world is as likely, and Laplace noise of "
-    "scale sensitivity / epsilon, with the sensitivity over this universe; a second release needs "
-    "its own share.",
+_NOISE = (
+    "and Laplace noise of scale sensitivity / epsilon, with the sensitivity over this universe; a "
+    "second release needs its own share."
+)
+_AGAINST_ANY = f"It holds for one release, an adversary to whom every world is as likely, {_NOISE}"
+_AGAINST_PRIOR = f"It holds for one release, an adversary with the prior given, {_NOISE}"
+_DEPENDS = (
     "Epsilon is computed from the universe: if that is not public, the chosen number tells "
-    "something about it.",
+    "something about it."
 )
 
 
@@ -415,6 +476,8 @@ def _worlds(choice: Choice) -> str:
 
 
 def _prior(choice: Choice) -> str:
+    if choice.largest_prior is not msgspec.UNSET:
+        return f"{choice.largest_prior:.3g}"
     logs = log_choose(choice.records, choice.size)
     return f"{math.exp(-logs):.3g}" if logs < 500 else f"10^-{logs / math.log(10):.0f}"
 

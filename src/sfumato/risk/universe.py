@@ -161,7 +161,8 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
     asked = f"the universe{name}"
     try:
         raw = np.asarray(records)
-        wrong = raw.dtype.kind not in "iufbO" or raw.dtype == bool
+        # Logicals count as 0 and 1: their mean is the share of true ones.
+        wrong = raw.dtype.kind not in "iufbO"
         array = None if wrong else raw.astype(float)
     except (TypeError, ValueError, OverflowError):
         array = None
