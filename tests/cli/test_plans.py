@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 Run = Callable[..., tuple[int, str, str]]
@@ -153,3 +154,71 @@ def test_questions_of_a_plan_carry_words_for_people(sfumato: Run) -> None:
     assert first[0] == second[0] == 0, second[2]
     assert second[1] == first[1].replace("# Histogram of kind x age", "# Ages")
     assert "Nothing was spent" in second[2]
+
+
+PICKED = """
+[source]
+path = "people.parquet"
+person = "who"
+rows_per_person = 12
+rows_per_cell = 1
+[domain]
+age = { type = "interval", lower = 0, upper = 120 }
+kind = { type = "categories", labels = ["a", "b", "c"] }
+[budget]
+account = "people"
+epsilon = "2"
+delta = "1e-5"
+[release]
+delta = "1e-6"
+[[questions]]
+type = "histogram"
+axes = ["age"]
+accuracy = 90
+[[questions]]
+type = "histogram"
+axes = ["kind", "age"]
+accuracy = { half_width = 90, simultaneous = true }
+"""
+
+
+def test_a_plan_states_accuracies_and_pays_the_least_that_suffices(sfumato: Run) -> None:
+    Path("picked.toml").write_text(PICKED, encoding="utf-8")
+    code, out, _ = sfumato("preview", "picked.toml")
+    assert code == 0
+    flat = " ".join(out.split())
+    assert "each count is within +-90 of the truth" in flat
+    assert "Picked: Gaussian noise, because the accuracy that is asked for needs epsilon" in flat
+    assert "Together: at most epsilon = " in flat
+    plain = json.loads(sfumato("preview", "picked.toml", "--json")[1])
+    least = plain[0]["picked"]["cost"]
+    assert plain[1]["picked"]["in_rho"] == [0, 1]
+    code, _, err = sfumato("release", "picked.toml", "--ledger", "b.db", "--report", "r.html")
+    assert code == 0, err
+    assert "Picked: Gaussian noise, because" in err
+    charged = json.loads(sfumato("ledger", "show", "--ledger", "b.db", "--json")[1])[0]["spent"]
+    assert charged == [int(Fraction(least["epsilon"]) * 10**9), 10**12]
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "Gaussian noise, because the accuracy that is asked for" in page
+    assert "the answers on this page are bounded by epsilon = " in " ".join(page.split())
+
+
+def test_an_accuracy_beyond_the_cost_is_refused_before_the_charge(sfumato: Run) -> None:
+    dear = PICKED.replace('delta = "1e-6"', 'epsilon = "0.01"\ndelta = "1e-6"')
+    Path("dear.toml").write_text(dear, encoding="utf-8")
+    code, out, err = sfumato("release", "dear.toml", "--ledger", "b.db")
+    assert (code, out) == (2, "")
+    assert "the accuracy that is asked for needs epsilon = " in err
+    assert json.loads(sfumato("ledger", "show", "--ledger", "b.db", "--json")[1])[0]["spent"] == [
+        0,
+        0,
+    ]
+
+
+def test_a_plan_of_pure_epsilon_is_previewed_as_its_account_pays(sfumato: Run) -> None:
+    pure = PICKED.replace('delta = "1e-5"\n', "").replace("accuracy = 90\n", "")
+    asked = pure.replace('delta = "1e-6"', 'epsilon = "1"\ndelta = "1e-6"')
+    Path("pure.toml").write_text(asked, encoding="utf-8")
+    code, out, _ = sfumato("preview", "pure.toml")
+    assert code == 0
+    assert "Laplace noise, because the account counts epsilon alone" in " ".join(out.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from fractions import Fraction
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from disclosure import visits
 from sfumato.answers.release import marked
 from sfumato.disclosure.evidence import gathered, measure_of_money, shortened
 from sfumato.ledger import open_ledger
+from sfumato.privacy.composition import approx_to_zcdp
 from support.tampering import unguarded
 
 
@@ -109,6 +111,21 @@ def test_a_guarantee_that_says_more_than_was_paid_for_is_refused(releases):
     guarantee = msgspec.structs.replace(releases[0].guarantee, measure=sf.PureDP("2"))
     with pytest.raises(sf.DataError, match="costs more than its receipt says"):
         gathered([msgspec.structs.replace(releases[0], guarantee=guarantee)])
+
+
+def test_answers_in_rho_may_be_charged_as_an_epsilon_and_a_delta(releases):
+    answer = releases[-1]
+    rho = approx_to_zcdp(Fraction(1), Fraction("1e-6")).rho
+    assert answer.receipt.charged == "epsilon = 1, delta = 0.000001"
+
+    def of(rho):
+        guarantee = msgspec.structs.replace(answer.guarantee, measure=sf.ZCDP(rho))
+        return msgspec.structs.replace(answer, guarantee=guarantee)
+
+    assert str(gathered([of(rho)]).loss) == "epsilon = 1, delta = 0.000001"
+    for release in (of(rho * 2), receipt(of(rho), charged="epsilon = 1, delta = 0")):
+        with pytest.raises(sf.DataError, match="costs more than its receipt says"):
+            gathered([release])
 
 
 def test_a_signature_vouches_for_a_release(tmp_path):

@@ -58,3 +58,21 @@ def test_costs_of_different_measures_are_not_added():
         receipted(answered(Histogram("age"), ZCDP("0.1")), entry=2),
     ]
     assert "Taken together" not in page.render(mixed)
+
+
+def test_answers_that_share_a_rho_cost_what_was_charged_for_it():
+    """A plan with Gaussian noise at (epsilon, delta), beside an answer at an epsilon of its own."""
+    charged = "epsilon = 1, delta = 0.000001"
+    plan = [
+        receipted(answered(Histogram(axis), ZCDP("0.01")), part=f"{i} of 2", charged=charged)
+        for i, axis in enumerate(("kind", "age"), 1)
+    ]
+    other = receipted(answered(Histogram("kind"), PureDP("0.5")), 2, charged="epsilon = 0.5")
+    shown = page.render([*plan, other])
+    assert "bounded by epsilon = 1.5, delta = 0.000001" in shown
+    # On an account in rho, the same answers cost their rho.
+    in_rho = [
+        receipted(answered(Histogram(axis), ZCDP("0.01")), part=f"{i} of 2", charged="rho = 0.02")
+        for i, axis in enumerate(("kind", "age"), 1)
+    ]
+    assert "bounded by rho = 0.02" in page.render(in_rho)

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import msgspec
+
+from sfumato.errors import UsageError
+from sfumato.privacy.measures import CentralMeasure, measure_of
+
+_NUMBER = r"([0-9.]{1,40})"
+_CHARGED = re.compile(rf"(?:epsilon = {_NUMBER}(?:, delta = {_NUMBER})?|rho = {_NUMBER})")
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -60,6 +67,18 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     signature: str = ""
     signer: str = ""
     picked: str = ""
+
+    @property
+    def cost(self) -> CentralMeasure | None:
+        """What was charged, as a measure; None where a file holds another text."""
+        found = _CHARGED.fullmatch(self.charged)
+        if found is None:
+            return None
+        epsilon, delta, rho = found.groups()
+        try:
+            return measure_of("a charge", epsilon=epsilon, delta=delta or 0, rho=rho)
+        except UsageError:
+            return None
 
     @property
     def moment(self) -> str:

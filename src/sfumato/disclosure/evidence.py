@@ -19,7 +19,7 @@ from sfumato.choosing.windows import Window
 from sfumato.errors import DataError, LedgerError, UsageError, printable, shown
 from sfumato.ledger import Account, Amount, Ledger, written
 from sfumato.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
-from sfumato.privacy.composition import charge
+from sfumato.privacy.composition import approx_to_zcdp, charge
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.verifying import verify
@@ -274,9 +274,29 @@ def _units(given: Mapping[str, str | None]) -> tuple[str, Amount]:
 
 def _require_paid(release: Release, paid: Charge) -> None:
     """Refuse an answer whose guarantee costs more than was charged for it."""
-    cost = charge(release.cost, paid.rule)
-    if cost[0] > paid.amount[0] or cost[1] > paid.amount[1]:
-        raise _edited(release, "its guarantee costs more than its receipt says was charged")
+    if _is_covered(release.cost, paid):
+        return
+    raise _edited(release, "its guarantee costs more than its receipt says was charged")
+
+
+def _is_covered(cost: CentralMeasure, paid: Charge) -> bool:
+    """Whether a charge pays for an answer of this cost.
+
+    Several answers of one plan may share a rho that was charged as an epsilon and a delta.
+    """
+    if isinstance(cost, ZCDP) and paid.rule == "approx":
+        whole = measure_of_money(paid.rule, paid.amount)
+        return isinstance(whole, ApproxDP) and cost.rho <= _rho_of(whole)
+    spent = charge(cost, paid.rule)
+    return spent[0] <= paid.amount[0] and spent[1] <= paid.amount[1]
+
+
+def _rho_of(paid: ApproxDP) -> Fraction:
+    """The rho that an epsilon and a delta allow; 0 where they allow none."""
+    try:
+        return Fraction(approx_to_zcdp(paid.epsilon, paid.delta).rho)
+    except UsageError:
+        return Fraction(0)
 
 
 def _origin(releases: Sequence[Release], ledger: Ledger | None) -> tuple[str, bool]:

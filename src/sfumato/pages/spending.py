@@ -12,7 +12,7 @@ from sfumato.errors import printable
 from sfumato.pages.headings import heading_of
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP
 from sfumato.privacy.unit import Unit
 
 Paid: TypeAlias = tuple[Release, Receipt]
@@ -126,6 +126,23 @@ def _charge(entry: int, paid: list[Paid]) -> Charge:
     return Charge(entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))
 
 
+def _measures(releases: list[Release]) -> list[Measure]:
+    """What each answer costs; answers of a plan that share a rho cost what was charged for it."""
+    found: list[Measure] = []
+    converted: dict[int, CentralMeasure] = {}
+    for release in releases:
+        receipt = release.receipt
+        whole = None if receipt is None else receipt.cost
+        in_rho = isinstance(release.guarantee.measure, ZCDP)
+        if receipt is not None and in_rho and isinstance(whole, ApproxDP):
+            converted[receipt.entry] = whole
+    for release in releases:
+        receipt = release.receipt
+        if receipt is None or receipt.entry not in converted:
+            found.append(release.guarantee.measure)
+    return [*found, *converted.values()]
+
+
 def _together(releases: list[Release]) -> CentralMeasure | None:
     """The cost of all answers together.
 
@@ -138,7 +155,7 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
         if release.receipt is not None
     }
     guarantees = [release.guarantee for release in by_charge.values()]
-    measures = [guarantee.measure for guarantee in guarantees]
+    measures = _measures(list(by_charge.values()))
     central = [measure for measure in measures if isinstance(measure, PureDP | ApproxDP | ZCDP)]
     one_kind = len({isinstance(measure, ZCDP) for measure in measures}) == 1
     one_entity = len({_entity(guarantee.unit) for guarantee in guarantees}) == 1

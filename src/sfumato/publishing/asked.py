@@ -16,6 +16,7 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.registry import require_registered
 from sfumato.counters.question import Counter, Settled
 from sfumato.data import Source
+from sfumato.privacy.measures import CentralMeasure
 from sfumato.publishing.answering import PlannedRelease
 from sfumato.publishing.plan import Plan
 from sfumato.random.bits import Bits
@@ -57,16 +58,21 @@ def asked_release(account: str, source: Source, planned: PlannedRelease) -> list
         [question.asks(domain) for question in questions],
         [question.canonical(domain) for question in questions],
     ]
-    if planned.choice is None:
+    if planned.choice is None or planned.costs == _stated_parts(planned):
         found = [hash_of(form, planned.costs) for form in forms]
     else:
         # What was asked, and not what was picked: a version that picks better still finds the
         # answer that was paid for.
         found = [hash_of(forms[0], _picking(planned))]
-        if planned.plan.is_bare and planned.stated.cost is not None:
-            before = planned.stated.parts(planned.plan)
+        before = _stated_parts(planned)
+        if planned.plan.is_bare and before is not None:
             found += [hash_of(form, before) for form in forms]
     return list(dict.fromkeys(found))
+
+
+def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
+    """The parts of the cost where nothing is picked; None without a cost."""
+    return None if planned.stated.cost is None else planned.stated.parts(planned.plan)
 
 
 def _picking(planned: PlannedRelease) -> object:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
+import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT

@@ -204,7 +204,7 @@ class Chooser:
         offers = self.offers(cost)
         best = min(offers, key=lambda offer: offer.score)
         division = best.division
-        if self.stated == cost and self._is_plain(cost, division):
+        if not self.plan.picks_shares and self._is_plain(cost, division):
             return None
         needs = {} if any(self.is_open) else self._needs()
         why = Why(self.plan, cost, self.divider, best, tuple(offers), self.rule, needs)

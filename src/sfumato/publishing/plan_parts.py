@@ -75,7 +75,7 @@ class PlannedQuestion:
     def half_width(self, cost: CentralMeasure) -> float | None:
         """Of its least accurate number, with 95% confidence; None where it states none."""
         preview = self.preview(cost)
-        if not preview.states_accuracy:
+        if not self._states_accuracy(preview):
             return None
         try:
             return float(preview.accuracy())
@@ -113,8 +113,6 @@ class PlannedQuestion:
         width = self.half_width(cost)
         if not isinstance(preview, CountsPreview) or preview.cells is None or width is None:
             return None
-        if not self._answers_with_counts():
-            return None
         # Half-widths are whole numbers. Where even the noise is below one, its size still differs.
         width = max(width, 0.5)
         power = 2 if squared else 1
@@ -125,6 +123,14 @@ class PlannedQuestion:
         """Whether it is a table of counts of a known size."""
         at = ApproxDP(1, SMALL_DELTA)
         return self.accepts(at) and self.error(at, squared=False) is not None
+
+    def _states_accuracy(self, preview: Preview) -> bool:
+        """Whether a preview states the accuracy of the answer.
+
+        That of counts from which the answer is computed, such as centres of clusters, is another.
+        """
+        of_counts = isinstance(preview, CountsPreview)
+        return preview.states_accuracy and (not of_counts or self._answers_with_counts())
 
     def _answers_with_counts(self) -> bool:
         """Whether the noisy counts are the answer, and not what it is computed from."""
@@ -168,7 +174,7 @@ class PlannedQuestion:
         # accuracy, and a mean none without a number of rows.
         try:
             preview = self.preview(kind.cost(kind.units))
-            states = preview.states_accuracy
+            states = self._states_accuracy(preview)
             if states:
                 preview.accuracy(self.within.confidence, self.within.simultaneous)
         except UsageError as error:
@@ -229,14 +235,15 @@ def parts_of(total: int, members: Sequence[Member], exponent: float) -> list[int
     is_open = [member.is_open for member in members]
     if not any(is_open):
         return split(total, [Fraction(need) for need in needs])
-    # A unit for each at least: no question is answered for nothing.
     if left < sum(is_open):
         return None
     weights = _open_weights(members, exponent)
-    extra = split(left - sum(is_open), weights)
-    return [
-        need + more + int(takes) for need, more, takes in zip(needs, extra, is_open, strict=True)
-    ]
+    extra = split(left, weights)
+    if any(takes and not more for more, takes in zip(extra, is_open, strict=True)):
+        # A unit for each at least: no question is answered for nothing.
+        extra = split(left - sum(is_open), weights)
+        extra = [more + int(takes) for more, takes in zip(extra, is_open, strict=True)]
+    return [need + more for need, more in zip(needs, extra, strict=True)]
 
 
 def _open_weights(members: Sequence[Member], exponent: float) -> list[Fraction]:

@@ -161,9 +161,9 @@ class Why:
     @property
     def _what(self) -> str:
         """What is added up."""
-        squares = "the squares of " if self.divider.squared else ""
+        squares = "squares of the " if self.divider.squared else ""
         weighed = "weighted " if self.plan.weights is not msgspec.UNSET else ""
-        return f"{squares}the {weighed}half-widths of all counts"
+        return f"the {weighed}{squares}half-widths of all counts"
 
     # --- shares -----------------------------------------------------------------------------------
 

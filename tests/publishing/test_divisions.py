@@ -1,0 +1,86 @@
+"""The ways to spend a cost: their parts, their deltas, and what an account is charged."""
+
+from fractions import Fraction
+
+import pytest
+
+import sfumato as sf
+from sfumato.answers.accuracy_request import Kind
+from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_approx
+from sfumato.privacy.measures import without_delta
+from sfumato.publishing.divisions import Divider, Division
+from sfumato.publishing.plan_parts import PlannedQuestion
+
+DOMAIN = sf.Domain(age=sf.Interval(0, 100, step=1), hour=sf.Interval(0, 24), shop=sf.Keys())
+QUESTIONS = [sf.Histogram("age"), sf.Histogram("hour", bins=24), sf.Histogram("shop")]
+COST = sf.ApproxDP(2, "1e-6")
+
+
+def divider(within=(None, None, None), shares=None, questions=QUESTIONS):
+    planned = [
+        PlannedQuestion(question, DOMAIN, sf.Unit(), one, Fraction(1), None)
+        for question, one in zip(questions, within, strict=True)
+    ]
+    return Divider(planned, shares, squared=False)
+
+
+def test_questions_in_rho_share_what_their_epsilon_and_delta_allow():
+    found = divider().divided(COST, (0, 1))
+    keys = found.costs[2]
+    assert found.block.epsilon + keys.epsilon == COST.epsilon
+    assert found.block.delta == keys.delta == COST.delta / 2
+    whole = approx_to_zcdp(Fraction(found.block.epsilon), Fraction(found.block.delta)).rho
+    assert sum(cost.rho for cost in found.costs[:2]) == whole
+    # The larger table has the larger part.
+    assert found.costs[0].rho > 2 * found.costs[1].rho
+
+
+def test_delta_goes_to_those_who_use_it():
+    found = divider().divided(COST, ())
+    assert [isinstance(cost, sf.ApproxDP) for cost in found.costs] == [False, False, True]
+    assert found.costs[2].delta == COST.delta
+    assert sum(cost.epsilon for cost in found.costs) == COST.epsilon
+
+
+def test_stated_shares_divide_epsilon_and_rho():
+    shares = [Fraction(1), Fraction(2), Fraction(1)]
+    found = divider(shares=shares).divided(COST, ())
+    assert [cost.epsilon for cost in found.costs] == [Fraction(1, 2), 1, Fraction(1, 2)]
+    mixed = divider(shares=shares).divided(COST, (0, 1))
+    assert mixed.block.epsilon == Fraction(3, 2)
+    assert mixed.costs[1].rho / mixed.costs[0].rho == pytest.approx(2)
+
+
+def test_a_block_is_charged_whole_and_in_rho_where_the_account_counts_rho():
+    found = divider(questions=QUESTIONS[:2], within=(None, None)).divided(COST, (0, 1))
+    assert found.money(found.costs, "approx") == COST.money
+    rho = approx_to_zcdp(Fraction(2), Fraction("1e-6"))
+    assert found.money(found.costs, "zcdp") == rho.money
+    alone = Division((), (sf.PureDP(1), sf.PureDP(1)))
+    assert alone.money(alone.costs, "approx") == sf.PureDP(2).money
+
+
+def test_what_accuracies_need_on_each_way():
+    within = (sf.Within(20), sf.Within(10), None)
+    found = divider(within=within)
+    pure = found.needed(Kind.of("pure", "1e-6"), ())
+    each = [found.questions[i].need(Kind.of("pure")) for i in (0, 1)]
+    assert pure == Fraction(sum(each), 10**9)
+    rho = Fraction(sum(found.questions[i].need(Kind.of("zcdp")) for i in (0, 1)), 10**12)
+    mixed = found.needed(Kind.of("pure", "1e-6"), (0, 1))
+    assert mixed == zcdp_to_approx(rho, Fraction("5e-7")).epsilon
+    assert found.divided(sf.ApproxDP(pure, "1e-6"), ()) is None  # nothing is left for the keys
+    enough = found.divided(sf.ApproxDP(mixed + 1, "1e-6"), (0, 1))
+    for question, cost in zip(found.questions[:2], enough.costs[:2], strict=True):
+        # At most what one unit of epsilon is worth above the need.
+        least = Fraction(question.need(Kind.of("zcdp")), 10**12)
+        assert least <= cost.rho <= least * (1 + Fraction(1, 10**6))
+    assert enough.costs[2].epsilon == 1
+
+
+def test_a_delta_that_nobody_uses_is_not_spent():
+    tables = divider(questions=QUESTIONS[:2], within=(None, None))
+    assert tables.spent(COST, ()) == without_delta(COST)
+    assert tables.spent(COST, (0, 1)) == COST
+    assert divider().spent(COST, (0, 1)) == COST
+    assert divider().spent(COST, ()) == COST
