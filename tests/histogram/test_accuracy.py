@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -187,3 +190,36 @@ def test_no_noise_at_all_is_an_accuracy_too():
 def test_an_epsilon_too_large_for_its_delta_says_so():
     with pytest.raises(sf.UsageError, match="larger delta, or a smaller epsilon"):
         sf.histogram_accuracy("truncated-geometric", epsilon=10_000)
+
+
+def test_the_sources_call_runs_as_it_is_written() -> None:
+    """histogram.getAccuracy(mechanism, n.bins, n, epsilon, delta = 10^-6, alpha = 0.05)."""
+    accuracy = sf.histogram_accuracy
+    laplace = accuracy("laplace", epsilon=0.2)
+    assert accuracy("mechanismLaplace", 5, 2000, 0.2) == laplace
+    assert accuracy("mechanismLaplace", 5, 2000, 0.2, 10**-6, 0.05) == laplace
+    assert accuracy("laplace", 5, 2000, 0.2, alpha=0.01) == accuracy(
+        "laplace", epsilon=0.2, alpha=0.01
+    )
+    stability = accuracy("mechanismStability", 5, 500, 0.2, 1e-6, 0.05)
+    assert stability == accuracy("stability", epsilon=0.2)
+    assert stability == pytest.approx(2 / 0.2 * math.log(1 / 0.05) + 2 / 0.2 * math.log(2e6) + 1)
+    assert sf.histogram_epsilon("mechanismLaplace", 5, 2000, laplace) == pytest.approx(0.2)
+    assert sf.histogram_epsilon("mechanismStability", 5, 500, stability) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sf.histogram_accuracy("laplace"),
+        lambda: sf.histogram_accuracy("laplace", 5, 100),
+        lambda: sf.histogram_accuracy("mechanismExponential", 5, 100, 0.2),
+        lambda: sf.histogram_accuracy("laplace", 0.2),
+        lambda: sf.histogram_accuracy({"a": 1}, epsilon=0.2),
+        lambda: sf.histogram_accuracy("mechanismStability", 5, 2000, 0.2),
+        lambda: sf.histogram_epsilon("laplace", 5, 100),
+    ],
+)
+def test_calls_that_cannot_be_answered(call: Callable[[], float]) -> None:
+    with pytest.raises(sf.UsageError):
+        call()

@@ -37,8 +37,16 @@ from sfumato.numbers import Exactly, decimal, fraction, positive, probability, s
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit
 
-Mechanism: TypeAlias = Literal["laplace", "geometric", "stability", "truncated-geometric"]
+Mechanism: TypeAlias = Literal[
+    "laplace",
+    "geometric",
+    "stability",
+    "truncated-geometric",
+    "mechanismLaplace",
+    "mechanismStability",
+]
 MECHANISMS: tuple[Mechanism, ...] = ("laplace", "geometric", "stability", "truncated-geometric")
+SOURCE_NAMES = {"mechanismLaplace": "laplace", "mechanismStability": "stability"}
 WITH_DELTA = ("stability", "truncated-geometric")
 STABILITY_SENSITIVITY = 2
 LEAST_ALPHA = 1e-300
@@ -52,30 +60,34 @@ TOLERANCE = 4e-14  # of the logarithm
 
 def histogram_accuracy(
     mechanism: Mechanism,
-    *,
-    epsilon: Exactly,
-    alpha: Exactly = "0.05",
     n_bins: int = 1,
     n: int | None = None,
+    epsilon: Exactly | None = None,
     delta: Exactly = "1e-6",
+    alpha: Exactly = "0.05",
+    *,
     neighbours: Neighbours = "replace",
     simultaneous: bool = False,
     rows_per_person: int = 1,
 ) -> float | int:
     """How far may a count of a histogram be from the truth? PSIlence's ``histogram.getAccuracy``.
 
+    The arguments stand in the order of the source.
+
     Parameters
     ----------
     mechanism : {"laplace", "geometric", "stability", "truncated-geometric"}
-    epsilon : number above 0
-    alpha : number in (0, 1)
-        The probability that an error exceeds the accuracy.
+        Or the source's names: ``mechanismLaplace``, ``mechanismStability``.
     n_bins : int
         The number of bins, at least 1. It matters only with ``simultaneous``.
     n : int or None
         The number of rows, if it is public. A delta of 1 / n^2 or more is then refused.
+    epsilon : number above 0
+        Needed.
     delta : number in (0, 1)
         For ``stability`` and ``truncated-geometric``.
+    alpha : number in (0, 1)
+        The probability that an error exceeds the accuracy.
     neighbours : {"replace", "add-remove"}
     simultaneous : bool
         False: alpha is for each bin. True: alpha is for all bins together.
@@ -95,20 +107,22 @@ def histogram_accuracy(
     29.957323
     >>> histogram_accuracy("geometric", epsilon=0.2)
     30
+    >>> round(histogram_accuracy("mechanismStability", 5, 500, 0.2), 4)
+    176.0439
     """
     unit = Unit(rows_per_person, neighbours)
     request = _Request(mechanism, alpha, n_bins, n, delta, unit, simultaneous)
-    return request.accuracy(positive(epsilon, "epsilon"))
+    return request.accuracy(positive(_stated(epsilon, "epsilon"), "epsilon"))
 
 
 def histogram_epsilon(
     mechanism: Mechanism,
-    *,
-    accuracy: Exactly,
-    alpha: Exactly = "0.05",
     n_bins: int = 1,
     n: int | None = None,
+    accuracy: Exactly | None = None,
     delta: Exactly = "1e-6",
+    alpha: Exactly = "0.05",
+    *,
     neighbours: Neighbours = "replace",
     simultaneous: bool = False,
     rows_per_person: int = 1,
@@ -124,8 +138,8 @@ def histogram_epsilon(
     Parameters
     ----------
     accuracy : number
-        Above 0. Also 0 for ``geometric``. Above 1 for ``stability``.
-    mechanism, alpha, n_bins, n, delta, neighbours, simultaneous, rows_per_person
+        Needed. Above 0. Also 0 for ``geometric``. Above 1 for ``stability``.
+    mechanism, n_bins, n, delta, alpha, neighbours, simultaneous, rows_per_person
         As in ``histogram_accuracy``.
 
     Returns
@@ -144,11 +158,21 @@ def histogram_epsilon(
     """
     unit = Unit(rows_per_person, neighbours)
     request = _Request(mechanism, alpha, n_bins, n, delta, unit, simultaneous)
-    wanted = fraction(accuracy, "accuracy")
+    wanted = fraction(_stated(accuracy, "accuracy"), "accuracy")
     # Discrete noise is 0 with positive probability, so an error of 0 can be asked for.
     if wanted == 0 and mechanism == "geometric":
         return request.epsilon(wanted)
     return request.epsilon(positive(wanted, "accuracy"))
+
+
+def _stated(number: Exactly | None, name: str) -> Exactly:
+    if number is None:
+        raise UsageError(
+            f"a histogram without {name}",
+            f"{name} has no default",
+            f"Write {name}=0.5, or give it as the fourth argument",
+        )
+    return number
 
 
 class _Request:
@@ -164,6 +188,7 @@ class _Request:
         unit: Unit,
         simultaneous: bool,
     ) -> None:
+        mechanism = SOURCE_NAMES.get(mechanism, mechanism) if isinstance(mechanism, str) else ""
         if mechanism not in MECHANISMS:
             obstacle = f"there is none of that name; {nearest(mechanism, MECHANISMS)}"
             raise UsageError(f"mechanism {mechanism!r}", obstacle, "Name one of them")

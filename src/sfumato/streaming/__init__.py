@@ -1,5 +1,8 @@
 """Running totals under continual observation: noise that is correlated over time, and its cost."""
 
+from typing import NoReturn
+
+from sfumato.errors import UsageError
 from sfumato.streaming.accounting import (
     compute_rdp_single_tree,
     compute_rdp_tree_restart,
@@ -25,6 +28,7 @@ from sfumato.streaming.queries import (
     clip_l2,
 )
 from sfumato.streaming.ranges import NoisyTree, TreeRangeSumQuery, build_tree_from_leaf
+from sfumato.streaming.record_sums import GaussianSumQuery
 from sfumato.streaming.restarts import (
     PeriodicRoundRestartIndicator,
     PeriodicTimeRestartIndicator,
@@ -42,6 +46,7 @@ __all__ = [
     "CumulativeSumQuery",
     "EfficientTreeAggregator",
     "GaussianNoiseGenerator",
+    "GaussianSumQuery",
     "NoiseState",
     "NoisyTree",
     "PeriodicRoundRestartIndicator",
@@ -74,3 +79,25 @@ __all__ = [
     "squared_sensitivity",
     "squared_tree_sensitivity",
 ]
+
+_DEVICES = "noise that each device adds needs secure aggregation, which is not here"
+_CENTRAL = "Take TreeRangeSumQuery.build_central_gaussian_query"
+_NOT_HERE = {
+    "QAdaClipTreeResSumQuery": (
+        "its clipping norm follows the records by a private quantile, whose cost its event omits",
+        "Pay for a norm with sf.Quantiles, and call reset_l2_clip_gaussian_noise",
+    ),
+    "CentralTreeSumQuery": ("it is an older name", _CENTRAL),
+    "DistributedTreeSumQuery": (_DEVICES, _CENTRAL),
+    "DistributedDiscreteGaussianSumQuery": (_DEVICES, _CENTRAL),
+    "DistributedSkellamSumQuery": (_DEVICES, _CENTRAL),
+    "build_tree": ("it is the name in the source's introduction", "Call build_tree_from_leaf"),
+}
+"""Names of TensorFlow Privacy's tree aggregation that are refused: why, and what to do."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Say why a name of the source is not here."""
+    if name in _NOT_HERE:
+        raise UsageError(f"sfumato.streaming.{name}", *_NOT_HERE[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -95,6 +95,8 @@ class NoiseState(msgspec.Struct, frozen=True):
     key: bytes
     position: int
     private: bool
+    noise_std: float | msgspec.UnsetType = msgspec.UNSET
+    """Of the noise from here on. Absent: the generator's own."""
 
     def __repr__(self) -> str:
         return f"<NoiseState at {self.position}{'' if self.private else '; NOT PRIVATE'}>"
@@ -106,7 +108,7 @@ class _Rows(Protocol[V_co]):
     def __getitem__(self, row_index: int, /) -> V_co: ...
 
 
-Block: TypeAlias = tuple[bytes, int, list[_Rows[V_co]]]
+Block: TypeAlias = tuple[bytes, float, int, list[_Rows[V_co]]]
 
 
 class GaussianNoiseGenerator(ValueGenerator[V_co]):
@@ -183,17 +185,33 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         bits = current()
         return NoiseState(secret_key(bits), 0, bits.private)
 
+    def make_state(self, state: object, stddev: float) -> NoiseState:
+        """Return the same state, with another standard deviation from here on.
+
+        Parameters
+        ----------
+        state : NoiseState
+        stddev : float
+            At least 0.
+
+        Raises
+        ------
+        UsageError
+            If the state is not of such a generator, or ``stddev`` is negative or not finite.
+
+        >>> generator = GaussianNoiseGenerator(1.0)
+        >>> generator.next(generator.make_state(generator.initialize(), 0.0))[0]
+        0.0
+        """
+        own = self._own_state(state)
+        return msgspec.structs.replace(own, noise_std=check_deviation(stddev, "stddev"))
+
     def next(self, state: object) -> tuple[V_co, NoiseState]:
         """Return the noise of a state, always the same, and the state after it."""
-        if not isinstance(state, NoiseState):
-            raise UsageError(
-                "noise from a foreign state",
-                "it is not a state of this generator",
-                "Start from initialize()",
-            )
+        state = self._own_state(state)
         block, row_index = divmod(state.position, self._per_block)
         rows = self._block(state, block)
-        after = NoiseState(state.key, state.position + 1, state.private)
+        after = NoiseState(state.key, state.position + 1, state.private, state.noise_std)
         if self.specs is None:
             return rows[0][row_index], after
         if isinstance(self.specs, Spec):
@@ -201,6 +219,16 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         each = iter(rows)
         nested = map_leaves(lambda _: self._own(next(each), row_index), self.specs)
         return cast(V_co, nested), after
+
+    @staticmethod
+    def _own_state(state: object) -> NoiseState:
+        if not isinstance(state, NoiseState):
+            raise UsageError(
+                "noise from a foreign state",
+                "it is not a state of this generator",
+                "Start from initialize()",
+            )
+        return state
 
     def many(self, state: NoiseState, count: int) -> Array:
         """Return the next ``count`` values at once: a float64 ndarray of shape (count,).
@@ -227,23 +255,28 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
 
         The last few blocks are kept for speed; they are functions of the state.
         """
-        for key, number, rows in self._blocks:
-            if number == block and key == state.key:
+        scale = self._scale(state)
+        for key, of_scale, number, rows in self._blocks:
+            if number == block and key == state.key and of_scale == scale:
                 return rows
         drawn = zip(self._draw(state, block), self._leaves, strict=True)
         parts = [part.tolist() if spec is None else part for part, spec in drawn]
         rows = cast("list[_Rows[V_co]]", parts)
         if self._per_block > 1:
-            self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
+            self._blocks = [(state.key, scale, block, rows), *self._blocks[: _KEPT - 1]]
         return rows
+
+    def _scale(self, state: NoiseState) -> float:
+        return self.noise_std if state.noise_std is msgspec.UNSET else state.noise_std
 
     def _draw(self, state: NoiseState, block: int) -> list[Array]:
         bits = Derived(state.key, block, private=state.private)
+        scale = self._scale(state)
         drawn = []
         for spec in self._leaves:
             array = Spec(()) if spec is None else spec
             size = self._per_block * _size(spec)
-            rows = standard_normal(size, bits, scale=self.noise_std, dtype=array.dtype)
+            rows = standard_normal(size, bits, scale=scale, dtype=array.dtype)
             drawn.append(rows.reshape(self._per_block, *array.shape))
         return drawn
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Self, TypeAlias, TypeVar, cast, overload
+from typing import ClassVar, NoReturn, Self, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 import numpy as np
@@ -29,7 +29,7 @@ from sfumato.streaming.generators import (
     check_deviation,
     read_specs,
 )
-from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, get_step_idx
+from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, TreeState, get_step_idx
 from sfumato.streaming.values import Nested, added, combine, map_leaves, rebuilt
 
 V = TypeVar("V")
@@ -100,13 +100,19 @@ class CumulativeSumQuery:
     Source: Kairouz et al. 2021; TensorFlow Privacy's ``TreeCumulativeSumQuery``.
     """
 
+    GlobalState: ClassVar[type[SumState]] = SumState
+
     def __init__(
         self, aggregator: Aggregator[object], record_specs: object, clip_fn: Clip, clip_value: float
     ) -> None:
         self.aggregator = aggregator
         self._specs = read_specs(record_specs)
         self._clip_fn = clip_fn
-        self._clip_value = _positive(clip_value, "clip_value")
+        self._clip_value = self._read_clip(clip_value, "clip_value")
+
+    @staticmethod
+    def _read_clip(value: float, name: str) -> float:
+        return check_clip(value, name)
 
     def initial_global_state(self) -> SumState:
         """Return the state before the first step."""
@@ -196,9 +202,13 @@ class CumulativeSumQuery:
 class ResidualSumQuery(CumulativeSumQuery):
     """Each step's sum: the differences of noisy running totals, whose noise cancels in their sum.
 
-    Parameters are as for ``CumulativeSumQuery``. The guarantee is the same, too, since the
-    differences are post-processing of the totals.
+    Parameters are as for ``CumulativeSumQuery``, but the clipping norm may be 0: records then count
+    as zero. The guarantee is the same, too: the differences are post-processing of the totals.
     """
+
+    @staticmethod
+    def _read_clip(value: float, name: str) -> float:
+        return check_deviation(value, name) and check_clip(value, name)
 
     def get_noised_result(
         self, sample_state: V, global_state: SumState
@@ -257,9 +267,10 @@ class _OfTree(CumulativeSumQuery):
         Raises
         ------
         UsageError
-            If ``clip_norm`` is below 1e-30, ``noise_multiplier`` is negative, or a seed is given.
+            If ``clip_norm`` is below 1e-30 (for residuals it may be 0), ``noise_multiplier`` is
+            negative, or a seed is given.
         """
-        norm = _positive(clip_norm, "clip_norm")
+        norm = cls._read_clip(clip_norm, "clip_norm")
         deviation = norm * check_deviation(noise_multiplier, "noise_multiplier")
         generator = GaussianNoiseGenerator(deviation, record_specs, noise_seed)
         return cls(record_specs, generator, clip_l2, clip_norm, use_efficient)
@@ -280,6 +291,54 @@ class TreeCumulativeSumQuery(_OfTree):
 
 class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
     """``ResidualSumQuery`` over a tree of noise."""
+
+    def reset_l2_clip_gaussian_noise(
+        self, global_state: SumState, clip_norm: float, stddev: float
+    ) -> SumState:
+        """Start a new tree with another clipping norm and another standard deviation of the noise.
+
+        Parameters
+        ----------
+        global_state : SumState
+        clip_norm : float
+            At least 1e-30, or 0.
+        stddev : float
+            Of each node from here on, at least 0. The noise multiplier is ``stddev / clip_norm``.
+
+        Returns
+        -------
+        SumState
+            The accountant counts its steps as another tree. In the source the old tree goes on. A
+            node could then hold records under both clips with the noise of one of them.
+
+        Raises
+        ------
+        UsageError
+            If a number is out of range, or the noise is not from a ``GaussianNoiseGenerator``.
+        """
+        generator = self.aggregator.value_generator
+        tree_state = global_state.tree_state
+        if not isinstance(generator, GaussianNoiseGenerator) or not isinstance(
+            tree_state, TreeState
+        ):
+            raise UsageError(
+                "another standard deviation of the noise",
+                "the noise is not from a GaussianNoiseGenerator",
+                "Build the query with build_l2_gaussian_query",
+            )
+        clip = self._read_clip(clip_norm, "clip_norm")
+        noise_state = generator.make_state(tree_state.value_generator_state, stddev)
+        changed = msgspec.structs.replace(tree_state, value_generator_state=noise_state)
+        sums = global_state.samples_cumulative_sum
+        return SumState(self.aggregator.reset_state(changed), clip, sums, self._zeros())
+
+    def preprocess_record_l2_impl(self, params: float, record: object) -> NoReturn:
+        """Refused: the norm of a record, which the source returns too, is not paid for."""
+        raise UsageError(
+            "the norm of a record",
+            "it is an exact fact about a person",
+            "Call preprocess_record, which returns the clipped record",
+        )
 
 
 def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
@@ -326,7 +385,8 @@ def _tree(aggregator: Aggregator[V]) -> TreeAggregator[V]:
     return aggregator
 
 
-def _positive(value: float, name: str) -> float:
+def check_clip(value: float, name: str) -> float:
+    """Refuse a clipping norm below 1e-30."""
     if not check_deviation(value, name) >= _LEAST:
         raise UsageError(
             f"{name} = {value!r}",

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
+from typing import ClassVar, NoReturn, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,6 +24,14 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import current
 from sfumato.random.bits import Bits
+from sfumato.streaming.record_sums import (
+    INNER_METHODS,
+    ArraySums,
+    GaussianSumQuery,
+    InnerQuery,
+    read_numbers,
+    require,
+)
 
 
 def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
@@ -66,21 +77,41 @@ def tree_height(leaf_count: int, arity: int) -> int:
     return height
 
 
-class TreeRangeSumQuery:
+class RangeState(msgspec.Struct, frozen=True):
+    """The state of a ``TreeRangeSumQuery`` with an inner query."""
+
+    arity: int
+    inner_query_state: object
+
+
+class TreeRangeSumQuery(ArraySums):
     """Noisy sums of ranges of cells, each from at most 2 (arity - 1) nodes a layer.
+
+    ``noisy_tree`` counts cells exactly and adds integer noise: use it where the counts are known.
+    With an ``inner_query`` there are also the methods of TensorFlow Privacy's query: a record is
+    the line of numbers of one person; the inner query clips the tree over it, all nodes together,
+    and adds noise to the sum of these trees.
 
     Parameters
     ----------
     arity : int
         The number of children of a node, at least 2.
     unit : Unit
-        What one person can change; by default one row, added or removed.
+        What one person can change; by default one row, added or removed. For ``noisy_tree``.
+    inner_query : GaussianSumQuery, or another query with its methods, optional
+        Clips the records' trees and adds the noise.
+
+    Raises
+    ------
+    UsageError
+        If the arity is below 2, or the inner query lacks a method.
 
     Guarantee: pure epsilon-DP, or rho-zCDP, for the unit.
     Sensitivity: L1 = L counts_l1, L2 squared = L counts_l2^2, for L = height + 1 layers.
     Holds because: the nodes of a layer are disjoint unions of cells, so that a layer is a
     histogram.
-    Exact: integer samplers, no floating point.
+    Exact: integer samplers, no floating point, in ``noisy_tree``. With an inner query the guarantee
+    is that of the inner query, for one record.
     Not covered: the choice of cells; no ledger is charged here.
     Source: Hay, Rastogi, Miklau, Suciu, VLDB 2010; TensorFlow Privacy's ``TreeRangeSumQuery``.
 
@@ -89,9 +120,112 @@ class TreeRangeSumQuery:
     33
     """
 
-    def __init__(self, arity: int = 2, unit: Unit | None = None) -> None:
+    GlobalState: ClassVar[type[RangeState]] = RangeState
+
+    def __init__(
+        self,
+        arity: int = 2,
+        unit: Unit | None = None,
+        *,
+        inner_query: InnerQuery | None = None,
+    ) -> None:
+        if hasattr(arity, "get_noised_result"):
+            raise UsageError(
+                "a tree of range sums over an inner query",
+                "the first argument is the arity here",
+                "Name both: TreeRangeSumQuery(arity=2, inner_query=query)",
+            )
         self.arity = check_arity(arity)
         self.unit = unit or Unit()
+        if inner_query is not None:
+            require(inner_query, INNER_METHODS, "an inner query", "GaussianSumQuery(1.0, 2.0)")
+        self._inner_query = inner_query
+
+    @classmethod
+    def build_central_gaussian_query(
+        cls, l2_norm_clip: float, stddev: float, arity: int = 2
+    ) -> Self:
+        """Return a query whose inner query is a ``GaussianSumQuery``.
+
+        Parameters
+        ----------
+        l2_norm_clip : float
+            To which the tree over a record is clipped, all its nodes together. One row in one cell
+            has a tree of norm sqrt(layers): under a smaller clip it counts as less than 1.
+        stddev : float
+            Of the noise on each node.
+        arity : int
+
+        Raises
+        ------
+        UsageError
+            If a parameter is out of range.
+
+        >>> query = TreeRangeSumQuery.build_central_gaussian_query(10.0, 0.0)
+        >>> state = query.initial_global_state()
+        >>> params = query.derive_sample_params(state)
+        >>> tree, state, _ = query.get_noised_result(
+        ...     query.preprocess_record(params, [1, 0, 0, 1]), state)
+        >>> [layer.tolist() for layer in tree]
+        [[2.0], [1.0, 1.0], [1.0, 0.0, 0.0, 1.0]]
+        """
+        return cls(arity, inner_query=GaussianSumQuery(l2_norm_clip, stddev))
+
+    @classmethod
+    def build_distributed_discrete_gaussian_query(
+        cls, l2_norm_bound: float, local_stddev: float, arity: int = 2
+    ) -> NoReturn:
+        """Refused: noise that devices add needs secure aggregation, which is not here."""
+        raise UsageError(
+            "a tree of distributed discrete Gaussian noise",
+            "noise that each device adds needs secure aggregation, which is not here",
+            "Take build_central_gaussian_query, or noisy_tree for exact integer noise",
+        )
+
+    def initial_global_state(self) -> RangeState:
+        """Return the state before the first sum."""
+        return RangeState(self.arity, self._inner.initial_global_state())
+
+    def derive_sample_params(self, global_state: object) -> tuple[int, object]:
+        """Return the arity, and what the inner query needs to clip a record."""
+        state = _own(global_state)
+        return state.arity, self._inner.derive_sample_params(state.inner_query_state)
+
+    def initial_sample_state(self, template: ArrayLike) -> Array:
+        """Return the sum of no trees, over as many cells as a template has."""
+        layers = build_tree_from_leaf(np.zeros(np.shape(template)), self.arity)
+        return np.concatenate(layers)
+
+    def preprocess_record(self, params: object, record: ArrayLike) -> Array:
+        """Return the clipped tree over a record: a float64 ndarray of all nodes, the root first."""
+        layers = build_tree_from_leaf(read_numbers(record), self.arity)
+        inner_params = params[1] if isinstance(params, tuple) and len(params) == 2 else params
+        return self._inner.preprocess_record(inner_params, np.concatenate(layers))
+
+    def get_noised_result(
+        self, sample_state: Array, global_state: object
+    ) -> tuple[list[Array], RangeState, object]:
+        """Return the noisy tree, ``tree[layer][index]`` with the root first, and the next state.
+
+        The third result is the inner query's, for the accountant.
+        """
+        state = _own(global_state)
+        noisy, inner, event = self._inner.get_noised_result(sample_state, state.inner_query_state)
+        ends = [0]
+        while ends[-1] < noisy.size:
+            ends.append(ends[-1] * self.arity + 1)
+        layers = [noisy[start:stop] for start, stop in pairwise(ends)]
+        return layers, RangeState(state.arity, inner), event
+
+    @property
+    def _inner(self) -> InnerQuery:
+        if self._inner_query is None:
+            raise UsageError(
+                "a sum of trees over records",
+                "no inner query says how records are clipped, and what noise is added",
+                "Call build_central_gaussian_query, or noisy_tree for counts that are known",
+            )
+        return self._inner_query
 
     def law(self, leaf_count: int, cost: CentralMeasure) -> Law:
         """Return the noise of each node."""
@@ -185,6 +319,16 @@ class NoisyTree:
 
     def __repr__(self) -> str:
         return f"<NoisyTree over {self.cells} cells, arity {self.arity}, {self.law}>"
+
+
+def _own(state: object) -> RangeState:
+    if not isinstance(state, RangeState):
+        raise UsageError(
+            "a tree from a foreign state",
+            "it is not a state of TreeRangeSumQuery",
+            "Start from initial_global_state()",
+        )
+    return state
 
 
 def check_arity(arity: int) -> int:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import abc
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar, overload
+from typing import ClassVar, Generic, TypeVar, overload
 
 import msgspec
 import numpy as np
 
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState
+from sfumato.streaming.record_sums import require
 from sfumato.streaming.values import Nested
 
 S = TypeVar("S")
@@ -35,14 +36,16 @@ class RestartIndicator(abc.ABC, Generic[S]):
 
 
 class PeriodicRoundRestartIndicator(RestartIndicator[int]):
-    """Restarts every ``frequency`` steps, for the first time after ``warmup``.
+    """Restarts every ``period`` steps, for the first time after ``warmup``.
 
     Parameters
     ----------
-    frequency : int
+    period : int
         At least 1.
     warmup : int, optional
-        From 1 to frequency - 1. None: the first tree is as long as the others.
+        From 1 to period - 1. None: the first tree is as long as the others.
+    frequency : int, optional
+        An older name of ``period``; give one of them.
 
     Raises
     ------
@@ -54,22 +57,36 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
     (True, 2)
     """
 
-    def __init__(self, frequency: int, warmup: int | None = None) -> None:
-        whole = isinstance(frequency, int | np.integer) and not isinstance(frequency, bool)
-        if not whole or frequency < 1:
+    def __init__(
+        self, period: int | None = None, warmup: int | None = None, *, frequency: int | None = None
+    ) -> None:
+        if (period is None) == (frequency is None):
             raise UsageError(
-                f"frequency = {frequency!r}",
+                "a periodic restart",
+                "period and frequency are two names of one number, and one of them is needed",
+                "Write PeriodicRoundRestartIndicator(period=100)",
+            )
+        steps = frequency if period is None else period
+        whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+        if not whole or steps is None or steps < 1:
+            raise UsageError(
+                f"{'frequency' if period is None else 'period'} = {shown(steps)}",
                 "a restart follows at least one step",
                 "Give a whole number from 1 on",
             )
-        if warmup is not None and not (isinstance(warmup, int) and 1 <= warmup < frequency):
+        if warmup is not None and not (isinstance(warmup, int) and 1 <= warmup < steps):
             raise UsageError(
-                f"warmup = {warmup!r}",
-                "it lies between 1 and frequency - 1",
+                f"warmup = {shown(warmup)}",
+                "it lies between 1 and period - 1",
                 "Give such a number, or leave it out",
             )
-        self.frequency = int(frequency)
+        self.period = int(steps)
         self.warmup = warmup or 0
+
+    @property
+    def frequency(self) -> int:
+        """An older name of ``period``."""
+        return self.period
 
     def initialize(self) -> int:
         """Return 0, the number of steps so far."""
@@ -77,7 +94,7 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
 
     def next(self, state: int) -> tuple[bool, int]:
         """Count one more step."""
-        return (state + 1 - self.warmup) % self.frequency == 0, state + 1
+        return (state + 1 - self.warmup) % self.period == 0, state + 1
 
 
 class PeriodicTimeRestartIndicator(RestartIndicator[float]):
@@ -137,6 +154,11 @@ class RestartQuery(Generic[S]):
     complete : bool
         Whether trees are completed before a restart (cumulative queries over trees).
 
+    Raises
+    ------
+    UsageError
+        If the query cannot be reset, or the indicator has no ``initialize`` and ``next``.
+
     Guarantee: the sum over restarts of what each tree costs (``compute_zcdp_tree_restart``), for a
     person in every one of them.
     Sensitivity: that of each tree.
@@ -146,6 +168,8 @@ class RestartQuery(Generic[S]):
     Source: Kairouz et al. 2021, app. D; TensorFlow Privacy's ``RestartQuery``.
     """
 
+    GlobalState: ClassVar[type] = RestartState
+
     def __init__(
         self,
         inner_query: CumulativeSumQuery,
@@ -153,6 +177,18 @@ class RestartQuery(Generic[S]):
         *,
         complete: bool = False,
     ) -> None:
+        require(
+            inner_query,
+            ("reset_state", "get_noised_result"),
+            "a restarted query",
+            "TreeCumulativeSumQuery(...)",
+        )
+        require(
+            restart_indicator,
+            ("initialize", "next"),
+            "a restart indicator",
+            "PeriodicRoundRestartIndicator(period=100)",
+        )
         self._inner = inner_query
         self._indicator = restart_indicator
         self._complete = complete
