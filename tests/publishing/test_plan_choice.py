@@ -6,17 +6,21 @@ import itertools
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
+from publishing import real_tables
 from sfumato.answers.codec import to_bytes
+from sfumato.cube import Cube
 from sfumato.numbers import RHO_UNITS
 from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_approx
 from sfumato.privacy.limits import Limits
-from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.measures import CentralMeasure, asked_cost
+from sfumato.random.bits import current
 
 AXES = {f"x{i}": sf.Interval(0, 10, step=1) for i in range(50)}
 DOMAIN = sf.Domain({**AXES, "shop": sf.Keys(), "age": sf.Interval(0, 100)})
@@ -64,12 +68,14 @@ def test_many_histograms_at_an_epsilon_and_a_delta(number: int, before: int, aft
     assert {one.accuracy() for one in found} == {after}
 
 
-@pytest.mark.parametrize(("number", "times"), [(4, 2.1), (20, 4.7)])
-def test_one_row_per_person_and_cell_counts(number: int, times: float) -> None:
+@pytest.mark.parametrize(("number", "before", "after"), [(4, 144, 62), (20, 719, 138)])
+def test_one_row_per_person_and_cell_counts(number: int, before: int, after: int) -> None:
     unit = sf.Unit(12, person="who", limits=Limits(rows_per_cell=1, cells_per_person=12))
-    found = previewed(tens(number), unit, **APPROX)
-    plain = previewed(sf.Plan(tens(number), noise="laplace"), unit, **APPROX)
-    assert plain[0].accuracy() / found[0].accuracy() > times
+    questions = [sf.Histogram([f"x{i}", f"x{i + 1}"]) for i in range(number)]
+    found = previewed(questions, unit, **APPROX)
+    plain = previewed(sf.Plan(questions, noise="laplace"), unit, **APPROX)
+    assert {one.accuracy() for one in plain} == {before}
+    assert {one.accuracy() for one in found} == {after}
 
 
 # --- shares ---------------------------------------------------------------------------------------
@@ -413,3 +419,75 @@ def test_limits_by_cell_are_counted_in_the_composition():
         sum(Fraction(10) / (2 * one) for one in squared)
         == approx_to_zcdp(Fraction(1), Fraction("1e-6")).rho
     )
+
+
+# --- real tables ----------------------------------------------------------------------------------
+
+
+def measured(rows, domain, plan, trials: int, **cost) -> dict[str, float]:
+    """What the histograms of a plan lead to: predicted widths, errors that occur, coverage."""
+    previews = sf.preview(plan, domain=domain, unit=sf.Unit(), **cost)
+    costs = plan.costs(asked_cost(**({"epsilon": None, "delta": 0, "rho": None} | cost)))
+    if previews.choice is not None:
+        costs = list(previews.choice.costs)
+    widths = numbers = 0
+    off = 0.0
+    held = 0
+    tables = [i for i, one in enumerate(plan.questions) if isinstance(one, sf.Histogram)]
+    for i in tables:
+        question = plan.questions[i]
+        lattice = question.needs(domain).lattice
+        columns = [rows[:, list(domain).index(axis.name)].copy() for axis in lattice.axes]
+        cells = np.stack(
+            [axis.locate(one) for axis, one in zip(lattice.axes, columns, strict=True)], axis=1
+        )
+        cube = Cube.of_cells(lattice, cells)
+        width = previews[i].accuracy()
+        widths += width * lattice.size
+        numbers += lattice.size
+        for _ in range(trials):
+            found = question.answer(cube, sf.Unit(), costs[i], current())
+            errors = np.abs(found.counts - cube.counts)
+            off += errors.sum() / trials
+            held += int((errors <= width).sum())
+    return {
+        "sum of half-widths": widths,
+        "widest": max(previews[i].accuracy() for i in tables),
+        "mean error": round(off / numbers, 3),
+        "coverage": round(held / (numbers * trials), 5),
+    }
+
+
+@pytest.mark.deep
+def test_picked_plans_on_real_tables(evidence) -> None:
+    """Before is what plans did before they picked: Laplace noise, or rho, in equal parts."""
+    at_two = {"epsilon": 2, "delta": "1e-7"}
+    runs = [
+        *[("flights", real_tables.flights, real_tables.pairs(n), APPROX) for n in (4, 20, 50, 200)],
+        *[("census", real_tables.census, real_tables.unequal(n), APPROX) for n in (4, 20)],
+        *[("census", real_tables.census, real_tables.unequal(n), {"rho": "0.02"}) for n in (4, 20)],
+        ("cities", real_tables.cities, real_tables.mixed(), at_two),
+    ]
+    figures = []
+    for name, table, questions, cost in runs:
+        rows, domain = table()
+        equal = sf.Plan(questions, shares=[1] * len(questions))
+        if "delta" in cost:
+            equal = msgspec.structs.replace(equal, noise="laplace")
+        before = measured(rows, domain, equal, 100, **cost)
+        after = measured(rows, domain, sf.Plan(questions), 1000, **cost)
+        assert after["sum of half-widths"] <= before["sum of half-widths"]
+        assert after["coverage"] >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / 1000)
+        choice = sf.preview(questions, domain=domain, unit=sf.Unit(), **cost).choice
+        figures.append(
+            {
+                "table": name,
+                "rows": len(rows),
+                "questions": len(questions),
+                "cost": {key: str(value) for key, value in cost.items()},
+                "before": before,
+                "after": after,
+                "picked": str(choice),
+            }
+        )
+    evidence("picked_plans", figures)
