@@ -7,6 +7,8 @@ the least expected sum of squares.
 In one and two dimensions there are two kinds of law: a density of any shape on a lattice
 (``density``), and k normal clusters (``normal_clusters``), which see what is finer than the
 lattice. Each counts by its evidence. In more dimensions there are normal clusters only.
+Where reports say little (``little_signal``) there are draws from the ``posterior`` instead, or
+centres that are spread evenly.
 
 It sees reports only, so it is post-processing: it costs nothing and can be run again. Intervals
 come from the same laws, carried through the k-means step; they presume that one of them is about
@@ -23,6 +25,12 @@ import numpy as np
 from sfumato.errors import UsageError, shown
 from sfumato.local.decoding.density import Density, explore
 from sfumato.local.decoding.likelihood import Clusters
+from sfumato.local.decoding.little_signal import (
+    DECISIVE,
+    says_much,
+    shows_structure,
+    spread_evenly,
+)
 from sfumato.local.decoding.misfit import looks_normal, split
 from sfumato.local.decoding.noise_law import NoiseLaw, noise_law
 from sfumato.local.decoding.normal_clusters import (
@@ -34,6 +42,7 @@ from sfumato.local.decoding.normal_clusters import (
     fit_from,
     scored,
 )
+from sfumato.local.decoding.posterior import Posterior, sample
 from sfumato.local.mechanism import Mechanism, read_array
 from sfumato.local.sampling.floats import Floats
 from sfumato.plain_kmeans import assign, kmeans, single_thread, squared_distances
@@ -42,7 +51,7 @@ SYNTHETIC = 24_000
 """Points that are drawn from the laws."""
 
 REPEATS = 48
-"""Laws that are drawn."""
+"""Laws that are drawn for errors."""
 
 RESTARTS = 6
 BATCHES = 8
@@ -98,6 +107,9 @@ class Decoded:
         The normal clusters that were fitted.
     in_model : bool
         Whether the reports look like those of so many normal clusters.
+    evident : bool
+        Whether the reports show where clusters are. If not, the centres are spread evenly over the
+        cube, which is as good a guess as any.
     """
 
     centers: Floats
@@ -106,6 +118,7 @@ class Decoded:
     weight_errors: Floats
     clusters: Clusters
     in_model: bool
+    evident: bool = True
 
     def half_widths(self, confidence: float) -> Floats:
         """Of the intervals of the centres, one coordinate at a time: float64 ndarray of shape (k,
@@ -168,6 +181,8 @@ def decode(
     with single_thread():
         known = _known(found, k, law, rng)
         decoded = _centred(known, rng)
+        if not decoded.evident:
+            return decoded
         if looks_normal(found, known.normals, mechanism, rng):
             return decoded
         return _widened(decoded, found, known, law, rng)
@@ -179,14 +194,15 @@ class _Known:
     there is one.
     """
 
-    normals: NormalClusters
+    normals: NormalClusters | Posterior
     density: Density | None
     share: float
 
 
 def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> _Known:
     if reports.shape[1] > 2:
-        return _Known(fit(reports, k, law, rng), None, 1.0)
+        known = _Known(fit(reports, k, law, rng), None, 1.0)
+        return _unless_little(known, reports, law, rng)
     width = math.sqrt(float(law.shares @ law.variances)) / FINE
     fine = _gathered(reports, width)
     coarse = fine if width > FINEST else _gathered(reports, FINEST)
@@ -196,7 +212,22 @@ def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     normals = fit_from(means, *fine, law)
     log_odds = (evidence(normals, *coarse, law) - density.evidence - EXACTLY) / NATS
     within = min(max(log_odds, -_MOST_LOG_ODDS), _MOST_LOG_ODDS)
-    return _Known(normals, density, 1 / (1 + math.exp(-within)))
+    known = _Known(normals, density, 1 / (1 + math.exp(-within)))
+    return _unless_little(known, reports, law, rng)
+
+
+def _unless_little(
+    known: _Known, reports: Floats, law: NoiseLaw, rng: np.random.Generator
+) -> _Known:
+    """What is known, or draws from the posterior where reports say little.
+
+    The reports are taken one by one: cells, however fine, are off by some nats in 10^5 reports.
+    """
+    assert isinstance(known.normals, NormalClusters)
+    if says_much(reports, known.normals, law):
+        return known
+    posterior = sample(reports, known.normals.k, law, rng)
+    return known if posterior.evidence > DECISIVE else _Known(posterior, None, 1.0)
 
 
 def _gathered(reports: Floats, width: float) -> tuple[Floats, Floats]:
@@ -240,6 +271,10 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
     ]
     sums = [float(weights @ squared_distances(points, found).min(axis=1)) for found in tried]
     centers = tried[int(np.argmin(sums))]
+    evident = True
+    if isinstance(known.normals, Posterior) and not shows_structure(known.normals, points, centers):
+        evident = False
+        centers = spread_evenly(*centers.shape)
     _, shares = _settled(points, weights, centers)
     center_errors, weight_errors = _errors(known, centers, rng)
     center_errors = np.hypot(center_errors, _drawing_error(points, weights, centers, rng))
@@ -251,6 +286,7 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
         weight_errors[order],
         clusters,
         in_model=True,
+        evident=evident,
     )
 
 
@@ -258,8 +294,9 @@ def _likely_points(known: _Known, rng: np.random.Generator) -> tuple[Floats, Flo
     """Points of the laws that may be true, and weights: each kind of law by its probability."""
     k = known.normals.k
     d = known.normals.clusters.means.shape[1]
-    pairs = math.ceil(known.share * SYNTHETIC / REPEATS / 2)
-    vectors = known.normals.others(REPEATS, rng, DOUBT)
+    laws = known.normals.laws
+    pairs = math.ceil(known.share * SYNTHETIC / laws / 2)
+    vectors = known.normals.others(laws, rng, DOUBT)
     points = np.concatenate([drawn(each, k, *_balanced(pairs, d, rng)) for each in vectors])
     weights = np.full(len(points), known.share / max(len(points), 1))
     if known.density is not None:
@@ -332,6 +369,10 @@ def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> tuple[F
         ]
     near = [_settled(points, weights, centers) for points, weights in laws]
     center_errors = _deviation(np.array([moved for moved, _ in near]))
+    if isinstance(known.normals, Posterior):
+        # The best centres for all laws together are not the middle of those of each.
+        offset = np.median([moved for moved, _ in near], axis=0) - centers
+        center_errors = np.hypot(center_errors, offset)
     weight_errors = _deviation(np.array([shares for _, shares in near]))
     return center_errors, weight_errors
 

@@ -229,14 +229,13 @@ def _lattice(points: Floats, law: NoiseLaw, box: Floats, cosines: int) -> _Latti
     side = (box[:, 1] - box[:, 0]) / size
     unit = np.stack(np.meshgrid(*[grid] * d, indexing="ij"), axis=-1).reshape(-1, d)
     kernel = _kernel(points, law, box[:, 0], side, grid)
-    floor = law.background * math.exp(law.floor) if law.background > 0 else 0.0
     waves, frequencies = _waves(grid, d, cosines)
     return _Lattice(
         sites=box[:, 0] + side * size * unit,
         side=side,
         kernel=kernel,
         rounded=kernel.astype(np.float32),
-        floor=max(floor, _NEVER),
+        floor=max(law.background_density, _NEVER),
         quadratics=_quadratics(unit),
         cosines=waves,
         frequencies=frequencies,

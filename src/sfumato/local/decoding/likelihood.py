@@ -134,6 +134,20 @@ def likelihood(
     return value / counts.sum(), gradient / counts.sum()
 
 
+def even_density(points: Floats, law: NoiseLaw) -> Floats:
+    """Density of reports if points are spread evenly over the cube: float64 ndarray of shape (n,).
+
+    A normal report of an even point has, on each axis, a difference of two normal probabilities.
+    """
+    from scipy.special import ndtr
+
+    found = np.full(len(points), law.background_density)
+    for share, variance in zip((1 - law.background) * law.shares, law.variances, strict=True):
+        scaled = points / math.sqrt(variance)
+        found += share * (ndtr(scaled) - ndtr(scaled - 1 / math.sqrt(variance))).prod(axis=1)
+    return found
+
+
 def information(
     vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLaw
 ) -> tuple[Floats, Floats]:

@@ -22,6 +22,7 @@ import numpy as np
 from sfumato.local.bpm import BPM
 from sfumato.local.decoding.likelihood import Clusters
 from sfumato.local.decoding.normal_clusters import NormalClusters, drawn
+from sfumato.local.decoding.posterior import Posterior
 from sfumato.local.mechanism import Mechanism
 from sfumato.local.sampling.floats import Floats
 from sfumato.plain_kmeans import assign
@@ -37,7 +38,10 @@ RARE = 1e-3
 
 
 def looks_normal(
-    reports: Floats, fitted: NormalClusters, mechanism: Mechanism, rng: np.random.Generator
+    reports: Floats,
+    fitted: NormalClusters | Posterior,
+    mechanism: Mechanism,
+    rng: np.random.Generator,
 ) -> bool:
     """Whether the reports may come from the fitted clusters."""
     means = fitted.clusters.means
@@ -57,7 +61,9 @@ def looks_normal(
     return least * max(cuts, 1) > RARE
 
 
-def _simulated(fitted: NormalClusters, mechanism: Mechanism, rng: np.random.Generator) -> Floats:
+def _simulated(
+    fitted: NormalClusters | Posterior, mechanism: Mechanism, rng: np.random.Generator
+) -> Floats:
     """Reports of points drawn from the clusters, by the exact law of the noise: float64 of shape
     (SIMULATED, d).
     """

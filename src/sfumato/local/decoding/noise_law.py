@@ -40,6 +40,11 @@ class NoiseLaw:
     background: float
     floor: float
 
+    @property
+    def background_density(self) -> float:
+        """Density of the reports that say nothing, by their share."""
+        return self.background * math.exp(self.floor) if self.background > 0 else 0.0
+
 
 def noise_law(mechanism: Mechanism) -> NoiseLaw:
     """Describe the noise of BPM or of the multivariate Laplace mechanism."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class NormalClusters:
     vector: Floats
     covariance: Floats
     k: int
+    laws: ClassVar[int] = 48
 
     @property
     def clusters(self) -> Clusters:
