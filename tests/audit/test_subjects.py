@@ -1,9 +1,17 @@
 """Every question has subjects of the audit, and every subject an attack that can judge it."""
 
+import dataclasses
+
+import pytest
+
 from sfumato.answers.registry import questions
 from sfumato.audit import subjects
-from sfumato.audit.subjects import SUBJECTS
-from sfumato.privacy.measures import ApproxDP
+from sfumato.audit.findings import Effort, examine
+from sfumato.audit.subjects import SUBJECTS, devices
+from sfumato.privacy.measures import ZCDP, ApproxDP
+from sfumato.random import PublicSeed, override
+
+SMALLEST = Effort(others=0, alphas=(1.5, 8.0), runs=1)
 
 
 def name_of(subject):
@@ -35,9 +43,30 @@ def test_every_question_is_audited():
     assert {subject.unit.neighbours for subject in SUBJECTS} == {"add-remove", "replace"}
 
 
-def test_every_subject_without_an_exact_figure_is_attacked_with_less_noise_too():
-    """A subject has one of the two, or its row could never be ok."""
+def first_of_each_name():
+    known = {}
     for subject in SUBJECTS:
-        if not subject.universe or isinstance(subject.claim, ApproxDP):
-            assert subject.weaker is not None, name_of(subject)
-            assert subject.weaker(2) is not subject.mechanism
+        known.setdefault((subject.name, type(subject.claim)), subject)
+    return list(known.values())
+
+
+@pytest.mark.parametrize("subject", first_of_each_name(), ids=name_of)
+def test_the_quick_audit_catches_every_subject_with_half_its_noise(subject):
+    """A quarter of the noise, where a subject spends less than half of what it may."""
+    times = 2 if subject.least >= 0.5 or isinstance(subject.claim, ZCDP) else 4
+    faulty = dataclasses.replace(subject, mechanism=subject.weaker(times))
+    if subject.pairs or subject.universe:
+        # Few pairs are enough to be caught by.
+        faulty = dataclasses.replace(faulty, pairs=subject.pairs[:8], runs=40)
+    with override(PublicSeed(subject.name)):
+        found = examine(faulty, SMALLEST)
+    assert found.verdict == "EXCEEDS", found.row()
+
+
+def test_every_subject_has_an_exact_figure_or_is_a_report_of_one_device():
+    reports = {subject.name for subject in devices.subjects()}
+    for subject in SUBJECTS:
+        has_attack = subject.exact is not None or not isinstance(subject.claim, ApproxDP)
+        is_exact = has_attack and bool(subject.universe or subject.pairs)
+        assert is_exact or subject.name in reports, name_of(subject)
+        assert not subject.may_be_sampled

@@ -20,7 +20,6 @@ from sfumato.audit import power, subjects
 from sfumato.audit.likelihoods import ALPHAS, Loss, pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
 from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
-from sfumato.audit.selections import law_loss
 from sfumato.audit.subjects import Subject
 from sfumato.audit.subjects.examples import of_example
 from sfumato.audit.subjects.subject import PURE, claimed
@@ -338,23 +337,23 @@ def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
     That is the pair with the largest exact loss; without an exact loss, a pair that differs in all
     rows of one person.
     """
-    if not subject.universe or isinstance(subject.claim, ApproxDP):
+    has_attack = subject.exact is not None or not isinstance(subject.claim, ApproxDP)
+    if not has_attack or not (subject.universe or subject.pairs):
         return None, subject.pair or _usual(subject)
-    others = effort.others if subject.unit.rows_per_person == 1 else effort.others - 1
+    others = effort.others if subject.unit.rows_per_person == 1 else max(0, effort.others - 1)
     try:
         pairs = list(subject.pairs) or neighbours(subject.universe, subject.unit, others)
         found = _loss(subject, pairs, effort.alphas)
     except NotAdditive:
-        # A subject with a weaker version can be judged by its outputs alone.
-        exact: Exact = "refused" if subject.weaker is None else None
+        exact: Exact = None if subject.may_be_sampled else "refused"
         return exact, subject.pair or _usual(subject)
     loss: Exact = found.loss if math.isfinite(found.loss) else "unbounded"
     return loss, subject.pair or found.pair
 
 
 def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Loss:
-    if subject.law is not None:
-        return law_loss(subject.law, pairs)
+    if subject.exact is not None:
+        return subject.exact(subject.mechanism, pairs, subject.claim, alphas)
     if isinstance(subject.claim, ZCDP):
         return renyi_loss(subject.mechanism, pairs, alphas, decides=len(subject.first_draws) > 1)
     return pure_loss(subject.mechanism, pairs, subject.first_draws)

@@ -12,7 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.thresholds import TruncatedGeometric
 
 
 def log_weight(law: Law) -> Callable[[Array], Array]:
@@ -57,6 +59,23 @@ def log_mass(law: Law, value: int) -> float:
 
 
 @lru_cache(maxsize=4096)
+def log_at_least(law: Law, value: int) -> float:
+    """The logarithm of P(Z >= value)."""
+    if isinstance(law, DiscreteLaplace):
+        # With q = exp(-1 / scale): q^k / (1 + q) for k >= 1; below, what is left of 1.
+        inverse = 1 / float(law.scale)
+        log_total = math.log1p(math.exp(-inverse))
+        if value > 0:
+            return -value * inverse - log_total
+        return math.log1p(-math.exp(-(1 - value) * inverse - log_total))
+    values = support(law)
+    above = values >= value
+    if not above.any():
+        return -math.inf
+    return log_sum(log_weight(law)(values[above])) - _log_normaliser(law)
+
+
+@lru_cache(maxsize=4096)
 def renyi(law: Law, shift: int, alpha: float) -> float:
     """The Renyi divergence of order alpha between a law and itself shifted by an integer."""
     if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
@@ -67,6 +86,36 @@ def renyi(law: Law, shift: int, alpha: float) -> float:
     weight = log_weight(law)
     terms = alpha * weight(values) + (1 - alpha) * weight(values - shift)
     return (log_sum(terms) - _log_normaliser(law)) / (alpha - 1)
+
+
+@lru_cache(maxsize=64)
+def key_masses(law: object) -> tuple[Array, Array]:
+    """The noise on the count of a key that shows it as often as (epsilon, delta) allow.
+
+    Returns
+    -------
+    values : int64 ndarray
+        Rising.
+    probabilities : float64 ndarray
+        The steps of pi(0), pi(1), ..., by the recursion of Desfontaines et al. 2022, Def. 2 and
+        Thm 1.
+    """
+    if not isinstance(law, TruncatedGeometric):
+        raise UsageError(
+            f"the probabilities of {type(law).__name__}",
+            "the audit knows no formula for them",
+            "Audit it by its outputs",
+        )
+    growth = math.exp(float(law.epsilon))
+    delta = float(law.delta)
+    curve = [0.0]
+    while curve[-1] < 1:
+        last = curve[-1]
+        curve.append(min(growth * last + delta, 1 - (1 - last - delta) / growth, 1.0))
+    middle = next(n for n, probability in enumerate(curve) if probability >= 0.5)
+    # A count is shown from ``middle`` on, so that a key of n rows is shown with probability pi(n).
+    steps = np.diff(np.array(curve))
+    return middle - np.arange(len(curve) - 1, 0, -1), steps[::-1]
 
 
 def log_sum(terms: Array) -> float:

@@ -7,6 +7,7 @@ An *exact* figure grows in proportion when all noise is made smaller, so a figur
 fault from claim / x on. How far a *sampled* bound lies below the truth depends on the number of
 runs, the pair of data sets and the event. So the same attack is made, with as many runs, on the
 same code with half the noise that the claim asks for; and if that is not detected, with a quarter.
+Its bits are public and fixed, so that a row has power in every run or in none.
 
 Half the noise is twice the epsilon, but four times the rho: rho grows with the square.
 """
@@ -20,6 +21,7 @@ from sfumato.audit.sampled import Gain, sampled_loss
 from sfumato.audit.subjects import Subject
 from sfumato.audit.subjects.subject import claimed
 from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.random.seeded import PublicSeed
 
 SCALES: Final = (2, 4)
 """The faults tried: this many times less noise."""
@@ -58,7 +60,9 @@ def of_samples(subject: Subject, pair: Pair, runs: int, gain: Gain) -> float | N
     if subject.weaker is None:
         return None
     for scale in SCALES:
-        loss = sampled_loss(subject.weaker(scale), *pair, runs=runs, gain=gain)
+        # The same bits every time: what a run could have detected must not be left to luck.
+        bits = PublicSeed(f"{subject.name}, {scale} times less noise")
+        loss = sampled_loss(subject.weaker(scale), *pair, runs=runs, gain=gain, noise=bits)
         if loss > claimed(subject.claim):
             return times_spent(subject.claim, scale)
     return None

@@ -23,7 +23,7 @@ from sfumato.data.row_form import RowForm
 from sfumato.domain import Domain
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.scripts import Drawn, Script
+from sfumato.mechanisms.scripts import Drawn, Script, Selection
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -46,7 +46,7 @@ class Exhausted(Exception):
         What the mechanism asked for next.
     """
 
-    def __init__(self, law: Drawn, size: int) -> None:
+    def __init__(self, law: Drawn | Selection, size: int) -> None:
         super().__init__(law, size)
         self.law = law
         self.size = size
@@ -54,6 +54,9 @@ class Exhausted(Exception):
 
 class Scripted(Script):
     """Supplies the integers of a script as noise, then zeros, and records each law asked for.
+
+    A selection is told which edges to choose: each integer says by how many edges one lies above
+    the lowest that it can be. So every integer stands for an outcome.
 
     Parameters
     ----------
@@ -70,8 +73,9 @@ class Scripted(Script):
     def __init__(self, script: Draws = (), closed: bool = False) -> None:
         self.script = script
         self.closed = closed
-        self.laws: list[Drawn] = []
+        self.laws: list[Drawn | Selection] = []
         self.values: list[int] = []
+        self.log_of_choices = 0.0
 
     def words(self, count: int) -> NoReturn:
         """Refuse raw bits: randomness that no recorded law describes cannot be audited."""
@@ -81,14 +85,32 @@ class Scripted(Script):
 
     def draw(self, law: Drawn, size: int) -> Array:
         """The next ``size`` integers of the script: int64 ndarray."""
+        ahead = self._ahead(law, size)
+        self.laws += [law] * size
+        self.values += ahead.tolist()
+        return ahead
+
+    def choose(self, selection: Selection) -> Array:
+        """The edges that the next integers of the script stand for: int64 ndarray of shape (m,).
+
+        ``log_of_choices`` adds up how likely they are.
+        """
+        size = selection.size
+        apart = np.arange(size) if selection.distinct else np.zeros(size, np.int64)
+        top = selection.edges - 1 - int(apart[-1])
+        offsets = np.maximum.accumulate(np.clip(self._ahead(selection, size), 0, top))
+        chosen = selection.first + offsets + apart
+        self.laws += [selection] * size
+        self.values += offsets.tolist()
+        self.log_of_choices += selection.log_probability(chosen)
+        return np.asarray(chosen)
+
+    def _ahead(self, law: Drawn | Selection, size: int) -> Array:
         start = len(self.values)
         ahead = list(self.script[start : start + size])
         if self.closed and len(ahead) < size:
             raise Exhausted(law, size)
-        ahead += [0] * (size - len(ahead))
-        self.laws += [law] * size
-        self.values += ahead
-        return np.array(ahead, dtype=np.int64)
+        return np.array(ahead + [0] * (size - len(ahead)), dtype=np.int64)
 
     def noise_laws(self) -> list[Law]:
         """The laws of the values supplied, all of them laws whose probabilities are known here.
@@ -119,10 +141,13 @@ class Published:
         The noisy numbers, in the order in which their noise was drawn.
     public : object
         All that is published, encodable as JSON.
+    shown : tuple of int
+        Other numbers that are published, such as where a tree is cut. Samples look at them, too.
     """
 
     numbers: Draws
     public: object
+    shown: Draws = ()
 
     @cached_property
     def everything(self) -> bytes:

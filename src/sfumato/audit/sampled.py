@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.audit.runs import Mechanism, Rows
+from sfumato.audit.runs import Draws, Mechanism, Published, Rows
 from sfumato.random.bits import Bits, current
 
 CONFIDENCE = 0.999
@@ -85,9 +85,14 @@ def sampled_loss(
         None: the private keystream that publishing uses.
     """
     bits = current() if noise is None else noise
-    of_one = outputs([mechanism(one, bits).numbers for _ in range(runs)])
-    of_other = outputs([mechanism(other, bits).numbers for _ in range(runs)])
+    of_one, of_other = (
+        outputs([_seen(mechanism(rows, bits)) for _ in range(runs)]) for rows in (one, other)
+    )
     return bound(of_one, of_other, gain=gain, confidence=confidence)
+
+
+def _seen(output: Published) -> Draws:
+    return (*output.shown, *output.numbers)
 
 
 def bound(

@@ -2,13 +2,19 @@
 
 A selection has no additive noise that a script could replace. So its law is read from the code:
 ``AxisMethod.log_probabilities`` computes it from the very weights that the selection draws by. The
-loss is the largest difference of two log-probabilities, over all outcomes and neighbours. Other
-tests show that the draws follow the weights, and the sampled audit looks at outputs alone.
+loss is the largest difference of two log-probabilities, over all outcomes and neighbours; for rho,
+the Renyi divergence of all outcomes. Other tests show that the draws follow the weights, and the
+sampled audit looks at outputs alone.
+
+The quantiles of a tree of counts follow from its noisy counts. So those are what is audited, and
+that the answer follows from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, combinations_with_replacement, product
 from typing import TypeAlias
@@ -17,16 +23,26 @@ import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.audit.laws import log_mass
+from sfumato.audit.laws import log_mass, log_sum
 from sfumato.audit.likelihoods import Loss
-from sfumato.audit.runs import Draws, Mechanism, Pair, Published, Rows, count
+from sfumato.audit.runs import (
+    Draws,
+    Mechanism,
+    NotAdditive,
+    Pair,
+    Published,
+    Rows,
+    Scripted,
+    count,
+)
 from sfumato.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.histogram.records import RecordBins, record_bins
 from sfumato.lattice import EdgesAxis, Lattice
-from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles import Quantiles
+from sfumato.quantiles import Quantiles, count_tree
+from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.cells import cells_by_axis
 from sfumato.random.bits import Bits
 
@@ -39,6 +55,37 @@ SUBCELLS = 4
 
 It is small so that all edges within a cell can be enumerated. The proof holds for any number.
 """
+
+
+MISSING = 1e-9
+"""How far the probabilities of all outcomes may be from 1."""
+
+
+@dataclass(frozen=True)
+class Selecting:
+    """A mechanism that selects, with the law of what it selects.
+
+    Attributes
+    ----------
+    run : callable
+        The mechanism: from rows and bits to ``Published``.
+    law : callable
+    """
+
+    run: Mechanism
+    law: LawOf
+
+    def __call__(self, rows: Rows, noise: Bits) -> Published:
+        """Select."""
+        return self.run(rows, noise)
+
+
+def axis_method(
+    question: Quantiles, lattice: Lattice, unit: Unit, cost: CentralMeasure
+) -> AxisMethod:
+    """How the quantiles of the only axis are chosen."""
+    (method,) = question.axis_methods(lattice, unit, cost).values()
+    return method
 
 
 def law_of(
@@ -58,16 +105,20 @@ def law_of(
     cells : tuple of int
         The outcomes are edges of these cells: for one quantile, all edges within each cell; for
         several, all tuples of the edges that open the cells. Other edges need not be enumerated if
-        they have the rank of an enumerated edge whatever the rows are: they are as likely.
+        they have the rank of an enumerated edge whatever the rows are: they are as likely. Empty:
+        all edges of all cells.
     background : tuple of rows
         Rows that are in every data set.
     """
     lattice = question.needs(domain).lattice
-    (method,) = question.axis_methods(lattice, unit, cost).values()
+    method = axis_method(question, lattice, unit, cost)
     method = msgspec.structs.replace(method, most_subcells=SUBCELLS)
-    within = range(1 if len(question.at) > 1 else method.subcells)
-    edges = [cell * method.subcells + i for cell in cells for i in within]
-    edges = [edge for edge in edges if edge < method.edges]
+    if cells:
+        within = range(1 if len(question.at) > 1 else method.subcells)
+        edges = [cell * method.subcells + i for cell in cells for i in within]
+        edges = [edge for edge in edges if edge < method.edges]
+    else:
+        edges = list(range(method.edges))
     chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
 
     @lru_cache(maxsize=4096)
@@ -78,11 +129,44 @@ def law_of(
     return law
 
 
+def selection_loss(
+    mechanism: Mechanism, pairs: Iterable[Pair], claim: CentralMeasure, alphas: Sequence[float]
+) -> Loss:
+    """The largest loss of a ``Selecting`` over pairs of data sets, in the unit of the claim.
+
+    For rho the law must hold all outcomes.
+
+    Raises
+    ------
+    NotAdditive
+        If it does not.
+    """
+    assert isinstance(mechanism, Selecting)
+    if isinstance(claim, ZCDP):
+        law = mechanism.law
+        orders = product(pairs, alphas)
+        return _largest(
+            (_divergence(law(pair[0]), law(pair[1]), alpha) / alpha, pair) for pair, alpha in orders
+        )
+    return law_loss(mechanism.law, pairs)
+
+
 def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
     """The largest ln P(outcome | one) / P(outcome | other), over outcomes and pairs."""
-    found = [(float((law(one) - law(other)).max()), (one, other)) for one, other in pairs]
+    return _largest((float((law(one) - law(other)).max()), (one, other)) for one, other in pairs)
+
+
+def _largest(found: Iterable[tuple[float, Pair]]) -> Loss:
     loss, pair = max(found, key=lambda each: each[0])
     return Loss(max(loss, 0.0), pair)
+
+
+def _divergence(p: Array, q: Array, alpha: float) -> float:
+    for law in (p, q):
+        mass = math.exp(log_sum(law))
+        if abs(mass - 1) > MISSING:
+            raise NotAdditive(f"the outcomes of a selection have probability {mass:.6g} together")
+    return log_sum(alpha * p + (1 - alpha) * q) / (alpha - 1)
 
 
 def run_of(
@@ -95,6 +179,32 @@ def run_of(
     def run(rows: Rows, noise: Bits) -> Published:
         edges = question.answer(counted(rows), unit, cost, noise).edges
         return Published(tuple(edges.tolist()), edges)
+
+    return run
+
+
+def run_of_tree(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
+    """The code that publishes the quantiles of a tree: from rows to all its noisy counts.
+
+    The quantiles follow from these. Under a script, the question is answered with the same draws,
+    and its edges are published with the counts: whatever else they followed from would show.
+    """
+    lattice = question.needs(domain).lattice
+    method = axis_method(question, lattice, unit, cost)
+    counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        cube = counted(rows)
+        (cells,) = cells_by_axis(cube, None)
+        levels = count_tree.noisy_counts(cells, method.laws, noise)
+        numbers = tuple(np.concatenate(levels).tolist())
+        if not isinstance(noise, Scripted):
+            return Published(numbers, numbers)
+        again = Scripted(tuple(noise.values))
+        edges = question.answer(cube, unit, cost, again).edges
+        if again.laws != noise.laws:
+            raise NotAdditive("the answer asks for other noise than its tree of counts")
+        return Published(numbers, {"counts": numbers, "edges": edges.tolist()})
 
     return run
 

@@ -45,6 +45,7 @@ from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.ranks import Ranks, common_denominator, joint_sensitivity
 from sfumato.mechanisms.scans import NEVER, Terms, exp_of, running, total, windows
+from sfumato.mechanisms.scripts import Script, Selection
 from sfumato.numbers import decimal, positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -328,6 +329,8 @@ class JointLaw:
 
     def draw(self, bits: Bits) -> Array:
         """Choose a tuple: int64 ndarray of shape (m,), in order."""
+        if isinstance(bits, Script):
+            return bits.choose(self._selection())
         weights = self._final_weights()
         even_mass = math.exp(math.log(self._number) - float(self._clamp))
         masses = np.array([even_mass, weights.sum()])
@@ -341,6 +344,16 @@ class JointLaw:
                 edges = self._even(bits)
             if chained == self._above_clamp(edges):
                 return edges
+
+    def _selection(self) -> Selection:
+        """What a script must know to choose in place of the draw."""
+
+        def log_probability(edges: Array) -> float:
+            return float(self.log_probabilities(edges[None])[0])
+
+        first = int(self._ranks.first[0])
+        size = len(self._at)
+        return Selection(first, self._ranks.edges, size, self._distinct, log_probability)
 
     def _final_weights(self) -> Array:
         """Weights of the groups where the last quantile may lie, relative to the best."""

@@ -23,6 +23,7 @@ Source: McSherry, Talwar, FOCS 2007; Smith, STOC 2011 (quantiles); McKenna, Shel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -31,6 +32,7 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.ranks import Ranks, common_denominator, rank_sensitivity
+from sfumato.mechanisms.scripts import Script, Selection
 from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -94,6 +96,8 @@ class RankLaw:
 
     def draw(self, bits: Bits) -> int:
         """Choose an edge by the exponential mechanism."""
+        if isinstance(bits, Script):
+            return self._scripted(self.log_probabilities, bits)
         first = self._ranks.first
         widths = np.diff(first[self._start : self._stop + 1])
         buckets = self._levels >> SHIFT
@@ -142,10 +146,22 @@ class RankLaw:
                 f"the limit is {FEW_EDGES}",
                 "Use the exponential mechanism",
             )
+        if isinstance(bits, Script):
+            return self._scripted(self.flip_log_probabilities, bits)
         levels = np.repeat(self._every_level(), self._ranks.widths)
         # The best edge has level 0 and always shows heads, so there is one to choose.
         heads = np.flatnonzero(surviving(levels, SHIFT, bits))
         return int(self._ranks.first[0]) + int(heads[integer_below(len(heads), bits)])
+
+    def _scripted(self, log_probabilities: Callable[[], Array], script: Script) -> int:
+        """The edge that a script chooses, in place of a draw by these probabilities."""
+        first = int(self._ranks.first[0])
+
+        def log_probability(edges: Array) -> float:
+            return float(log_probabilities()[int(edges[0]) - first])
+
+        selection = Selection(first, self._ranks.edges, 1, False, log_probability)
+        return int(script.choose(selection)[0])
 
     @property
     def log_total(self) -> float:

@@ -25,21 +25,37 @@ def levels_for(cells: int) -> int:
 def noisy_ranks(cells: Cells, laws: Sequence[Law], bits: Bits) -> Array:
     """How many rows lie below each edge, from noisy counts: float64 ndarray of shape (size + 1,).
 
-    Every node of the tree is counted with the noise of its level. The rows below an edge are then
-    the sum of at most 15 noisy counts a level. All rows are the sum of the first level's counts.
+    The rows below an edge are the sum of at most 15 noisy counts a level. All rows are the sum of
+    the first level's counts.
+    """
+    return ranks_of(noisy_counts(cells, laws, bits), cells.size)
+
+
+def noisy_counts(cells: Cells, laws: Sequence[Law], bits: Bits) -> list[Array]:
+    """Count every node of the tree with the noise of its level, from the first level on.
+
+    Returns
+    -------
+    list of int64 ndarrays of shape (16^level,)
+        Everything else follows from them, which costs nothing more.
     """
     counts = np.zeros(FANOUT ** len(laws), np.int64)
     counts[cells.positions] = cells.counts
+    return [
+        add_noise(counts.reshape(FANOUT**level, -1).sum(axis=1), law, bits)
+        for level, law in enumerate(laws, 1)
+    ]
+
+
+def ranks_of(levels: Sequence[Array], cells: int) -> Array:
+    """How many rows lie below each edge of so many cells, given the noisy counts of all nodes."""
     below = np.zeros(1)
-    total = 0.0
-    for level, law in enumerate(laws, 1):
-        true = counts.reshape(FANOUT**level, -1).sum(axis=1)
-        noisy = add_noise(true, law, bits).reshape(-1, FANOUT).astype(float)
-        if level == 1:
-            total = float(noisy.sum())
-        earlier_siblings = np.cumsum(noisy, axis=1) - noisy
+    for noisy in levels:
+        siblings = noisy.reshape(-1, FANOUT).astype(float)
+        earlier_siblings = np.cumsum(siblings, axis=1) - siblings
         below = (below[:, None] + earlier_siblings).reshape(-1)
-    ranks = np.append(below, total)[: cells.size + 1]
+    total = float(levels[0].sum())
+    ranks = np.append(below, total)[: cells + 1]
     ranks[-1] = total
     return ranks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from typing import TypeAlias
@@ -14,7 +14,15 @@ import pyarrow as pa
 from sfumato.aggregates import Mean, Sum, Variance
 from sfumato.answers.counts import Needs
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
-from sfumato.audit.subjects.subject import COSTS, PURE, RELATIONS, UNITS, Subject, of
+from sfumato.audit.subjects.subject import (
+    COSTS,
+    PURE,
+    RELATIONS,
+    UNITS,
+    Subject,
+    less_noise,
+    of,
+)
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
@@ -92,8 +100,21 @@ def people(relation: str, visitors: Sequence[Rows] = VISITORS) -> tuple[Pair, ..
 def _of_persons(name: str, question: OfPersons, unit: Unit, cost: CentralMeasure) -> Subject:
     """One person with several rows in several groups, beside two others."""
     counted = unit.counting_persons(unit.cells_of_person)
-    mechanism = of_people(question, unit, cost)
-    return Subject(name, counted, cost, mechanism, universe=OTHERS, pairs=people(unit.neighbours))
+
+    def spending(times: int) -> Mechanism:
+        return of_people(question, unit, less_noise(cost, times))
+
+    return _beside_others(name, counted, cost, spending, people(unit.neighbours))
+
+
+def _beside_others(
+    name: str,
+    unit: Unit,
+    cost: CentralMeasure,
+    spending: Callable[[int], Mechanism],
+    pairs: tuple[Pair, ...],
+) -> Subject:
+    return Subject(name, unit, cost, spending(1), universe=OTHERS, pairs=pairs, weaker=spending)
 
 
 def _subjects_of_persons() -> Iterator[Subject]:
@@ -169,10 +190,14 @@ def limited(
     """
     clip = ", chosen clip" if question.clip == "auto" else ""
     name = f"{type(question).__name__} under limits by cell{clip}"
-    mechanism = of_people(question, unit, cost, WIDE, needs)
+    # A chosen clip is laid out for the cost that it is asked at.
+    counted = needs or question.needs_at(WIDE, unit, cost)
+
+    def spending(times: int) -> Mechanism:
+        return of_people(question, unit, less_noise(cost, times), WIDE, counted)
+
     printed = question.preview(WIDE, unit, cost).unit
-    pairs = people(unit.neighbours, visitors)
-    return Subject(name, printed, cost, mechanism, universe=OTHERS, pairs=pairs)
+    return _beside_others(name, printed, cost, spending, people(unit.neighbours, visitors))
 
 
 def _subjects_within_limits() -> Iterator[Subject]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.audit.runs import Mechanism, Rows, of_counts
-from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject, less_noise
+from sfumato.audit.decisions import Decisions
+from sfumato.audit.runs import Mechanism, Pair, Rows, of_counts
+from sfumato.audit.subjects.subject import CONCENTRATED, LINE, PURE, UNITS, Subject, less_noise
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 from sfumato.lattice import GridAxis, Lattice
@@ -30,28 +31,41 @@ def _clusters(method: Method, unit: Unit, cost: CentralMeasure) -> Subject:
     question = KMeans(2, method=method)
     # Three cells are enough, and 2^20 would be slow.
     lattice = UniformPartitioner().needs(LINE).lattice
-    mechanism = of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
-    return Subject(f"k-means, {method}", unit, cost, mechanism, ENDS, (-3, 40), runs=500)
-
-
-def _tree_clusters(unit: Unit) -> Subject:
-    """One person's rows leave a corner of a small square; under replace they go to another one.
-
-    There is no exact audit: the tests of a tree do not add to any published number.
-    """
-    question = KMeans(2, axes=["x", "y"], method="privtree")
-    lattice = Lattice((GridAxis("x", 0.0, 4.0, 4), GridAxis("y", 0.0, 4.0, 4)))
-    rest: Rows = ((0.5, 0.5),)
-    own: Rows = unit.rows_per_person * ((0.5, 0.5),)
-    replaced: Rows = unit.rows_per_person * ((3.5, 3.5),) if unit.neighbours == "replace" else ()
-    pair = rest + own, rest + replaced
 
     def spending(times: int) -> Mechanism:
-        cost = less_noise(PURE, times)
-        return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+        spent = less_noise(cost, times)
+        return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, spent, noise))
+
+    name = f"k-means, {method}"
+    return Subject(name, unit, cost, spending(1), ENDS, (-3, 40), runs=500, weaker=spending)
+
+
+def _tree_clusters(unit: Unit, cost: CentralMeasure) -> Subject:
+    """One person's rows leave one end; under replace they go to the other one.
+
+    All decisions of the tree are enumerated, and the sums and counts of the steps follow. A part of
+    the cost of the tests pays for deeper trees than this one.
+    """
+    question = KMeans(2, method="privtree")
+    lattice = Lattice((GridAxis("x", 0.0, 4.0, 4),))
+    own: Rows = unit.rows_per_person * ((0.5,),)
+    replaced: Rows = unit.rows_per_person * ((3.5,),) if unit.neighbours == "replace" else ()
+    pair: Pair = own, replaced
+
+    def spending(times: int) -> Mechanism:
+        spent = less_noise(cost, times)
+        return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, spent, noise))
 
     return Subject(
-        "k-means, privtree", unit, PURE, spending(1), pair=pair, runs=300, weaker=spending
+        "k-means, privtree",
+        unit,
+        cost,
+        spending(1),
+        pairs=(pair, pair[::-1]),
+        runs=100,
+        exact=Decisions(),
+        weaker=spending,
+        least=0.45,
     )
 
 
@@ -61,4 +75,5 @@ def subjects() -> Iterator[Subject]:
     yield _clusters("eugkm", *PROMISES[0])
     for promise in PROMISES:
         yield _clusters("dplloyd", *promise)
-    yield _tree_clusters(UNITS[3])
+    for unit, cost in ((UNITS[0], PURE), (UNITS[3], PURE), (UNITS[0], CONCENTRATED)):
+        yield _tree_clusters(unit, cost)

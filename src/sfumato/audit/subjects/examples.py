@@ -8,8 +8,7 @@ from itertools import product
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import tag_of
-from sfumato.audit.runs import Mechanism, of_question
-from sfumato.audit.subjects.subject import COSTS, LINE, UNITS, Subject, less_noise, of
+from sfumato.audit.subjects.subject import COSTS, LINE, UNITS, Subject, of
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -31,12 +30,8 @@ def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subje
 
     If its numbers do not follow its noise one for one, it is judged by its outputs alone.
     """
-
-    def spending(times: int) -> Mechanism:
-        return of_question(question, LINE, unit, less_noise(cost, times))
-
     name = f"{tag_of(type(question))}: {question.title}"
-    return replace(of(name, question, unit, cost), weaker=spending)
+    return replace(of(name, question, unit, cost), may_be_sampled=True)
 
 
 def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers.question import AnyQuestion
+from sfumato.audit.keys import KeySelection
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, published
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
 from sfumato.cube import Cube
@@ -29,6 +30,8 @@ from sfumato.random.bits import Bits
 QUESTIONS = (Histogram,)
 KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
 NAMES = range(4)
+MANY = 20
+"""Rows with which a key is nearly always shown."""
 SELECTED = ApproxDP("1", "0.01")
 PERSONS = Histogram("x", count="persons")
 IN_TWO_BINS = Histogram("x", bins=2, count="persons")
@@ -66,11 +69,28 @@ def _keys(
         return run
 
     near = key_law(SELECTED, unit, selection).threshold - 1
-    rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(near * ((1.0, 0.5),)))
-    moved = rest + rows_per_person * ((2.0, 1.5),) if relation == "replace" else rest
-    pair = rest + rows_per_person * ((1.0, 0.5),), moved
-    name = f"Histogram of keys, {selection}"
-    return Subject(name, unit, SELECTED, spending(1), pair=pair, runs=2000, weaker=spending)
+    one: Rows = rows_per_person * ((1.0, 0.5),)
+    moved: Rows = rows_per_person * ((2.0, 1.5),) if relation == "replace" else ()
+    # A key near the threshold may give a person away; in a key of many rows the count may.
+    pairs: list[Pair] = []
+    for many in (near, near + MANY) if len(axes) == 1 else (near,):
+        rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(many * ((1.0, 0.5),)), *(MANY * ((2.0, 1.5),)))
+        alone = rest[: 2 + many]
+        for others in (alone, rest) if relation == "replace" else (alone,):
+            pairs += [(others + one, others + moved), (others + moved, others + one)]
+    # The source's rule adds twice the noise that rows added or removed need.
+    least = 0.48 if selection == "stability" else 0.9
+    return Subject(
+        f"Histogram of keys, {selection}",
+        unit,
+        SELECTED,
+        spending(1),
+        pairs=tuple(pairs),
+        runs=1000,
+        exact=KeySelection(1 + lattice.size // MOST_KEYS),
+        weaker=spending,
+        least=least,
+    )
 
 
 RIDES = Domain(x=Interval(0, 8, step=1))
@@ -115,12 +135,20 @@ def of_people(
         pair = (OTHERS + _of_person(0.0, one), OTHERS + _of_person(1.0, other))
         pairs += [pair, pair[::-1]]
 
-    def run(rows: Rows, noise: Bits) -> Published:
-        return published(question.answer(_counted_people(rows, unit, question), unit, cost, noise))
+    def spending(times: int) -> Mechanism:
+        spent = less_noise(cost, times)
+
+        def run(rows: Rows, noise: Bits) -> Published:
+            counted = _counted_people(rows, unit, question)
+            return published(question.answer(counted, unit, spent, noise))
+
+        return run
 
     protected = question.preview(RIDES, unit, cost).unit
     printed = unit if protected.rows_per_person == MOST_ROWS else protected
-    return Subject(name, printed, cost, run, universe=OTHERS, pairs=tuple(pairs))
+    return Subject(
+        name, printed, cost, spending(1), universe=OTHERS, pairs=tuple(pairs), weaker=spending
+    )
 
 
 LIMITED: tuple[tuple[int, Limits, tuple[Ridden, ...]], ...] = (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.audit.runs import Mechanism, Published, Rows, of_question
+from sfumato.audit.decisions import Decisions
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, neighbours, of_question
 from sfumato.audit.subjects.subject import (
     CONCENTRATED,
     COSTS,
@@ -20,6 +21,7 @@ from sfumato.audit.subjects.subject import (
     less_noise,
     of,
 )
+from sfumato.domain import Domain, Interval
 from sfumato.partition.adaptive import AdaptiveGridPartitioner
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.partition.binary import BinaryPartitioner
@@ -51,29 +53,88 @@ def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) ->
     return replace(subject, least=0.2) if unit.neighbours == "replace" else subject
 
 
-def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
-    """A tree whose splits are chosen from the data: the output includes where they are.
+def _showing_cuts(
+    question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
+) -> Mechanism:
+    """A question's code, whose samples look at where the tree is cut, too."""
+    mechanism = of_question(question, domain, unit, cost)
 
-    Its exact audits are among the tests.
-    """
-    rows_per_person = unit.rows_per_person
+    def run(rows: Rows, noise: Bits) -> Published:
+        output = mechanism(rows, noise)
+        partition = output.public
+        assert isinstance(partition, Partition)
+        assert isinstance(partition.cover, Splits)
+        return replace(output, shown=tuple(partition.cover.cut.tolist()))
+
+    return run
+
+
+def _deciding(
+    name: str,
+    question: AnyQuestion,
+    unit: Unit,
+    cost: CentralMeasure,
+    pairs: Sequence[Pair],
+    decisions: Decisions,
+    domain: Domain = LINE,
+) -> Subject:
+    """A tree whose splits depend on the data, by all decisions that it can make."""
 
     def spending(times: int) -> Mechanism:
-        mechanism = of_question(question, LINE, unit, less_noise(PURE, times))
+        return _showing_cuts(question, domain, unit, less_noise(cost, times))
 
-        def run(rows: Rows, noise: Bits) -> Published:
-            output = mechanism(rows, noise)
-            partition = output.public
-            assert isinstance(partition, Partition)
-            assert isinstance(partition.cover, Splits)
-            return Published((*partition.cover.cut.tolist(), *output.numbers), partition)
+    # Part of the cost pays for numbers that these small data do not change.
+    return Subject(
+        name,
+        unit,
+        cost,
+        spending(1),
+        pairs=tuple(pairs),
+        runs=500,
+        exact=decisions,
+        weaker=spending,
+        least=0.6,
+    )
 
-        return run
 
-    rest: Rows = ((0.5,), (1.5,))
-    replaced: Rows = rows_per_person * ((0.5,),) if unit.neighbours == "replace" else ()
-    pair = rest + rows_per_person * ((2.5,),), rest + replaced
-    return Subject(name, unit, PURE, spending(1), pair=pair, runs=1000, weaker=spending)
+WIDE = Domain(x=Interval(0, 1024, step=1))
+FOUR = Domain(x=Interval(0, 4, step=1))
+FIVE = Domain(x=Interval(0, 5, step=1))
+NEAR_END: Rows = 2 * ((1020.5,),)
+"""Most edges get worse by a row beyond these, and a few get better."""
+BESIDE: Pair = (*NEAR_END, (1023.5,)), NEAR_END
+CUTS = (0, 1019, 1021)
+HEAD_STARTS = ((), (300,))
+"""Noisy numbers of rows with which boxes are split by tests, and at first without a handicap."""
+BLOCKS = ((900, 0, 40),)
+"""Two blocks, of which one is said to hold so many rows that it is split without a handicap."""
+
+
+def _trees_by_choices() -> Iterator[Subject]:
+    median = MedianPartitioner(depth=1)
+    quantiles = MultiQuantilePartitioner(depth=1, fanout=3)
+    deep = MedianPartitioner(depth=2)
+    name = "Median partition"
+    beside = (BESIDE, BESIDE[::-1])
+    yield _deciding(name, median, UNITS[0], PURE, beside, Decisions(offsets=CUTS), WIDE)
+    for unit, cost in ((UNITS[0], CONCENTRATED), (UNITS[1], PURE)):
+        pairs = neighbours(((0.5,), (3.5,)), unit, 1)
+        yield _deciding("Median partition, two levels", deep, unit, cost, pairs, Decisions(), FOUR)
+    for unit, cost in ((UNITS[0], PURE), (UNITS[1], CONCENTRATED)):
+        pairs = neighbours(((0.5,), (4.5,)), unit, 1)
+        yield _deciding("Multi-quantile partition", quantiles, unit, cost, pairs, Decisions(), FIVE)
+
+
+def _trees_by_tests() -> Iterator[Subject]:
+    privtree = PrivTreePartitioner()
+    for unit in UNITS[:2]:
+        pairs = neighbours(((0.5,), (2.5,)), unit, 0)
+        yield _deciding("PrivTree", privtree, unit, PURE, pairs, Decisions(HEAD_STARTS))
+    pairs = neighbours(((0.5,),), UNITS[2], 0)
+    yield _deciding("PrivTree", privtree, UNITS[2], PURE, pairs, Decisions(HEAD_STARTS[:1]))
+    for unit in UNITS[:2]:
+        pairs = neighbours(((0.5,), (3.5,)), unit, 0)
+        yield _deciding("PrivTree in blocks", privtree, unit, PURE, pairs, Decisions(BLOCKS), FOUR)
 
 
 def subjects() -> Iterator[Subject]:
@@ -91,6 +152,5 @@ def subjects() -> Iterator[Subject]:
     yield _tree("Adaptive grid", AdaptiveGridPartitioner(), UNITS[2], PURE)
     yield _tree("Automatic partition", AutoPartitioner(), UNITS[0], PURE)
     yield _tree("Automatic partition", AutoPartitioner(), UNITS[1], CONCENTRATED)
-    yield _chosen("Median partition", MedianPartitioner(depth=1), UNITS[3])
-    yield _chosen("Multi-quantile partition", MultiQuantilePartitioner(depth=1, fanout=3), UNITS[0])
-    yield _chosen("PrivTree", PrivTreePartitioner(), UNITS[1])
+    yield from _trees_by_choices()
+    yield from _trees_by_tests()

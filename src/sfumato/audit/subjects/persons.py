@@ -8,11 +8,12 @@ is counted from persons and their rows, by the code that publishing uses.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
-from sfumato.audit.runs import Rows, of_question
+from sfumato.audit.runs import Rows
 from sfumato.audit.subjects.histograms import of_people
-from sfumato.audit.subjects.subject import COSTS, LINE, RELATIONS, Subject
+from sfumato.audit.subjects.subject import COSTS, RELATIONS, Subject, of
 from sfumato.persons import Persons
 from sfumato.privacy.unit import Unit
 
@@ -33,9 +34,7 @@ def subjects() -> Iterator[Subject]:
     question = Persons(most_rows=4)
     for relation, cost in product(RELATIONS, COSTS):
         unit = Unit(neighbours=relation, person="who")
-        yield Subject(
-            "Persons", unit, cost, of_question(question, LINE, unit, cost), NUMBERS_OF_ROWS
-        )
+        yield replace(of("Persons", question, unit, cost), universe=NUMBERS_OF_ROWS)
         for measured in MEASURED_IN_CELLS:
             name = f"Persons by {measured.of}"
             yield of_people(name, measured, unit, PEOPLE, cost)

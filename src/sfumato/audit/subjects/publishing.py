@@ -6,22 +6,51 @@ import weakref
 from collections.abc import Iterator
 from functools import cache
 
+import msgspec
+import numpy as np
+
 from sfumato.answers.question import AnyQuestion
-from sfumato.audit.runs import Mechanism, Published, Rows, published
+from sfumato.arrays import Array
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import LINE, PURE, Subject
 from sfumato.domain import Domain
 from sfumato.histogram import Histogram
+from sfumato.mechanisms.scripts import Drawn, Script, Selection
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.publisher import Publisher
-from sfumato.random.bits import Bits, override
+from sfumato.random.bits import Bits, Words, override
+
+
+class _WithKey(Script):
+    """A script that also hands out the key by which each person's rows are chosen.
+
+    Here all rows of a person are alike, so that the key decides nothing. Noise that is drawn from
+    raw bits does not pass for noise: there would be fewer draws than published numbers.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def words(self, count: int) -> Words:
+        """A constant key."""
+        return np.zeros(count, np.uint64)
+
+    def draw(self, law: Drawn, size: int) -> Array:
+        """What the script hands out."""
+        return self.script.draw(law, size)
+
+    def choose(self, selection: Selection) -> Array:
+        """What the script hands out."""
+        return self.script.choose(selection)
 
 
 def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP) -> Mechanism:
     """From a table to a release as users run it.
 
     Rows are bounded for each person, charged, counted, stored and read back. The first column of a
-    row is the number of a person; the others are the axes of the domain.
+    row is the number of a person; the others are the axes of the domain. The receipt is left out:
+    its random identifier and its date differ from run to run.
     """
 
     @cache
@@ -46,8 +75,9 @@ def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP
         return opened
 
     def run(rows: Rows, noise: Bits) -> Published:
-        with override(noise):
-            return published(publisher(rows).release(question, epsilon=cost.epsilon, fresh=True))
+        with override(_WithKey(noise) if isinstance(noise, Script) else noise):
+            release = publisher(rows).release(question, epsilon=cost.epsilon, fresh=True)
+        return published(msgspec.structs.replace(release, receipt=None))
 
     return run
 
@@ -57,7 +87,7 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
     unit = Unit(rows_per_person=rows_per_person, neighbours=neighbours, person="who")
     rest: Rows = ((2.0, 1.5),)
     swapped = rest + 5 * ((1.0, 2.5),) if neighbours == "replace" else rest
-    pair = rest + 5 * ((1.0, 0.5),), swapped
+    pair: Pair = rest + 5 * ((1.0, 0.5),), swapped
 
     def spending(times: int) -> Mechanism:
         return of_publisher(Histogram("x", bins=3), LINE, unit, PureDP(times * PURE.epsilon))
@@ -67,8 +97,9 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
         unit,
         PURE,
         spending(1),
-        pair=pair,
-        runs=1000,
+        universe=rest,
+        pairs=(pair, pair[::-1]),
+        runs=600,
         weaker=spending,
     )
 

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sfumato.audit.runs import Draws, Mechanism, Rows
-from sfumato.audit.selections import LawOf, bins_of, law_of, law_of_bins, run_of, run_of_bins
-from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject, less_noise
+from sfumato.audit.decisions import Decisions
+from sfumato.audit.runs import Draws, Mechanism, Rows, of_question
+from sfumato.audit.selections import (
+    Selecting,
+    bins_of,
+    law_of,
+    law_of_bins,
+    run_of,
+    run_of_bins,
+    run_of_tree,
+    selection_loss,
+)
+from sfumato.audit.subjects.subject import (
+    CONCENTRATED,
+    LINE,
+    ON_LINE,
+    PURE,
+    UNITS,
+    Attack,
+    Subject,
+    less_noise,
+)
 from sfumato.domain import Domain, Interval
 from sfumato.histogram import Histogram
-from sfumato.privacy.measures import CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles
 
@@ -24,42 +43,74 @@ BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
 ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
 FEW = Domain(x=Interval(0, 12, step=1))
 ON_FEW: Rows = ((0.0,), (1.0,), (11.0,))
+MANY: Rows = (*3 * ((0.5,),), *5 * ((1.5,),), *3 * ((2.5,),))
+"""On ``LINE``: quartiles that are far from the ends."""
+TWO_LEVELS = Domain(x=Interval(0, 20, step=1))
+"""More cells than the fan-out of a tree of counts."""
 
 
 def _selected(
     name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, background: Rows = ()
 ) -> Subject:
     """A selection, with rows of other persons beside which its loss was found to be large."""
-    # Trees of counts and permute-and-flip look at every cell, so their axis is short.
-    if question.method == "tree" or "flip" in name:
-        domain = FEW
-        universe = ON_FEW
-        cells = tuple(range(13))
-    else:
-        domain = WIDE
-        universe = (LOW, NEXT, LAST)
-        cells = BETWEEN
+    domain, universe, cells = _axis(name, cost)
     others = background * unit.rows_per_person
-    law = None
-    if isinstance(cost, PureDP) and question.method != "tree":
-        law = law_of(question, domain, unit, cost, cells, others)
 
     def spending(times: int) -> Mechanism:
-        return run_of(question, domain, unit, less_noise(cost, times), others)
+        spent = less_noise(cost, times)
+        return Selecting(
+            run_of(question, domain, unit, spent, others),
+            law_of(question, domain, unit, spent, cells, others),
+        )
 
-    return _subject(name, unit, cost, spending, universe, law)
+    return _subject(name, unit, cost, spending, universe, selection_loss)
 
 
-def _bins(question: Histogram, unit: Unit, cost: CentralMeasure, seen: Draws = ()) -> Subject:
+def _axis(name: str, cost: CentralMeasure) -> tuple[Domain, Rows, tuple[int, ...]]:
+    """An axis, rows on it, and the cells whose edges are the outcomes."""
+    if isinstance(cost, ZCDP):
+        # The divergence needs all outcomes, so there must be few.
+        return LINE, ON_LINE, ()
+    if "flip" in name:
+        # Permute-and-flip looks at every edge, so its axis is short.
+        return FEW, ON_FEW, tuple(range(13))
+    return WIDE, (LOW, NEXT, LAST), BETWEEN
+
+
+def _tree(unit: Unit, cost: CentralMeasure) -> Subject:
+    """Quartiles read off a tree of noisy counts of two levels."""
+
+    def spending(times: int) -> Mechanism:
+        question = Quantiles("x", method="tree")
+        return run_of_tree(question, TWO_LEVELS, unit, less_noise(cost, times))
+
+    name = "Quartiles, tree of counts"
+    return Subject(name, unit, cost, spending(1), ((0.5,), (19.5,)), runs=2000, weaker=spending)
+
+
+def _bins(unit: Unit, seen: Draws) -> Subject:
     """Bins by records, for noisy numbers of rows that make 2 bins or 3."""
-    law = None
-    if isinstance(cost, PureDP):
-        law = law_of_bins(bins_of(question, WIDE, unit, cost), ENDS, seen)
+    question = Histogram("x", records=10)
 
     def spending(times: int) -> Mechanism:
-        return run_of_bins(question, WIDE, unit, less_noise(cost, times), most=3)
+        spent = less_noise(PURE, times)
+        return Selecting(
+            run_of_bins(question, WIDE, unit, spent, most=3),
+            law_of_bins(bins_of(question, WIDE, unit, spent), ENDS, seen),
+        )
 
-    return _subject("Histogram by records", unit, cost, spending, (LOW, NEXT, LAST), law)
+    return _subject("Histogram by records", unit, PURE, spending, (LOW, NEXT, LAST), selection_loss)
+
+
+def _two_bins(unit: Unit, cost: CentralMeasure) -> Subject:
+    """Bins by records where the number of rows is stated: one cut, then the counts."""
+    question = Histogram("x", records=10, rows=20)
+
+    def spending(times: int) -> Mechanism:
+        return of_question(question, FEW, unit, less_noise(cost, times))
+
+    name = "Histogram by records, rows stated"
+    return _subject(name, unit, cost, spending, ON_FEW, Decisions())
 
 
 def _subject(
@@ -68,22 +119,11 @@ def _subject(
     cost: CentralMeasure,
     spending: Callable[[int], Mechanism],
     universe: Rows,
-    law: LawOf | None,
+    exact: Attack,
 ) -> Subject:
-    """A subject over three rows: exact where there is a law, else sampled only."""
-    one = unit.rows_per_person * universe[:1]
-    other = unit.rows_per_person * universe[1:2] if unit.neighbours == "replace" else ()
-    rest = universe[2:]
+    """A subject that selects, over three rows."""
     return Subject(
-        name,
-        unit,
-        cost,
-        spending(1),
-        universe if law else (),
-        pair=None if law else (one + rest, other + rest),
-        runs=100,
-        law=law,
-        weaker=spending,
+        name, unit, cost, spending(1), universe, runs=500, exact=exact, weaker=spending, least=0.45
     )
 
 
@@ -99,9 +139,12 @@ def subjects() -> Iterator[Subject]:
         yield _selected("Median, exponential mechanism", median, unit, PURE, end)
         yield _selected("Median, permute-and-flip", median, unit, PURE, few)
         yield _selected("Quartiles, JointExp", Quantiles("x"), unit, PURE, beside)
-        yield _selected("Quartiles, by halving", halving, unit, PURE, (LAST,))
-        yield _bins(Histogram("x", records=10), unit, PURE, (-40, 20, 30))
-        yield _selected("Quartiles, tree of counts", Quantiles("x", method="tree"), unit, PURE)
+        crowd: Rows = (*5 * (NEXT,), *3 * (LAST,)) if replaced else (LAST,)
+        yield _selected("Quartiles, by halving", halving, unit, PURE, crowd)
+        yield _bins(unit, (-40, 20, 30))
+        yield _tree(unit, PURE)
     for question in (Quantiles("x"), Quantiles("x", method="recursive")):
-        yield _selected(f"Quartiles, {question.method}", question, Unit(), CONCENTRATED)
-    yield _bins(Histogram("x", records=10, rows=20), Unit(neighbours="replace"), CONCENTRATED)
+        yield _selected(f"Quartiles, {question.method}", question, Unit(), CONCENTRATED, MANY)
+    yield _tree(Unit(neighbours="replace"), CONCENTRATED)
+    yield _two_bins(Unit(), CONCENTRATED)
+    yield _two_bins(Unit(neighbours="replace"), CONCENTRATED)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Protocol
 
 from sfumato.answers.question import AnyQuestion
+from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import Mechanism, Pair, Rows, of_question
-from sfumato.audit.selections import LawOf
 from sfumato.domain import Domain, Interval
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
@@ -22,6 +23,20 @@ CONCENTRATED = ZCDP("0.5")
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
 UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
 COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
+
+
+class Attack(Protocol):
+    """An exact attack on a kind of mechanism that ``likelihoods`` does not cover."""
+
+    def __call__(
+        self,
+        mechanism: Mechanism,
+        pairs: Sequence[Pair],
+        claim: CentralMeasure,
+        alphas: Sequence[float],
+        /,
+    ) -> Loss:
+        """The largest loss over pairs of data sets, in the unit of the claim."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +62,19 @@ class Subject:
         For the sampled audit. None: the pair with the largest exact loss.
     runs : int
         How often the quick sampled audit runs the mechanism on each data set.
-    law : callable or None
-        For selections, in place of scripts: from rows to ln P of every outcome.
+    exact : callable or None
+        The exact attack, such as ``decisions.Decisions``. None: that of ``likelihoods``, for
+        published numbers that move one for one with their noise.
     least : float
-        The share of the claim that the exact audit finds at least. It is below 1 for trees under
-        replace: they pay for a count of all rows as if a row was added or removed, but replacing a
-        row does not change it.
+        The share of the claim that the exact audit finds at least. It is below 1 where some of the
+        cost is paid for what the small data sets do not show, such as, under replace, a count of
+        all rows.
     weaker : callable or None
         From a number to the same mechanism with that many times less noise than the claim needs: a
-        known fault, by which a sampled audit shows its power. Needed if there is no exact audit,
-        or if the mechanism may turn out not to be additive.
+        known fault, which the audit must detect.
+    may_be_sampled : bool
+        Whether samples alone may judge the mechanism if the exact audit turns out not to apply.
+        Otherwise it is then refused.
     """
 
     name: str
@@ -67,10 +85,11 @@ class Subject:
     first_draws: tuple[int, ...] = (0,)
     pair: Pair | None = None
     runs: int = 3000
-    law: LawOf | None = None
+    exact: Attack | None = None
     least: float = 0.98
     weaker: Callable[[int], Mechanism] | None = None
     pairs: tuple[Pair, ...] = ()
+    may_be_sampled: bool = False
 
 
 def claimed(claim: CentralMeasure) -> float:
@@ -97,4 +116,8 @@ def of(
     first_draws: tuple[int, ...] = (0,),
 ) -> Subject:
     """A question over ``LINE`` whose published numbers move one for one with its draws."""
-    return Subject(name, unit, cost, of_question(question, LINE, unit, cost), ON_LINE, first_draws)
+
+    def spending(times: int) -> Mechanism:
+        return of_question(question, LINE, unit, less_noise(cost, times))
+
+    return Subject(name, unit, cost, spending(1), ON_LINE, first_draws, weaker=spending)

@@ -1,0 +1,258 @@
+"""The exact audit of keys that are not known beforehand: epsilon at the stated delta.
+
+Each key that occurs draws noise of its own, which decides whether it is shown. Here every value of
+that noise is tried under a script, by the code that publishes, so that the probability of each
+output is a sum of known ones. An output that one data set can have and its neighbour cannot is then
+no fault by itself: delta allows for it. The figure is the least epsilon with
+
+    P(outputs | one) <= e^epsilon P(outputs | other) + delta    for all sets of outputs.
+
+Keys are drawn independently, so each is enumerated alone, beside others that are not shown, and
+their probabilities are multiplied. Where the cells of a shown key are counted with noise of their
+own, that noise is enumerated too.
+
+Source: Dwork, Roth 2014, section 3.5 (the divergence that defines delta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.audit.laws import key_masses, masses, support
+from sfumato.audit.likelihoods import Loss
+from sfumato.audit.runs import Draws, Mechanism, NotAdditive, Pair, Rows, Scripted
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.privacy.measures import ApproxDP, CentralMeasure
+
+REACH = 40.0
+"""Noise is cut off where its probability is below e^-40."""
+MOST_EPSILON = 64.0
+HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class _Output:
+    """What is published of one key.
+
+    Attributes
+    ----------
+    count : int or None
+        The noisy count; None: the key is not shown, or what is published are noisy cells.
+    laws, cells : tuples
+        The cells of a key that is shown, without their noise, and the laws of that noise.
+    """
+
+    count: int | None = None
+    laws: tuple[Law, ...] = ()
+    cells: Draws = ()
+
+    @property
+    def visible(self) -> tuple[int | None, bool]:
+        """What of it does not depend on the noise of cells."""
+        return self.count, bool(self.laws)
+
+
+NOT_SHOWN = _Output()
+
+
+@dataclass(frozen=True)
+class KeySelection:
+    """An exact audit of a selection of keys.
+
+    Attributes
+    ----------
+    width : int
+        How many numbers a mechanism publishes for each key that could occur: whether it is shown,
+        and its counts.
+    """
+
+    width: int
+
+    def __call__(
+        self,
+        mechanism: Mechanism,
+        pairs: Sequence[Pair],
+        claim: CentralMeasure,
+        alphas: Sequence[float],
+    ) -> Loss:
+        """The largest epsilon over pairs of data sets, at the delta of the claim."""
+        assert isinstance(claim, ApproxDP)
+        losses = []
+        runner = _Runner(mechanism, self.width)
+        for pair in pairs:
+            one, other = (runner.outputs_by_key(rows) for rows in pair)
+            losses.append((_epsilon_at(*_joint(one, other), float(claim.delta)), pair))
+        loss, pair = max(losses, key=lambda each: each[0])
+        return Loss(loss if runner.consistent else math.inf, pair)
+
+
+Outputs: TypeAlias = dict[_Output, float]
+
+
+class _Runner:
+    """Runs a mechanism under scripts.
+
+    Attributes
+    ----------
+    consistent : bool
+        Whether equal numbers were published with equal bytes, whatever the data set was.
+    """
+
+    def __init__(self, mechanism: Mechanism, width: int) -> None:
+        self.mechanism = mechanism
+        self.width = width
+        self.consistent = True
+        self._bytes: dict[Draws, bytes] = {}
+        self._known: dict[Rows, dict[int, Outputs]] = {}
+
+    def run(self, rows: Rows, script: Draws) -> tuple[Draws, Scripted]:
+        """The published numbers, and what the mechanism asked for."""
+        noise = Scripted(script)
+        output = self.mechanism(rows, noise)
+        if self._bytes.setdefault(output.numbers, output.everything) != output.everything:
+            self.consistent = False
+        return output.numbers, noise
+
+    def outputs_by_key(self, rows: Rows) -> dict[int, Outputs]:
+        """For each key that may be shown, by its number: the probability of each of its outputs."""
+        if rows not in self._known:
+            hidden = self._lowest(rows)
+            self._check_independence(rows, hidden)
+            found = (self._outputs(rows, hidden, index) for index in range(len(hidden)))
+            self._known[rows] = dict(each for each in found if each is not None)
+        return self._known[rows]
+
+    def _lowest(self, rows: Rows) -> Draws:
+        """The script with the least value of every draw for a key: hardly any key is shown."""
+        script: Draws = ()
+        while True:
+            _, noise = self.run(rows, script)
+            if len(noise.values) <= len(script):
+                return script[: len(noise.values)]
+            values, _ = _law(noise.laws[len(script)])
+            script += (int(values[0]),)
+
+    def _outputs(self, rows: Rows, hidden: Draws, index: int) -> tuple[int, Outputs] | None:
+        """The key that a draw decides about, and its outputs. None if it is never shown."""
+        _, noise = self.run(rows, hidden)
+        values, probabilities = _law(noise.laws[index])
+        runs = [self.run(rows, _with(hidden, index, value)) for value in values.tolist()]
+        table = np.array([numbers for numbers, _ in runs])
+        varied = np.flatnonzero((table != table[0]).any(axis=0))
+        names = set((varied // self.width).tolist())
+        if not names:
+            return None
+        if len(names) > 1:
+            raise NotAdditive("one draw decides about several keys")
+        name = names.pop()
+        outputs: defaultdict[_Output, float] = defaultdict(float)
+        for value, mass in zip(values.tolist(), probabilities.tolist(), strict=True):
+            outputs[self._of_key(rows, _with(hidden, index, value), name)] += mass
+        return name, dict(outputs)
+
+    def _of_key(self, rows: Rows, script: Draws, name: int) -> _Output:
+        """What is published of one key under a script."""
+        numbers, noise = self.run(rows, script)
+        part = slice(name * self.width + 1, (name + 1) * self.width)
+        if not numbers[part.start - 1]:
+            return NOT_SHOWN
+        drawn = noise.laws[len(script) :]
+        if not drawn:
+            return _Output(numbers[part.start])
+        laws = tuple(law for law in drawn if isinstance(law, DiscreteLaplace | DiscreteGaussian))
+        cells = numbers[part]
+        moved, _ = self.run(rows, script + tuple(range(1, len(drawn) + 1)))
+        expected = tuple(cell + i for i, cell in enumerate(cells, 1))
+        if len(laws) != len(cells) or moved[part] != expected:
+            raise NotAdditive("the cells of a key do not move one for one with their draws")
+        return _Output(None, laws, cells)
+
+    def _check_independence(self, rows: Rows, hidden: Draws) -> None:
+        """Check on some draws that what is published of one key does not depend on another's."""
+        base, noise = self.run(rows, hidden)
+        values = [_law(law)[0] for law in noise.laws]
+        for share in (0.5, 0.6, 0.9, 1.0):
+            script = tuple(int(each[int(share * (len(each) - 1))]) for each in values)
+            together, _ = self.run(rows, script)
+            expected = np.array(base)
+            for i, value in enumerate(script):
+                alone, _ = self.run(rows, _with(hidden, i, value))
+                expected += np.array(alone) - np.array(base)
+            if together != tuple(expected.tolist()):
+                raise NotAdditive("what is published of one key depends on the noise of another")
+
+
+def _joint(one: dict[int, Outputs], other: dict[int, Outputs]) -> tuple[Array, Array]:
+    """Probabilities of all outputs under both data sets: float64 ndarrays of shape (outputs,).
+
+    A key that is as likely to be shown as each of its counts under both tells nothing.
+    """
+    of_one = np.ones(1)
+    of_other = np.ones(1)
+    for name in sorted(one.keys() | other.keys()):
+        first = one.get(name, {NOT_SHOWN: 1.0})
+        second = other.get(name, {NOT_SHOWN: 1.0})
+        if first == second:
+            continue
+        p, q = (np.concatenate(each) for each in zip(*_of_both(first, second), strict=True))
+        of_one = np.outer(of_one, p).reshape(-1)
+        of_other = np.outer(of_other, q).reshape(-1)
+    return of_one, of_other
+
+
+def _of_both(first: Outputs, second: Outputs) -> Iterator[tuple[Array, Array]]:
+    """Probabilities of the outputs of one key under both data sets, with the noise of its cells."""
+    seconds = {output.visible: (output, mass) for output, mass in second.items()}
+    for output, mass in first.items():
+        other, mass_of_other = seconds.pop(output.visible, (output, 0.0))
+        p = np.array([mass])
+        q = np.array([mass_of_other])
+        for law, cell, cell_of_other in zip(output.laws, output.cells, other.cells, strict=True):
+            if cell == cell_of_other:
+                continue
+            values = support(law, REACH)
+            p = np.outer(p, masses(law, values)).reshape(-1)
+            q = np.outer(q, masses(law, values + (cell - cell_of_other))).reshape(-1)
+        yield p, q
+    for _, mass in seconds.values():
+        yield np.zeros(1), np.array([mass])
+
+
+def _epsilon_at(p: Array, q: Array, delta: float) -> float:
+    """The least epsilon at which so much delta is spent, or 0."""
+
+    def spent(epsilon: float) -> float:
+        return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+    if spent(MOST_EPSILON) > delta:
+        return math.inf
+    low = 0.0
+    high = MOST_EPSILON
+    if spent(low) <= delta:
+        return low
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if spent(middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _with(values: Draws, index: int, value: int) -> Draws:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+def _law(law: object) -> tuple[Array, Array]:
+    """The values of the noise on a key, rising, and their probabilities."""
+    if isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        values = support(law, REACH)
+        return values, masses(law, values)
+    return key_masses(law)
