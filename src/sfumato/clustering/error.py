@@ -44,6 +44,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.clustering.lloyd import Step, clip
+from sfumato.clustering.pruning import count_variances
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
@@ -139,14 +140,12 @@ class Cells:
         """The cells of a partition."""
         lower = space.scale_edges(partition.lower) * HALF
         upper = space.scale_edges(partition.upper) * HALF
-        by_law = np.array([law.variance for law in partition.laws])
-        which = np.zeros(len(lower), np.int64) if partition.which is None else partition.which
         weights = non_negative(partition.counts)
         middles = (lower + upper) / 2
         halves = (upper - lower) / 2
         # Steps stand in the middles of cells of the lattice. What rounding leaves is no room.
         room = np.maximum(np.round(halves - space.shift / space.widths, 6), 0.0)
-        return cls(middles, halves, room, partition.counts, weights, by_law[which])
+        return cls(middles, halves, room, partition.counts, weights, count_variances(partition))
 
     @cached_property
     def points(self) -> tuple[Array, Array]:

@@ -14,13 +14,12 @@ from sfumato.clustering.lloyd import Step, full_radius, private_step, step_laws,
 from sfumato.clustering.packing import packing
 from sfumato.clustering.refine import (
     MOST_STEPS,
-    WeightedCells,
+    cluster_cells,
     describe,
     schedule_steps,
     take_steps,
 )
 from sfumato.clustering.space import Space, nearest
-from sfumato.clustering.weighted import weighted_kmeans
 from sfumato.cube import Cube
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition.draft import Draft
@@ -72,19 +71,14 @@ def eugkm(
     question = UniformPartitioner(names, partitions=partitions)
     partition = question.answer(counts, unit, cost, noise)
     _, law = question.laws(cost, unit)
-    cells, centres = cluster_cells(Space(counts.lattice), partition, k)
-    groups = nearest(cells, centres)
+    space = Space(counts.lattice)
+    cells, start = cluster_cells(space, partition, k)
+    centres = space.whole(start)
+    groups = nearest(space.whole(cells.middles), centres)
     weights = np.zeros(k, np.int64)
     np.add.at(weights, groups, partition.counts)
     terms = np.bincount(groups, minlength=k)
     return Clusters(centres, weights, terms, law, partition.guarantee.mechanism, partition)
-
-
-def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[Array, Array]:
-    """Weighted k-means on the middles of cells: the middles and the centres, as whole numbers."""
-    cells = WeightedCells.of(space, partition)
-    centres = weighted_kmeans(cells.middles, cells.weights, packing(k, space.d))
-    return space.whole(cells.middles), space.whole(centres)
 
 
 def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:
@@ -93,8 +87,7 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     cube = occupied(cube)
     for_partition, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
     partition = tree_cells(cube, unit, for_partition, noise)
-    cells = WeightedCells.of(space, partition)
-    start = weighted_kmeans(cells.middles, cells.weights, packing(k, space.d))
+    cells, start = cluster_cells(space, partition, k)
     schedule = schedule_steps(cells, start, unit, for_steps, longest_radius(space, cost))
     centres, steps = take_steps(space.rows(cube), space, space.whole(start), schedule, noise)
     _, law = schedule.laws

@@ -18,8 +18,8 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.clustering.lloyd import Step, private_step, step_laws
+from sfumato.clustering.pruning import NoisyCells, count_variances
 from sfumato.clustering.space import HALF, Space
-from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.partition.partition import Partition
 from sfumato.plain_kmeans import squared_distances
@@ -46,19 +46,23 @@ class WeightedCells:
     middles, halves : float64 ndarrays of shape (cells, d)
         Middles of the cells, and half of their widths.
     weights : float64 ndarray of shape (cells,)
-        Counts, made non-negative.
+        Counts, made non-negative; 0 for cells that cannot be told from empty ones.
     """
 
     middles: Array
     halves: Array
     weights: Array
 
-    @classmethod
-    def of(cls, space: Space, partition: Partition) -> WeightedCells:
-        """The cells of a partition."""
-        lower = space.scale_edges(partition.lower)
-        upper = space.scale_edges(partition.upper)
-        return cls((lower + upper) / 2, (upper - lower) / 2, non_negative(partition.counts))
+
+def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[WeightedCells, Array]:
+    """Weighted k-means on the middles of cells: the cells, and float64 centres of shape (k, d)."""
+    lower = space.scale_edges(partition.lower)
+    upper = space.scale_edges(partition.upper)
+    middles = (lower + upper) / 2
+    halves = (upper - lower) / 2
+    cells = NoisyCells(middles, halves, partition.counts, count_variances(partition))
+    centres, weights = cells.clustered(k)
+    return WeightedCells(middles, halves, weights), centres
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from sfumato.plain_kmeans import assign, kmeans
 STARTS = 10
 STEPS = 100
 TOLERANCE = 1e-6
+FEW_STARTS = 3
+"""Starts of a grouping that only helps to look for rows."""
 SAMPLE = 5_000
 """Starts are tried on so many points, or fifty for each centre; the best one goes on with all."""
 
@@ -37,18 +39,34 @@ def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
     has_weight = weights > 0
     points = points[has_weight]
     weights = weights[has_weight]
-    sample = max(SAMPLE, 50 * k)
-    distinct = points if len(points) > sample else np.unique(points, axis=0)
+    distinct = points if len(points) > _sample_size(k) else np.unique(points, axis=0)
     if len(distinct) <= k:
         centres = np.concatenate([distinct, spare[len(distinct) :]])
         return _by_weight(centres, points, weights)
+    return _by_weight(_search(points, weights, k, STARTS), points, weights)
+
+
+def grouping(points: Array, weights: Array, k: int) -> Array:
+    """Centres of k groups of points, found with few starts: float64 ndarray of shape (k, d).
+
+    ``points`` and ``weights`` are those of ``weighted_kmeans``; at least one weight is positive.
+    """
+    has_weight = weights > 0
+    return _search(points[has_weight], weights[has_weight], k, FEW_STARTS)
+
+
+def _search(points: Array, weights: Array, k: int, tries: int) -> Array:
+    """k-means from several starts. They are tried on a sample where there are many points."""
+    sample = _sample_size(k)
     if len(points) <= sample:
-        found = kmeans(points, k, weights=weights, tries=STARTS, steps=STEPS, tolerance=TOLERANCE)
-    else:
-        drawn = np.random.default_rng(0).choice(len(points), sample, p=weights / weights.sum())
-        start = kmeans(points[drawn], k, tries=STARTS, steps=STEPS, tolerance=TOLERANCE)
-        found = kmeans(points, start, weights=weights, steps=STEPS, tolerance=TOLERANCE)
-    return _by_weight(found, points, weights)
+        return kmeans(points, k, weights=weights, tries=tries, steps=STEPS, tolerance=TOLERANCE)
+    drawn = np.random.default_rng(0).choice(len(points), sample, p=weights / weights.sum())
+    start = kmeans(points[drawn], k, tries=tries, steps=STEPS, tolerance=TOLERANCE)
+    return kmeans(points, start, weights=weights, steps=STEPS, tolerance=TOLERANCE)
+
+
+def _sample_size(k: int) -> int:
+    return max(SAMPLE, 50 * k)
 
 
 def non_negative(counts: Array) -> Array:
