@@ -14,6 +14,7 @@ from histogram.ages import AGES, CUBE, KINDS, LATTICE, QUESTION, RUNS
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube
 from sfumato.histogram import moments
+from sfumato.histogram.table_noise import IndependentNoise
 from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
@@ -76,21 +77,22 @@ def test_intervals_of_too_small_a_scale_do_not_hold() -> None:
     for _ in range(100):
         part = 1000 + int(law.sample(4, noise).sum())
         rest = 3000 + int(law.sample(16, noise).sum())
-        _, low, high = moments.ratio(part, part + rest, (4, 16), too_small, 0.05)
+        whole = np.ones(20, bool)
+        pencil = IndependentNoise(too_small, (20,)).of_part(np.arange(20) < 4, whole, 0.05)
+        _, low, high = moments.ratio(part, part + rest, pencil)
         held += low <= 0.25 <= high
     assert held < 80
 
 
 def test_noiseless_statistics_are_right() -> None:
     edges = np.array([0.0, 1, 2, 3])
-    bins = moments.BinnedCounts(
-        edges[:-1], edges[1:], np.array([1, 2, 1]), DiscreteLaplace(1 / sf.PureDP(1000).epsilon)
-    )
+    noise = IndependentNoise(DiscreteLaplace(1 / sf.PureDP(1000).epsilon), (3,))
+    bins = moments.BinnedCounts(edges[:-1], edges[1:], np.array([1, 2, 1]), noise)
     assert moments.mean(bins, 0.05)[0] == 1.5
     assert moments.mean(bins, 0.05)[1:] == pytest.approx((1.0, 2.0), abs=1e-6)
     assert moments.median(bins, 0.05) == (1.5, 1.0, 2.0)
     assert moments.variance(bins, 0.05)[0] == 0.5
-    assert moments.herfindahl(np.array([1, 2, 1]), bins.law, 1, 0.05)[0] == pytest.approx(6 / 16)
+    assert moments.herfindahl(np.array([1, 2, 1]), noise, 0, 0.05)[0] == pytest.approx(6 / 16)
 
 
 def test_counts_that_say_nothing_give_intervals_that_say_so() -> None:

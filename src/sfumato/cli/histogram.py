@@ -26,7 +26,7 @@ from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
-from sfumato.histogram.question import CountedThings
+from sfumato.histogram.question import CountedThings, Workload
 from sfumato.mechanisms.thresholds import RULES, Rule
 from sfumato.numbers import positive
 
@@ -40,6 +40,7 @@ class BinSettings(msgspec.Struct, frozen=True):
     rows: int | None
     selection: Rule
     count: CountedThings
+    workload: Workload | None
 
     def question(self, axes: tuple[str, ...]) -> Histogram:
         """The histogram of some axes of the domain."""
@@ -51,6 +52,7 @@ class BinSettings(msgspec.Struct, frozen=True):
             records=self.records,
             rows=self.rows,
             count=self.count,
+            workload=self.workload,
         )
 
 
@@ -98,6 +100,12 @@ class AccuracySettings(msgspec.Struct, frozen=True):
     show_default=True,
     help="What is counted. With persons, --person names the column; each person is counted once "
     "in a cell, and in at most --rows-per-person cells.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(get_args(Workload)),
+    help="What the noise is made for: ranges makes ranges of bins and running totals along the "
+    "one numeric column more accurate, and single counts less.",
 )
 @cost_options
 @click.option(

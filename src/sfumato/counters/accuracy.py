@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.counters.bands import band
 from sfumato.counters.methods import AnyMechanism
+from sfumato.counters.tree import ElderTree
 from sfumato.numbers import decimal
 
 BLOCK = 512
@@ -57,6 +59,8 @@ def half_widths(
     """
     if not simultaneous:
         return mechanism.half_widths(first, last, alpha)
+    if isinstance(mechanism, ElderTree):
+        return band(mechanism, first, last, alpha)
     # The union bound holds although the errors of neighbouring steps are correlated.
     if mechanism.horizon is not None:
         return mechanism.half_widths(first, last, alpha / (mechanism.horizon * mechanism.cells))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.mechanisms.noise import Law
 
 
-def marginal(values: Array, keep: tuple[int, ...]) -> tuple[Array, int]:
+def marginal(values: Array, keep: tuple[int, ...]) -> Array:
     """Sum a table over all axes that are not kept.
 
     Parameters
@@ -19,26 +18,13 @@ def marginal(values: Array, keep: tuple[int, ...]) -> tuple[Array, int]:
 
     Returns
     -------
-    sums : int64 ndarray
-    terms : int
-        The number of counts in each sum.
+    int64 ndarray
     """
     rest = tuple(i for i in range(values.ndim) if i not in keep)
     sums = values.sum(axis=rest)
     # ``sums`` has the kept axes in the order of the table.
     ascending = sorted(keep)
-    terms = int(np.prod([values.shape[i] for i in rest], dtype=np.int64))
-    return np.transpose(sums, [ascending.index(i) for i in keep]), terms
-
-
-def half_width(law: Law, terms: int, alpha: float) -> float:
-    """Half-width of the interval of a sum of counts with independent noise.
-
-    It is exact for one count. For several it is Chernoff's bound.
-    """
-    if terms == 1:
-        return float(law.half_width(alpha))
-    return float(law.sum_half_width(np.array([float(terms)]), alpha)[0])
+    return np.asarray(np.transpose(sums, [ascending.index(i) for i in keep]))
 
 
 def nonnegative(values: Array) -> Array:

@@ -4,10 +4,10 @@ All of it is post-processing, which costs nothing.
 
 Each statistic theta of the true counts n solves an equation that is linear in n. For a mean it is
 sum n_i (m_i - theta) = 0. With the noisy counts c = n + z in place of n, the left side at the true
-theta is a weighted sum of noise, and its half-width is known. So the interval is the set of all
-theta at which the left side is within that half-width (Fieller's inversion). It holds with the
-stated probability however small the counts are, and it is as wide as the axis where they say
-nothing.
+theta is a weighted sum of noise, and its half-width is known (``table_noise``). So the interval is
+the set of all theta at which the left side is within that half-width (Fieller's inversion). It
+holds with the stated probability however small the counts are, and it is as wide as the axis where
+they say nothing.
 
 Intervals are widened by what binning hides. Each bin is represented by the middle of the values
 that it can hold, and a value lies within half of their range of that middle. So a mean is off by at
@@ -29,8 +29,8 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.histogram.table_noise import Pencil, TableNoise
 from sfumato.lattice import EdgesAxis, GridAxis
-from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 GRID = 513  # points at which an interval is looked for
 REFINEMENTS = 4  # of each end, by a factor of 64 each
@@ -47,10 +47,10 @@ class BinnedCounts:
     lowest, highest : float64 ndarray of shape (bins,)
         The least and the largest value that each bin can hold.
     counts : int64 ndarray of shape (bins,)
-    law : DiscreteLaplace or DiscreteGaussian
-        The noise on each released count.
-    terms : int
-        The number of released counts that each of these is the sum of.
+    noise : TableNoise
+        The errors of sums of the released counts.
+    axis : int
+        Which axis of the released table these are along.
     step : float or None
         The distance between values that occur. None: any number occurs.
     """
@@ -58,22 +58,22 @@ class BinnedCounts:
     lowest: Array
     highest: Array
     counts: Array
-    law: Law
-    terms: int = 1
+    noise: TableNoise
+    axis: int = 0
     step: float | None = None
 
     @classmethod
     def of(
-        cls, axis: GridAxis | EdgesAxis, counts: Array, law: Law, terms: int = 1
+        cls, found: GridAxis | EdgesAxis, counts: Array, noise: TableNoise, axis: int = 0
     ) -> BinnedCounts:
         """Counts over the cells of an axis."""
-        return cls(*axis.extremes(), counts, law, terms, axis.step)
+        return cls(*found.extremes(), counts, noise, axis, found.step)
 
     @classmethod
-    def of_truths(cls, counts: Array, law: Law, terms: int = 1) -> BinnedCounts:
+    def of_truths(cls, counts: Array, noise: TableNoise, axis: int = 0) -> BinnedCounts:
         """Counts of false and of true, as the values 0 and 1."""
         values = np.array([0.0, 1.0])
-        return cls(values, values, counts, law, terms, step=1.0)
+        return cls(values, values, counts, noise, axis, step=1.0)
 
     @property
     def middles(self) -> Array:
@@ -143,11 +143,12 @@ def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     be true.
     """
     below = np.concatenate([[0], np.cumsum(bins.counts)])
-    terms = np.array([float(bins.terms * len(bins.counts))])
-    half_width = float(bins.law.sum_half_width(terms, alpha)[0])
+    half_widths = np.broadcast_to(
+        bins.noise.of_halves(bins.axis, len(bins.counts), alpha), len(below)
+    )
     total = below[-1]
-    at_most_half_below = 2 * below[:-1] - total <= half_width
-    at_least_half_with_it = 2 * below[1:] - total >= -half_width
+    at_most_half_below = 2 * below[:-1] - total <= half_widths[:-1]
+    at_least_half_with_it = 2 * below[1:] - total >= -half_widths[1:]
     accepted = np.flatnonzero(at_most_half_below & at_least_half_with_it)
     if not len(accepted):
         accepted = np.arange(len(bins.counts))
@@ -161,24 +162,19 @@ def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     return bins.within(at, share), low, high
 
 
-def ratio(
-    part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float
-) -> tuple[float, float, float]:
+def ratio(part: float, whole: float, pencil: Pencil) -> tuple[float, float, float]:
     """Estimate a part over a whole that contains it, and its interval within [0, 1].
 
     Parameters
     ----------
-    part, whole : int
+    part, whole : float
         Sums of noisy counts.
-    cells : pair of int
-        The number of released counts in the part, and the number of further ones in the whole.
+    pencil : callable
+        From shares p to half-widths of the noise of part - p whole.
     """
 
     def accepts(p: Array) -> Array:
-        # part - p whole has the noise of the part's cells times 1 - p, and of the others times -p.
-        effective = cells[0] * (1 - p) ** 2 + cells[1] * p**2
-        half_width = law.sum_half_width(effective, alpha)
-        return np.asarray(np.abs(part - p * whole) <= half_width + _ROUNDING * abs(part))
+        return np.asarray(np.abs(part - p * whole) <= pencil(p) + _ROUNDING * abs(part))
 
     if whole <= 0:
         low, high = _accepted(accepts, 0.0, 1.0, math.nan)
@@ -187,17 +183,17 @@ def ratio(
     return min(max(part / whole, 0.0), 1.0), low, high
 
 
-def shares(counts: Array, law: Law, alpha: float) -> tuple[Array, Array, Array]:
+def shares(counts: Array, noise: TableNoise, alpha: float) -> tuple[Array, Array, Array]:
     """Divide each count by the total, with intervals: float64 ndarrays like ``counts``.
 
     It is the inversion of ``ratio`` for all cells at once. The half-width is computed on one grid
     of shares, which is fine near 0. The ends of intervals are rounded outwards to the grid.
     """
-    total = int(counts.sum())
+    total = float(counts.sum())
     grid = np.unique(
         np.concatenate([[0.0], np.geomspace(1e-9, 1, 4 * GRID), np.linspace(0, 1, 4 * GRID)])
     )
-    half_width = law.sum_half_width((1 - grid) ** 2 + (counts.size - 1) * grid**2, alpha)
+    half_width = noise.of_shares(grid, alpha)
     # A count fits a share if it lies between these two. They are made monotone, so that a binary
     # search finds the ends for all cells. That can only widen an interval.
     largest_fitting = np.maximum.accumulate(grid * total + half_width)
@@ -210,45 +206,30 @@ def shares(counts: Array, law: Law, alpha: float) -> tuple[Array, Array, Array]:
     return value, np.minimum(low, high), high
 
 
-def herfindahl(counts: Array, law: Law, terms: int, alpha: float) -> tuple[float, float, float]:
-    """Estimate the sum of squared shares, and its interval.
+def herfindahl(
+    counts: Array, noise: TableNoise, axis: int, alpha: float
+) -> tuple[float, float, float]:
+    """Estimate the sum of squared shares of sums along an axis, and its interval.
 
-    The root of a sum of squares is a norm, so noise moves it by at most the norm of the noise. The
-    square of that norm has a known mean and variance, so Cantelli's inequality bounds it, with
-    probability of error alpha / 2. The total has an interval of its own, with alpha / 2.
+    The root of a sum of squares is a norm, so noise moves it by at most the norm of the noise,
+    which is bounded with probability of error alpha / 2. The total has an interval of its own, with
+    alpha / 2.
     """
     values = counts.astype(float)
-    cells = counts.size
-    second = terms * law.variance
-    variance_of_square = max(0.0, cells * (_fourth_moment(law, terms) - second**2))
-    noise_square = cells * second + math.sqrt(variance_of_square * (2 / alpha - 1))
-    noise_norm = math.sqrt(noise_square)
+    second, noise_norm = noise.of_norm(axis, alpha / 2)
     sum_of_squares = float((values**2).sum())
     norm = math.sqrt(sum_of_squares)
     total = float(values.sum())
-    total_half_width = float(law.sum_half_width(np.array([float(terms * cells)]), alpha / 2)[0])
+    total_half_width = float(noise.of_sums((), alpha / 2))
     low = max(0.0, norm - noise_norm) / max(total + total_half_width, 1.0)
     high = 1.0
     if total > total_half_width:
         high = (norm + noise_norm) / (total - total_half_width)
     # Each noisy square is too large by the variance of its noise, on average.
-    unbiased = sum_of_squares - cells * second
+    unbiased = sum_of_squares - second
     value = unbiased / total**2 if total > 0 else 1.0
-    even = 1 / cells
+    even = 1 / counts.size
     return min(max(value, even), 1.0), max(low**2, even), min(high**2, 1.0)
-
-
-def _fourth_moment(law: Law, terms: int) -> float:
-    """E (z_1 + ... + z_terms)^4, or a bound on it for the discrete Gaussian.
-
-    The bound holds for every sigma-subgaussian law.
-    """
-    if isinstance(law, DiscreteLaplace):
-        q = math.exp(-1 / float(law.scale))
-        one = 2 * q * (1 + 10 * q + q * q) / (1 - q) ** 4
-    else:
-        one = 16 * float(law.sigma_squared) ** 2
-    return terms * one + 3 * terms * (terms - 1) * law.variance**2
 
 
 def _weighted_mean(counts: Array, values: Array) -> float:
@@ -268,18 +249,12 @@ def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
     """All theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
     low = float(values.min())
     high = float(values.max())
-    size = max(high - low, 1e-300)
+    pencil = bins.noise.of_values(bins.axis, values, alpha)
     weighted = float((bins.counts * values).sum())
     total = float(bins.counts.sum())
-    scaled = (values - low) / size
-    power_sums = [float((scaled**power).sum()) for power in (0, 1, 2)]
 
     def accepts(theta: Array) -> Array:
-        t = (theta - low) / size
-        # sum (v_i - theta)^2 over the squared range: the noise on c_i is multiplied by v_i - theta.
-        squares = power_sums[2] - 2 * t * power_sums[1] + t**2 * power_sums[0]
-        effective = bins.terms * np.maximum(squares, 0)
-        half_width = size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9)
+        half_width = pencil(theta)
         return np.asarray(
             np.abs(weighted - theta * total) <= half_width + _ROUNDING * abs(weighted)
         )

@@ -15,7 +15,7 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
-from sfumato.histogram import keys
+from sfumato.histogram import keys, proofs, workloads
 from sfumato.histogram.bins import (
     Bins,
     Width,
@@ -26,8 +26,10 @@ from sfumato.histogram.bins import (
     widths_by_axis,
 )
 from sfumato.histogram.counts_table import CountsTable
+from sfumato.histogram.range_counts import RangeAnswers, answer_ranges
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
+from sfumato.histogram.strategies import Strategy, strategy_for
 from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 
 CountedThings: TypeAlias = Literal["rows", "persons"]
 """What a histogram counts in its cells."""
+
+Workload: TypeAlias = Literal["ranges"]
+"""What the noise is made for, if not for single cells."""
 
 
 class Histogram(
@@ -86,6 +91,12 @@ class Histogram(
         however many rows they have. Each person is counted in at most ``cells_per_person`` cells
         of the source, else ``rows_per_person``, and never in more than there are; these are chosen
         at random. The source needs a ``person`` column.
+    workload : {"ranges"} or None
+        What the noise is made for. None: for each cell, with noise of its own. "ranges": for ranges
+        of bins and running totals along the one Interval axis, in each combination of the other
+        axes; single cells are then less accurate. Noise is added to sums of bins, and the counts
+        follow from these by least squares. ``release.count`` and ``release.cumulative`` have the
+        intervals of ranges.
     heading, measured_in, label_names
         Words for people, by name: see ``Question``.
 
@@ -94,7 +105,8 @@ class Histogram(
     UsageError
         If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more
         than 2^24 cells, ``records`` is given with bins, a width or several axes, or persons are to
-        be counted with ``records`` or where no column names them.
+        be counted with ``records`` or where no column names them. If ``workload="ranges"`` is given
+        with ``records``, ``Keys``, more than 4,096 bins, or not exactly one Interval axis.
 
     Guarantee
     ---------
@@ -108,6 +120,9 @@ class Histogram(
 
     With ``count="persons"``, instead:
     {persons_proof}
+
+    With ``workload="ranges"``, instead:
+    {ranges_proof}
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [31.5], [64.0]])
@@ -124,30 +139,14 @@ class Histogram(
     records: int | None = None
     rows: int | None = None
     count: CountedThings = "rows"
+    workload: Workload | None = None
 
     limits_by_cell: ClassVar[bool] = True
-    proof: ClassVar[Proof] = Proof(
-        sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 "
-        "times under replace.",
-        because="the cells are disjoint and fixed by the public domain, and the noise is exact on "
-        "the integers.",
-        not_covered="the choice of columns, bins and bounds; the time the query takes.",
-        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, "
-        "Steinke 2020.",
-    )
+    proof: ClassVar[Proof] = proofs.PROOF
     keys_proof: ClassVar[Proof] = keys.PROOF
     records_proof: ClassVar[Proof] = RECORDS_PROOF
-    persons_proof: ClassVar[Proof] = Proof(
-        sensitivity="L1 = c, the largest number of cells that a person is counted in (twice that "
-        "under replace); L2 = sqrt c (sqrt 2 times that under replace).",
-        because="a person is counted at most once in a cell and in at most c cells, which depend "
-        "on that person's rows and a secret key alone. The cells are disjoint and fixed by the "
-        "public domain, and the noise is exact on the integers.",
-        not_covered="the choice of columns, bins and bounds; the time the query takes; persons "
-        "who appear under several ids.",
-        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, "
-        "Steinke 2020.",
-    )
+    persons_proof: ClassVar[Proof] = proofs.PERSONS
+    ranges_proof: ClassVar[Proof] = proofs.RANGES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,6 +175,7 @@ class Histogram(
         if self.count == "persons" and self.records is not None:
             obstacle = "bins of equal size are chosen by numbers of rows"
             raise UsageError("records with count = 'persons'", obstacle, "Give bins or a width")
+        workloads.check_workload(self.workload, self.records)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell for ``records``, which counts on several lattices."""
@@ -202,6 +202,8 @@ class Histogram(
 
         lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
         keys.check_keys(self.title, lattice)
+        if self.workload is not None:
+            workloads.ranged_axis(self.title, lattice)
         if keys.key_axis(lattice) is None:
             require_numbers(self.title, lattice.size)
         return Needs(lattice, lattice.public_size, counted=self.count)
@@ -217,7 +219,8 @@ class Histogram(
         places = list(domain)
         in_order = sorted(axes, key=lambda axis: places.index(axis.name))
         has_keys = any(axis.has_keys for axis in axes)
-        return ("histogram", in_order, self.count, self.selection if has_keys else "")
+        asked = ("histogram", in_order, self.count, self.selection if has_keys else "")
+        return asked if self.workload is None else (*asked, self.workload)
 
     @property
     def layout(self) -> tuple[str, ...]:
@@ -266,6 +269,10 @@ class Histogram(
             return bins.preview(self.title, rows)
         if keys.key_axis(lattice) is None:
             law = count_law(cost, unit)
+            if strategy := self._strategy(lattice, unit, cost):
+                return workloads.RangesPreview(
+                    self.title, without_delta(cost), unit, lattice.size, law, strategy, rows
+                )
             return CountsPreview(self.title, without_delta(cost), unit, lattice.size, law, rows)
         selects, cells = self._key_laws(lattice, unit, cost)
         notes = (keys.describe_selection(selects), keys.NOT_SHOWN_COUNTS_AS_ZERO)
@@ -292,6 +299,8 @@ class Histogram(
         if keys.key_axis(cube.lattice) is not None:
             return self._answer_keys(cube, unit, cost, noise)
         law = count_law(cost, unit)
+        if strategy := self._strategy(cube.lattice, unit, cost):
+            return self._answer_ranges(cube, strategy, unit, cost, noise)
         proof = self.persons_proof if self.count == "persons" else self.proof
         guarantee = self.promise(without_delta(cost), unit, str(law), noise, proof=proof)
         return HistogramRelease(
@@ -299,6 +308,30 @@ class Histogram(
             lattice=cube.lattice,
             counts=add_noise(cube.counts, law, noise),
             law=law,
+            guarantee=guarantee,
+        )
+
+    def _strategy(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Strategy | None:
+        """Which sums of bins are counted; None where each cell is counted by itself."""
+        if self.workload is None:
+            return None
+        return strategy_for(lattice.shape[workloads.ranged_axis(self.title, lattice)], unit, cost)
+
+    def _answer_ranges(
+        self, cube: Cube, strategy: Strategy, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> HistogramRelease:
+        lattice = cube.lattice
+        axis = workloads.ranged_axis(self.title, lattice)
+        paid = answer_ranges(cube.counts.reshape(lattice.shape), axis, strategy, noise)
+        guarantee = self.promise(
+            without_delta(cost), unit, str(strategy), noise, proof=self.ranges_proof
+        )
+        return HistogramRelease(
+            question=self,
+            lattice=lattice,
+            counts=paid.counts(lattice.shape).reshape(-1),
+            law=strategy.laws[0],
+            paid=paid,
             guarantee=guarantee,
         )
 
@@ -346,6 +379,7 @@ Histogram.examples = (
     Histogram("x", bins=[0, 1, 3]),
     Histogram("x", records=2),
     Histogram("x", records=2, rows=4),
+    Histogram("x", workload="ranges"),
 )
 
 
@@ -369,6 +403,9 @@ class HistogramRelease(
         ``kept`` says how often a key is shown.
     rows : int or None
         The noisy number of rows that decided how many bins ``records`` made. None: there was none.
+    paid : RangeAnswers, optional
+        With ``workload="ranges"``: the noisy sums of bins that were paid for. The counts follow
+        from them.
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -385,6 +422,19 @@ class HistogramRelease(
     question: Histogram
     selection: KeyLaw | None = None
     rows: int | None = None
+    # Absent from files unless sums of bins were counted.
+    paid: RangeAnswers | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.paid is not msgspec.UNSET and not self.paid.fits(self.lattice.shape):
+            obstacle = "its noisy sums are not those of its bins"
+            raise UsageError("a histogram", obstacle, "Load a file that release.save wrote")
+
+    @property
+    def paid_ranges(self) -> RangeAnswers | None:
+        """The noisy sums of bins from which the counts follow. None: each has noise of its own."""
+        return None if self.paid is msgspec.UNSET else self.paid
 
     @property
     def even(self) -> bool:
@@ -395,7 +445,9 @@ class HistogramRelease(
         return self.question.records is not None
 
     def numbers(self) -> tuple[int, ...]:
-        """The noisy number of rows, if it was paid for, then the counts."""
+        """The noisy number of rows, if it was paid for, then the counts, or sums of bins."""
+        if self.paid_ranges is not None:
+            return self.paid_ranges.drawn(self.lattice.shape)
         if self.rows is None:
             return super().numbers()
         return (self.rows, *super().numbers())
@@ -412,6 +464,9 @@ class HistogramRelease(
             question=self.question.rearranged(lattice.names, binned_axes),
             lattice=lattice,
             counts=np.ascontiguousarray(self.values.transpose(order)).reshape(-1),
+            paid=msgspec.UNSET
+            if self.paid is msgspec.UNSET
+            else self.paid.transposed(order, self.lattice.shape),
         )
 
     def kept(self, counts: ArrayLike) -> Array:

@@ -1,0 +1,360 @@
+"""Sums of bins whose noisy values answer every range of bins: trees and a Toeplitz matrix.
+
+A histogram adds independent noise to n bins, and a range of them has the noise of all its bins. A
+*strategy* adds noise to other sums A x of the bins x, and the bins are estimated from these by
+least squares. Then the error of a range hardly grows with its length (Li, Miklau, Hay, McGregor,
+Rastogi, VLDB Journal 2015: the matrix mechanism).
+
+*Trees, for pure epsilon.* Each level cuts the axis into blocks of one length, and counts them with
+discrete Laplace noise. A level has a share of epsilon.
+    Holds because: the blocks of a level are disjoint and public, so a level is a histogram. One
+    person moves it by at most as much in L1 as the bins, since adding up does not lengthen a vector
+    in L1. The shares add up to 1, and so the costs of the levels to epsilon.
+
+*A Toeplitz matrix, for rho.* Answer i is the sum over j <= i of c_(i-j) x_j, where c_k is the
+coefficient of z^k in (1 - z)^(-1/2), times (1 - 1/n)^k, rounded to a multiple of 2^-p. Answers are
+integers in units of 2^-p, and so is their discrete Gaussian noise.
+    Holds because: let X be the product of the transpose of A and A. Its entries are not negative,
+    and lie below X_h = sum over k of c_k c_(k+h) for two bins h apart, which falls as h grows. Let
+    a person have at most r rows, at most q in one bin, and in at most s bins. Then the squared
+    length of A u is at most r^2 X_0; and at most q^2 times the sum of X_(i-j) over i, j < s, since
+    no s bins are closer than neighbours. Several axes make parts that add up squared, and 0 <= X_h
+    lets one part have all the rows. Under replace two vectors without negative entries are
+    subtracted, so their squared lengths add up. With the bound of these, D, the cost is rho = D /
+    (2 sigma^2) (Canonne, Kamath, Steinke 2020, Thm 4).
+
+Both are exact: true sums and noise are integers, and estimates are computed from what was
+published. A factor of noise that is smaller for all bins together is not to be had: the error of
+any strategy is at least that of the singular values of the workload (Li, Miklau, VLDB 2013), which
+``docs/evidence/gains/ranges.md`` compares with these.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
+from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.unit import Unit, squared_factor
+
+MOST_CELLS = 2**12
+"""The most bins along the axis: estimates take the cube of it in time."""
+
+FEWEST_IN_TREE = 48
+"""Below it, independent counts have less error than any tree under pure epsilon."""
+
+FEWEST_IN_THREE = 600
+"""From so many bins on, a tree has three levels."""
+
+MOST_TOGETHER = 2**14
+"""Up to so many bins of one person are taken together; more count as if they were one bin."""
+
+PRECISION = 16
+_FINE = 64
+"""Binary places in which the coefficients are computed, before they are rounded to p."""
+
+
+class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fields=True):
+    """Levels of blocks; the last block of a level may be shorter.
+
+    Parameters
+    ----------
+    cells : int
+        The number of bins along the axis.
+    lengths : tuple of int
+        How many bins a block of each level has. The first is 1.
+    laws : tuple of DiscreteLaplace or DiscreteGaussian
+        The noise on each block of a level.
+
+    >>> tree = RangeTree(5, (1, 2), (DiscreteLaplace(Fraction(3)),) * 2)
+    >>> tree.sums(np.array([[1, 2, 3, 4, 5]])).tolist()
+    [[1, 2, 3, 4, 5, 3, 7, 5]]
+    """
+
+    cells: int
+    lengths: tuple[int, ...]
+    laws: tuple[Law, ...]
+
+    def __post_init__(self) -> None:
+        is_tree = len(self.lengths) == len(self.laws) and self.lengths[:1] == (1,)
+        if not is_tree or min(self.lengths) < 1 or not 1 <= self.cells <= MOST_CELLS:
+            raise _invalid("a tree over bins")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many blocks each level has."""
+        return tuple(-(-self.cells // length) for length in self.lengths)
+
+    @property
+    def which(self) -> Array:
+        """The index of the law of each answer: int64 ndarray of shape (answers,)."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def sums(self, counts: Array) -> Array:
+        """Add the bins up to answers, exactly: int64 ndarray of shape (groups, answers).
+
+        Parameters
+        ----------
+        counts : int64 ndarray of shape (groups, cells)
+        """
+        starts = [np.arange(0, self.cells, length) for length in self.lengths]
+        return np.concatenate([np.add.reduceat(counts, at, axis=1) for at in starts], axis=1)
+
+    def influence(self, weights: Array) -> Array:
+        """With which coefficients the answers enter weighted sums of the estimates.
+
+        Parameters
+        ----------
+        weights : float64 ndarray of shape (sums, cells)
+
+        Returns
+        -------
+        float64 ndarray of shape (sums, answers)
+        """
+        solved = weights @ _inverse(self)
+        levels = zip(self.lengths, _precisions(self.laws), strict=True)
+        parts = [
+            np.add.reduceat(solved, np.arange(0, self.cells, length), axis=1) * precision
+            for length, precision in levels
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def estimates(self, noisy: Array) -> Array:
+        """Estimate the bins by least squares: float64 ndarray of shape (groups, cells)."""
+        parts = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
+        found = np.zeros((len(noisy), self.cells))
+        levels = zip(self.lengths, _precisions(self.laws), parts, strict=True)
+        for length, precision, part in levels:
+            found += precision * np.repeat(part, length, axis=1)[:, : self.cells]
+        return np.asarray(found @ _inverse(self))
+
+    def __str__(self) -> str:
+        levels = [
+            f"{law} on sums of {length} bins"
+            for length, law in zip(self.lengths[1:], self.laws[1:], strict=True)
+        ]
+        return ", ".join([f"{self.laws[0]} on each bin", *levels])
+
+
+class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknown_fields=True):
+    """The damped square root of running sums, a triangular Toeplitz matrix.
+
+    Parameters
+    ----------
+    cells : int
+        The number of bins along the axis.
+    law : DiscreteGaussian
+        The noise on each answer, in units of 2^-precision.
+    precision : int
+        The number of binary places.
+
+    >>> RangeMatrix(4, DiscreteGaussian(Fraction(9)), precision=4).sums(np.eye(4, dtype=int))[0]
+    array([16,  6,  3,  2])
+    """
+
+    cells: int
+    law: DiscreteGaussian
+    precision: int = PRECISION
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= MOST_CELLS or not 0 <= self.precision <= 40:
+            raise _invalid("a matrix over bins")
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """The law of every answer."""
+        return (self.law,)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many answers have each of the laws."""
+        return (self.cells,)
+
+    @property
+    def which(self) -> Array:
+        """The index of the law of each answer: int64 ndarray of shape (answers,)."""
+        return np.zeros(self.cells, np.int64)
+
+    def sums(self, counts: Array) -> Array:
+        """Add the bins up to answers, exactly: int64 ndarray of shape (groups, answers)."""
+        column = column_of(self.cells, self.precision)
+        return np.stack([np.convolve(column, line)[: self.cells] for line in counts])
+
+    def influence(self, weights: Array) -> Array:
+        """With which coefficients the answers enter weighted sums of the estimates."""
+        inverse = _inverse_column(self.cells, self.precision)
+        # The transpose of a lower triangular Toeplitz matrix convolves from the end.
+        lines = [np.convolve(inverse, line[::-1])[: self.cells][::-1] for line in weights]
+        return np.stack(lines) if lines else np.zeros(weights.shape)
+
+    def estimates(self, noisy: Array) -> Array:
+        """The bins of which these are the answers: float64 ndarray of shape (groups, cells)."""
+        inverse = _inverse_column(self.cells, self.precision)
+        return np.stack([np.convolve(inverse, line)[: self.cells] for line in noisy])
+
+    def __str__(self) -> str:
+        units = f"2^-{self.precision}"
+        return f"{self.law} on each answer of a Toeplitz matrix over bins, in units of {units}"
+
+
+Strategy: TypeAlias = RangeTree | RangeMatrix
+
+
+def _invalid(name: str) -> UsageError:
+    """The refusal of a strategy that no question chooses, so that only a file can hold it."""
+    return UsageError(name, "its parts do not fit together", "Load a file that release.save wrote")
+
+
+def strategy_for(cells: int, unit: Unit, cost: CentralMeasure) -> Strategy | None:
+    """Choose the sums of bins that are counted, from public things only.
+
+    Parameters
+    ----------
+    cells : int
+        The number of bins along the axis.
+    unit : Unit
+        What one person changes of the counts of the bins.
+    cost : PureDP, ApproxDP or ZCDP
+
+    Returns
+    -------
+    RangeTree, RangeMatrix or None
+        None: independent counts have the least error.
+
+    >>> from sfumato.privacy.measures import PureDP
+    >>> strategy_for(64, Unit(), PureDP("1")).lengths
+    (1, 10)
+    """
+    if isinstance(cost, ZCDP):
+        return _matrix(cells, unit, cost)
+    levels = tree_levels(cells)
+    law = count_law(cost, unit)
+    assert isinstance(law, DiscreteLaplace)
+    # Among integers, little noise has less variance than its scale says, and more noise has not.
+    if len(levels) == 1 or law.variance * _gain(cells) <= 2 * float(law.scale) ** 2:
+        return None
+    laws = tuple(DiscreteLaplace(law.scale / share) for _, share in levels)
+    return RangeTree(cells, tuple(length for length, _ in levels), laws)
+
+
+def tree_levels(cells: int) -> list[tuple[int, Fraction]]:
+    """The length of the blocks of each level, and the share of epsilon that the level gets.
+
+    Among trees of two and three levels, these have the least mean squared error over all ranges,
+    to within 1%.
+    """
+    if cells < FEWEST_IN_TREE:
+        return [(1, Fraction(1))]
+    if cells < FEWEST_IN_THREE:
+        return [(1, Fraction(5, 9)), (round(1.3 * math.sqrt(cells)), Fraction(4, 9))]
+    block = round(1.2 * cells ** (1 / 3))
+    larger = block * round(cells ** (1 / 3))
+    return [(1, Fraction(2, 5)), (block, Fraction(3, 10)), (larger, Fraction(3, 10))]
+
+
+def _gain(cells: int) -> float:
+    """A lower bound on how much less the mean squared error of a tree is, with continuous noise."""
+    return float((1.08 * (cells / 64) ** 0.22) ** 2)
+
+
+def _matrix(cells: int, unit: Unit, cost: ZCDP) -> RangeMatrix | None:
+    """The Toeplitz matrix with the noise that the cost asks for; None where it has more error."""
+    sigma_squared = Fraction(squared_length(cells, unit, PRECISION)) / (2 * cost.rho)
+    alone = count_law(cost, unit).variance
+    # The mean variance of all ranges, per sigma^2: of independent bins their mean length.
+    if float(sigma_squared) * mean_variance(cells) >= alone * (cells + 2) / 3:
+        return None
+    return RangeMatrix(cells, DiscreteGaussian(sigma_squared))
+
+
+@lru_cache(maxsize=16)
+def mean_variance(cells: int) -> float:
+    """The mean variance of all ranges of the matrix, per squared sigma in units of 2^-p."""
+    totals = np.cumsum(_inverse_column(cells, PRECISION))
+    squares = np.cumsum(totals**2)
+    # A range of h bins that ends at bin t has the coefficients b_k - b_(k-h), for k <= t.
+    found = float(squares.sum())
+    for length in range(1, cells):
+        change = (totals[length:] - totals[:-length]) ** 2
+        found += float((squares[length - 1] + np.cumsum(change)).sum())
+    return found / (cells * (cells + 1) / 2)
+
+
+def squared_length(cells: int, unit: Unit, precision: int) -> int:
+    """The most by which one person moves the answers of the matrix, in squared length."""
+    column = [int(each) for each in column_of(cells, precision)]
+    rows = unit.rows_per_person
+    q = min(rows, unit.largest_cell)
+    bins = min(rows, unit.cells_of_person) if unit.by_cell else rows
+    # All rows in one bin, or as many as a bin may hold in neighbouring ones.
+    alone = rows**2 * sum(each * each for each in column)
+    most = alone
+    if q < rows and bins <= MOST_TOGETHER:
+        most = min(alone, q**2 * _of_neighbours(column, bins))
+    return most * squared_factor(unit.neighbours)
+
+
+def _of_neighbours(column: list[int], bins: int) -> int:
+    """The squared length of the answers of one row in each of so many neighbouring bins."""
+    answers = [0] * (len(column) + bins)
+    running = 0
+    for at in range(len(answers)):
+        running += column[at] if at < len(column) else 0
+        running -= column[at - bins] if at >= bins and at - bins < len(column) else 0
+        answers[at] = running
+    return sum(each * each for each in answers)
+
+
+@lru_cache(maxsize=16)
+def column_of(cells: int, precision: int) -> Array:
+    """The first column of the matrix in whole units: int64 ndarray of shape (cells,).
+
+    It is computed in integers, so it is the same on every machine.
+    """
+    exact = 1 << _FINE
+    found = []
+    for k in range(cells):
+        if k:
+            # (1 - 1/(2k)) (1 - 1/n) times the one before.
+            exact = exact * (2 * k - 1) * (cells - 1) // (2 * k * cells)
+        found.append((exact + (1 << (_FINE - precision - 1))) >> (_FINE - precision))
+    return np.array(found, np.int64)
+
+
+@lru_cache(maxsize=16)
+def _inverse_column(cells: int, precision: int) -> Array:
+    """The first column of the inverse, from answers in units of 2^-p to bins."""
+    column = column_of(cells, precision) / 2.0**precision
+    inverse = np.zeros(cells)
+    inverse[0] = 1 / column[0]
+    for k in range(1, cells):
+        inverse[k] = -float(column[1 : k + 1] @ inverse[k - 1 :: -1][:k]) / column[0]
+    return inverse / 2.0**precision
+
+
+def _precisions(laws: tuple[Law, ...]) -> list[float]:
+    """The weights of the levels in least squares, the first being 1."""
+    scales = [law.scale if isinstance(law, DiscreteLaplace) else law.sigma_squared for law in laws]
+    power = 2 if isinstance(laws[0], DiscreteLaplace) else 1
+    return [float(scales[0] / scale) ** power for scale in scales]
+
+
+@lru_cache(maxsize=4)
+def _inverse(tree: RangeTree) -> Array:
+    """The inverse of the normal equations of a tree: float64 ndarray of shape (cells, cells)."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    normal = np.zeros((tree.cells, tree.cells))
+    cell = np.arange(tree.cells)
+    for length, precision in zip(tree.lengths, _precisions(tree.laws), strict=True):
+        block = cell // length
+        normal += precision * (block[:, None] == block)
+    return np.asarray(cho_solve(cho_factor(normal), np.eye(tree.cells)))
