@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.errors import LedgerError
 from sfumato.ledger import open_ledger
 from sfumato.ledger.chain import fields, link
-from sfumato.ledger.sqlite.public import COLUMNS, entry_of
+from sfumato.ledger.sql_public import COLUMNS, entry_of
 from support.tampering import unguarded, verified_after
 
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
