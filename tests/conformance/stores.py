@@ -9,6 +9,7 @@ from sfumato.ledger import Step, Store, journal
 from sfumato.ledger.chain import linked, opened, sealed
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.memory import MemoryStore
+from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import (
     NameRow,
@@ -19,15 +20,18 @@ from sfumato.ledger.store import (
     StreamRow,
     StreamRows,
 )
+from support import postgres
+from support.postgres import schema_of
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "SQLite in a file": lambda folder: SQLiteStore(folder / "book.db"),
     "SQLite in memory": lambda folder: SQLiteStore(None),
     "memory": lambda folder: MemoryStore(),
+    "PostgreSQL": lambda folder: PostgresStore(postgres.address(), schema=schema_of(folder)),
 }
 
 
-SHARED = ("SQLite in a file",)
+SHARED = ("SQLite in a file", "PostgreSQL")
 """Stores of which two may be opened on the same rows."""
 
 

@@ -11,6 +11,7 @@ from conformance.stores import STORES
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, process_identity
 from sfumato.ledger.entries import OVER
+from sfumato.ledger.postgres.rows import PostgresPublicRows
 from sfumato.ledger.store import (
     PublicRows,
 )
@@ -126,7 +127,8 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
                 "sfumato.ledger.secrets.secrets.token_bytes",
                 lambda count, numbers=numbers: next(numbers).to_bytes(count),
             )
-            patch.setattr(PublicRows, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
+            for kind in (PublicRows, PostgresPublicRows):
+                patch.setattr(kind, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
             patch.setattr(process_identity, "current", lambda: "")
             patch.setattr("sfumato.ledger.book.signing.new_key", lambda: bytes(32))
             with Book(make(tmp_path)) as book:
@@ -154,7 +156,8 @@ def test_books_on_one_store_share_their_charges(make):
 def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):
     """Machines that share one may have clocks an hour apart."""
     store_time = datetime(2026, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(PublicRows, "clock", lambda rows: store_time)
+    for kind in (PublicRows, PostgresPublicRows):
+        monkeypatch.setattr(kind, "clock", lambda rows: store_time)
     first = Book(make())
     second = Book(make())
     first.open_account("a", "pure", (10, 0))

@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.errors import UsageError
 from sfumato.ledger import open_ledger
+from support import postgres
 
 
 def test_in_memory_every_ledger_is_its_own():
@@ -14,6 +15,16 @@ def test_in_memory_every_ledger_is_its_own():
         assert other.accounts() == []
 
 
-def test_a_ledger_is_a_file_on_this_machine():
-    with pytest.raises(UsageError, match="a file on this machine"):
-        open_ledger("postgres://host/db")
+def test_an_address_of_another_server_is_refused_without_quoting_it():
+    with pytest.raises(UsageError, match=r"mysql://\.\.\.: a ledger is a file") as refusal:
+        open_ledger("mysql://someone:hunter2@host/db")
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_an_address_of_a_database_opens_a_ledger_on_its_server(release):
+    with open_ledger(postgres.address()) as ledger:
+        ledger.open_account("trips", "marbles", (1000, 0))
+        assert release(ledger, "a", b"noisy") == b"noisy"
+    with open_ledger(postgres.address(), create=False) as again:
+        assert release(again, "a", b"other") == b"noisy"
+        assert again.verify().ok

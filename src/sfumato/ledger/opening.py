@@ -6,7 +6,11 @@ from pathlib import Path
 
 from sfumato.errors import UsageError
 from sfumato.ledger.book import Book
+from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
+from sfumato.ledger.store import Store
+
+SERVERS = ("postgresql://", "postgres://")
 
 
 def open_ledger(
@@ -15,15 +19,16 @@ def open_ledger(
     create: bool = True,
     anchor: str | Path | None = None,
 ) -> Book:
-    """Open the ledger in a file, or one in memory that ends with its process.
+    """Open the ledger in a file or on a server, or one in memory that ends with its process.
 
     Parameters
     ----------
     where : str, Path or None
-        A file, created readable by its owner only, with a file of secrets beside it; None or
-        ``":memory:"`` for an account book in memory.
+        A file, created readable by its owner only, with a file of secrets beside it; the address of
+        a PostgreSQL database, such as ``"postgresql://user@host/database"``, which needs the extra
+        ``postgres``; None or ``":memory:"`` for an account book in memory.
     create : bool
-        Whether a missing file is created.
+        Whether a missing ledger is created.
     anchor : str, Path or None
         A second file, best on another disk, to which every charge appends the last entry's number
         and hash. An older copy of the ledger that is put back is then refused.
@@ -31,9 +36,9 @@ def open_ledger(
     Raises
     ------
     UsageError
-        If ``where`` is the address of a server.
+        If ``where`` is the address of another kind of server, or psycopg is not installed.
     LedgerError
-        If the file cannot be opened, or is no ledger.
+        If it cannot be opened, or is no ledger.
 
     >>> with open_ledger(None) as ledger:
     ...     _ = ledger.open_account("trips", "pure", (3_000_000_000, 0))
@@ -42,7 +47,16 @@ def open_ledger(
     ...     ledger.account("trips").remaining
     (2500000000, 0)
     """
+    return Book(_store(where, create=create), anchor=anchor)
+
+
+def _store(where: str | Path | None, *, create: bool) -> Store:
+    if isinstance(where, str) and where.startswith(SERVERS):
+        return PostgresStore(where, create=create)
     if where is not None and "://" in str(where):
-        obstacle = "a ledger is a file on this machine"
-        raise UsageError(f"ledger={str(where)!r}", obstacle, 'Give a path such as "budget.db"')
-    return Book(SQLiteStore(where, create=create), anchor=anchor)
+        # An address may hold a password: only its kind is quoted.
+        asked = f"ledger = {str(where).partition('://')[0]}://..."
+        obstacle = "a ledger is a file, or a PostgreSQL database"
+        remedy = 'Give a path such as "budget.db", or "postgresql://user@host/database"'
+        raise UsageError(asked, obstacle, remedy)
+    return SQLiteStore(where, create=create)

@@ -1,0 +1,137 @@
+-- The public part of a ledger. Tables only ever grow. All state (balances, leases, answers) is read off the
+-- entries: each carries what its account has spent so far, so that a balance cannot move without an entry.
+-- Nothing here depends on the data but the answers that were paid for; secrets are in a schema of their own.
+
+CREATE TABLE about (
+  name  TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+);
+
+CREATE TABLE accounts (
+  name         TEXT PRIMARY KEY,
+  rule         TEXT NOT NULL,
+  total_first  BIGINT NOT NULL CHECK (total_first >= 0),
+  total_second BIGINT NOT NULL CHECK (total_second >= 0),
+  place        BIGINT GENERATED ALWAYS AS IDENTITY           -- the order of their opening
+);
+
+-- What an account protects, and which data set it pays for; fixed by its first charge.
+CREATE TABLE bindings (
+  account  TEXT PRIMARY KEY REFERENCES accounts (name),
+  protects TEXT NOT NULL,
+  data     TEXT NOT NULL
+);
+
+-- What all accounts of one data set may spend together.
+CREATE TABLE ceilings (
+  data   TEXT PRIMARY KEY,
+  rule   TEXT NOT NULL,
+  first  BIGINT NOT NULL CHECK (first >= 0),
+  second BIGINT NOT NULL CHECK (second >= 0)
+);
+
+CREATE TABLE entries (
+  sequence     BIGINT PRIMARY KEY,
+  account      TEXT NOT NULL REFERENCES accounts (name),
+  kind         TEXT NOT NULL CHECK (kind IN ('open', 'bind', 'cap', 'reserve', 'resume', 'abandon', 'store', 'hand')),
+  time         TEXT NOT NULL,
+  key          TEXT NOT NULL,
+  digest       TEXT NOT NULL,
+  cost_first   BIGINT NOT NULL CHECK (cost_first >= 0),
+  cost_second  BIGINT NOT NULL CHECK (cost_second >= 0),
+  note         TEXT NOT NULL,
+  payload_hash TEXT NOT NULL,
+  spent_first  BIGINT NOT NULL,
+  spent_second BIGINT NOT NULL,
+  until        TEXT NOT NULL,
+  holder       TEXT NOT NULL,
+  previous     TEXT NOT NULL,
+  hash         TEXT NOT NULL
+);
+CREATE INDEX entries_by_account ON entries (account, sequence);
+CREATE INDEX entries_by_key ON entries (account, key);
+
+-- The highest number that was ever given out: a plain cut of the tail shows.
+CREATE TABLE reached (
+  only_row BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (only_row),
+  sequence BIGINT NOT NULL
+);
+INSERT INTO reached (sequence) VALUES (0);
+
+CREATE TABLE payloads (
+  sequence BIGINT PRIMARY KEY REFERENCES entries (sequence),
+  payload  BYTEA NOT NULL
+);
+
+-- Nothing is changed, nothing is removed.
+CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+
+CREATE TRIGGER about_stay    BEFORE UPDATE OR DELETE OR TRUNCATE ON about    FOR EACH STATEMENT EXECUTE FUNCTION stay();
+CREATE TRIGGER accounts_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON accounts FOR EACH STATEMENT EXECUTE FUNCTION stay();
+CREATE TRIGGER bindings_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON bindings FOR EACH STATEMENT EXECUTE FUNCTION stay();
+CREATE TRIGGER ceilings_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON ceilings FOR EACH STATEMENT EXECUTE FUNCTION stay();
+CREATE TRIGGER entries_stay  BEFORE UPDATE OR DELETE OR TRUNCATE ON entries  FOR EACH STATEMENT EXECUTE FUNCTION stay();
+CREATE TRIGGER payloads_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON payloads FOR EACH STATEMENT EXECUTE FUNCTION stay();
+CREATE TRIGGER reached_stay  BEFORE DELETE OR TRUNCATE           ON reached  FOR EACH STATEMENT EXECUTE FUNCTION stay();
+
+CREATE FUNCTION reached_forward() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.sequence <> OLD.sequence + 1 THEN
+    RAISE EXCEPTION 'numbers go forward' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER reached_forward BEFORE UPDATE ON reached FOR EACH ROW EXECUTE FUNCTION reached_forward();
+
+-- What is added must fit: this holds even against a fault in the program above.
+CREATE FUNCTION entries_fit() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  last entries%ROWTYPE;
+  own  entries%ROWTYPE;
+  wrong TEXT;
+BEGIN
+  SELECT * INTO last FROM entries ORDER BY sequence DESC LIMIT 1;
+  SELECT * INTO own FROM entries WHERE account = NEW.account ORDER BY sequence DESC LIMIT 1;
+  wrong := CASE
+    WHEN NEW.sequence <> coalesce(last.sequence, 0) + 1 OR NEW.previous <> coalesce(last.hash, '')
+      THEN 'the entry is not the next of the chain'
+    WHEN NEW.spent_first - NEW.cost_first <> coalesce(own.spent_first, 0)
+      OR NEW.spent_second - NEW.cost_second <> coalesce(own.spent_second, 0)
+      THEN 'the balance does not follow from the entry before'
+    WHEN EXISTS (SELECT 1 FROM accounts WHERE name = NEW.account
+                 AND (NEW.spent_first > total_first OR NEW.spent_second > total_second))
+      THEN 'the account cannot pay'
+    WHEN NEW.kind <> 'reserve' AND (NEW.cost_first <> 0 OR NEW.cost_second <> 0)
+      THEN 'only a reservation costs'
+    WHEN NEW.kind IN ('open', 'reserve')
+      AND EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key)
+      THEN 'the key is taken'
+    WHEN NEW.kind NOT IN ('open', 'bind', 'cap', 'reserve') AND NOT EXISTS
+      (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'reserve' AND digest = NEW.digest)
+      THEN 'the key was never reserved'
+    WHEN NEW.kind = 'hand'
+      AND NOT EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'store')
+      THEN 'there is nothing to hand out'
+    WHEN NEW.kind IN ('resume', 'abandon', 'store')
+      AND EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'store')
+      THEN 'the key is answered'
+  END;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION '%', wrong USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  UPDATE reached SET sequence = NEW.sequence;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER entries_fit BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION entries_fit();
+
+CREATE FUNCTION payloads_stored() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM entries WHERE kind = 'store' AND sequence = NEW.sequence) THEN
+    RAISE EXCEPTION 'a payload belongs to the entry that stores it' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER payloads_stored BEFORE INSERT ON payloads FOR EACH ROW EXECUTE FUNCTION payloads_stored();

@@ -1,0 +1,381 @@
+"""A schema of a ledger on a server: one connection, shared by threads, never by processes.
+
+A transaction that writes takes a lock of its own on one table before it looks at anything, so that
+transactions that write run one after another, and two charges cannot both see the same balance. It
+asks for its number before it does anything else. Where the connection is cut while it commits, the
+server is asked by that number what became of it: it stands, or it is run again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from sfumato.errors import LedgerError, UsageError
+from sfumato.forking import renewed_in_children
+from sfumato.ledger.postgres.failures import is_clash, is_lost, meaning_of
+from sfumato.ledger.postgres.schema import SchemaKind, script
+from sfumato.ledger.sql_public import Ask, Row
+from sfumato.ledger.store import IN_USE, OUTSIDE, REOPEN, StoreError
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.abc import QueryNoTemplate
+
+    Connection: TypeAlias = psycopg.Connection[Row]
+
+T = TypeVar("T")
+
+PATIENCE = 60.0  # seconds to wait for others, and for a server that is gone
+SHORTEST_PAUSE = 0.005  # seconds between two tries
+LONGEST_PAUSE = 0.1
+CONNECTING = 10  # seconds until a server counts as out of reach
+SETTLED = ("committed", "aborted")
+
+SETTINGS = (
+    "SET client_encoding = 'UTF8'",
+    "SET standard_conforming_strings = on",
+    "SET idle_in_transaction_session_timeout = 0",
+    "SET statement_timeout = 0",
+    f"SET lock_timeout = '{PATIENCE:.0f}s'",
+)
+FACTS = """
+    SELECT current_setting('fsync'), current_setting('full_page_writes'),
+           current_setting('server_encoding'), current_setting('synchronous_commit'),
+           pg_is_in_recovery()
+"""
+WEAK = ("off", "local")
+"""Settings of synchronous_commit under which a charge that was told of may be lost."""
+
+_ABANDONED: list[object] = []
+"""Connections of a parent process. Closing one here would end it there."""
+
+
+class Lost(Exception):
+    """The connection was cut before anything was committed."""
+
+
+class Database:
+    """A schema, used through `atomic` and `reading` only.
+
+    Parameters
+    ----------
+    address : str
+        Where the server is: a URL.
+    schema : str
+        The name of the ledger's schema.
+    kind : SchemaKind
+    create : bool
+        Whether a missing schema is made.
+    """
+
+    def __init__(self, address: str, schema: str, *, kind: SchemaKind, create: bool) -> None:
+        self.kind = kind
+        self.schema = f"{schema}{kind.suffix}"
+        self._address = address
+        self.label = f"{kind.noun} {public_address(address)!r}"
+        self._connection: Connection | None = None
+        self._closed = False
+        self._renew()
+        renewed_in_children(self, Database._renew)
+        self._alone(lambda: self._prepare(create=create))
+
+    def _renew(self) -> None:
+        """Begin with a new lock and no connection, as a child process must."""
+        if self._connection is not None:
+            _ABANDONED.append(self._connection)
+            self._connection = None
+        self._lock = threading.RLock()
+        self._entered = False
+        self._pid = os.getpid()
+
+    # --- transactions -----------------------------------------------------------------------------
+
+    def atomic(self, action: Callable[[Ask], T]) -> T:
+        """Run one transaction that writes: durable when this returns, undone if it raises."""
+        return self._alone(lambda: self._until_settled(partial(self._write, action)))
+
+    def reading(self, action: Callable[[Ask], T]) -> T:
+        """Look at one consistent view."""
+        return self._alone(lambda: self._until_settled(partial(self._read, action)))
+
+    def apart(self, action: Callable[[Ask], T]) -> T:
+        """Run statements, each a transaction of its own."""
+        return self._alone(lambda: self._until_settled(lambda db: action(_ask(db))))
+
+    def _alone(self, action: Callable[[], T]) -> T:
+        """Let nobody else use the connection meanwhile: no thread, and no signal handler."""
+        with self._lock:
+            if self._entered:
+                raise LedgerError(self.label, IN_USE, OUTSIDE)
+            if self._closed:
+                raise LedgerError(self.label, "it is closed", REOPEN)
+            self._entered = True
+            try:
+                return action()
+            finally:
+                self._entered = False
+
+    def _until_settled(self, action: Callable[[Connection], T]) -> T:
+        """Try until no other transaction gets in the way, and the connection holds."""
+        import psycopg
+
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return action(self._ready())
+            except Lost as cut:
+                self._drop()
+                if time.monotonic() > until:
+                    raise StoreError(
+                        self.label,
+                        "the connection to the server was cut, again and again",
+                        "Ask again, under the same key, once the server is up",
+                    ) from cut
+            except psycopg.Error as error:
+                if not is_clash(error) or time.monotonic() > until:
+                    raise self._broken(error) from None
+            time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
+
+    def _write(self, action: Callable[[Ask], T], db: Connection) -> T:
+        import psycopg
+
+        try:
+            db.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+            db.execute(f"LOCK TABLE {self.kind.locked} IN EXCLUSIVE MODE")
+            (number,) = _only(db, "SELECT pg_current_xact_id()::text")
+            found = action(_ask(db))
+        except BaseException as error:
+            self._undo(db, error)
+            raise
+        try:
+            db.execute("COMMIT")
+        except psycopg.Error as error:
+            if not is_lost(error):
+                raise
+            self._drop()
+            if not self._was_committed(str(number)):
+                raise Lost from None
+        return found
+
+    def _read(self, action: Callable[[Ask], T], db: Connection) -> T:
+        try:
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            found = action(_ask(db))
+            db.execute("COMMIT")
+        except BaseException as error:
+            self._undo(db, error)
+            raise
+        return found
+
+    def _undo(self, db: Connection, error: BaseException) -> None:
+        """Roll back; a connection that was cut has nothing to roll back, and may be made again."""
+        import psycopg
+
+        if isinstance(error, psycopg.Error) and is_lost(error):
+            raise Lost from None
+        try:
+            db.rollback()
+        except psycopg.Error:
+            self._drop()
+
+    def _was_committed(self, number: str) -> bool:
+        """What became of a transaction whose commit nobody answered."""
+        import psycopg
+
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                query = f"SELECT pg_xact_status('{int(number)}'::xid8)"
+                (status,) = _only(self._ready(), query)
+                if status in SETTLED:
+                    return status == "committed"
+                if status is None:
+                    break  # so long ago that the server has forgotten
+            except (psycopg.Error, LedgerError):
+                self._drop()
+            time.sleep(LONGEST_PAUSE)
+        raise StoreError(
+            self.label,
+            "the connection was cut while it committed, and nobody knows whether it did",
+            "Ask again, under the same key: what was charged is found by it",
+        )
+
+    # --- the connection ---------------------------------------------------------------------------
+
+    def _ready(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> Connection:
+        psycopg = _psycopg()
+        try:
+            db: Connection = psycopg.connect(
+                self._address, autocommit=True, connect_timeout=CONNECTING
+            )
+            for setting in SETTINGS:
+                db.execute(setting)
+            facts = _only(db, FACTS)
+            db.execute(_quoted("SET search_path = {}", self.schema))
+            if facts[3] in WEAK:
+                db.execute("SET synchronous_commit = on")
+        except psycopg.Error as error:
+            raise self._failure(error) from None
+        try:
+            self._require_safe(facts)
+        except LedgerError:
+            db.close()
+            raise
+        return db
+
+    def _require_safe(self, facts: Row) -> None:
+        """Refuse a server that may lose what it committed, or that only follows another."""
+        fsync, full_pages, encoding, _, follows = facts
+        if fsync != "on" or full_pages != "on":
+            obstacle = "the server may lose charges that it confirmed: fsync is off"
+            raise LedgerError(self.label, obstacle, "Set fsync and full_page_writes to on")
+        if encoding != "UTF8":
+            obstacle = "the database does not keep texts in UTF-8"
+            raise LedgerError(self.label, obstacle, "Create it with ENCODING 'UTF8'")
+        if follows:
+            obstacle = "the server is a copy that follows another, and may lag behind it"
+            raise LedgerError(self.label, obstacle, "Give the address of the first server")
+
+    def _prepare(self, *, create: bool) -> None:
+        """Check what the schema is before anything in it is touched, and make a missing one."""
+        import psycopg
+
+        try:
+            version = self._version()
+            if version is None and not create:
+                obstacle = "there is no ledger in this database"
+                raise LedgerError(self.label, obstacle, "Check the address")
+            if version is None:
+                self._make()
+        except psycopg.Error as error:
+            raise self._broken(error) from None
+        except BaseException:
+            self._drop()
+            raise
+
+    def _version(self) -> int | None:
+        """The version of the schema's tables; None where there is no schema."""
+        query = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
+        found = self._ready().execute(query, (self.schema,)).fetchall()
+        if not found:
+            return None
+        comment = str(found[0][0] or "")
+        _, is_ours, version = comment.rpartition(f"{self.kind.mark} ")
+        if not is_ours or not version.isdecimal():
+            obstacle = f"the database has a schema {self.schema!r} that is no ledger"
+            raise LedgerError(self.label, obstacle, "Name another database")
+        if int(version) != self.kind.version:
+            obstacle = f"it has version {version}, and this library knows {self.kind.version}"
+            raise LedgerError(self.label, obstacle, "Use the library that wrote it")
+        return int(version)
+
+    def _make(self) -> None:
+        """Write the tables and rules, once, however many processes try."""
+        db = self._ready()
+        with db.transaction():
+            # One at a time: the name of the lock is that of the schema.
+            db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.schema,))
+            if self._version() is not None:
+                return
+            db.execute(_quoted("CREATE SCHEMA {}", self.schema))
+            db.execute(_plain(script(self.kind)))
+            mark = f"{self.kind.mark} {self.kind.version}"
+            db.execute(_quoted(f"COMMENT ON SCHEMA {{}} IS '{mark}'", self.schema))
+
+    def exists(self, suffix: str) -> bool:
+        """Whether the schema of another part of the ledger is there."""
+        name = f"{self.schema}{suffix}"
+        query = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
+        return bool(self.reading(lambda ask: list(ask(query, (name,)))))
+
+    def _broken(self, error: psycopg.Error) -> StoreError:
+        self._drop()
+        return self._failure(error)
+
+    def _failure(self, error: psycopg.Error) -> StoreError:
+        obstacle, remedy = meaning_of(error)
+        return StoreError(self.label, obstacle, remedy)
+
+    def _drop(self) -> None:
+        """Forget a connection after an error, so that the next use opens a new one."""
+        if self._connection is not None:
+            with suppress(Exception):
+                self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection; closing twice is harmless."""
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):
+            self.close()
+
+
+def public_address(address: str) -> str:
+    """An address without what opens it: neither user nor password."""
+    psycopg = _psycopg()
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.Error:
+        raise UsageError(
+            "the address of a ledger",
+            "it is no address of a PostgreSQL database",
+            'Write it as in "postgresql://user@host/database"',
+        ) from None
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"
+
+
+def _psycopg() -> ModuleType:
+    """The driver, which the core does not need."""
+    try:
+        import psycopg
+    except ImportError:
+        raise UsageError(
+            "a ledger in PostgreSQL",
+            "psycopg is not installed",
+            "Run: pip install 'sfumato[postgres]'",
+        ) from None
+    return psycopg
+
+
+def _ask(db: Connection) -> Ask:
+    def ask(query: str, values: tuple[object, ...]) -> Iterable[Row]:
+        cursor = db.execute(_plain(query.replace("%", "%%").replace("?", "%s")), values)
+        return cursor.fetchall() if cursor.description else ()
+
+    return ask
+
+
+def _only(db: Connection, query: str) -> Row:
+    """The only row of a query."""
+    found = db.execute(_plain(query)).fetchone()
+    assert found is not None
+    return found
+
+
+def _plain(query: str) -> QueryNoTemplate:
+    """A query that this library wrote: no text of a user is part of it."""
+    return query.encode()
+
+
+def _quoted(query: str, name: str) -> QueryNoTemplate:
+    """A query with the name of a schema in it."""
+    escaped = name.replace('"', '""')
+    return _plain(query.format(f'"{escaped}"'))

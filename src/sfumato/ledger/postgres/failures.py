@@ -1,0 +1,58 @@
+"""What errors of PostgreSQL mean to the caller. Its own messages quote rows, so they go nowhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfumato.ledger.store import REFUSED, REPORT
+
+if TYPE_CHECKING:
+    import psycopg
+
+# What a class of SQLSTATE codes, or one code, means to the caller: the obstacle and the remedy.
+MEANING: dict[str, tuple[str, str]] = {
+    "08": ("the connection to the server was lost", "Ask again, under the same key"),
+    "22": ("a text in it cannot be stored", "Leave out characters that are not printed"),
+    "23": (REFUSED, REPORT),
+    "25006": ("the server takes no changes: it is a copy", "Give the address of the first server"),
+    "28": ("the server does not let this user in", "Check the user's name and password"),
+    "3D": ("the server has no such database", "Check the name of the database"),
+    "42501": ("this user may not do that", "Ask the owner of the ledger for access"),
+    "53": ("the server has no room left", "Free some space on it, then ask again"),
+    "55P03": (
+        "others kept it busy",
+        "Ask again; if it stays so, look for a process that is stopped",
+    ),
+    "57": ("the server is going down", "Ask again, under the same key, once it is up"),
+}
+UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
+UNKNOWN = ("the server refused", "Read the server's log")
+
+LOST = ("08", "57P")
+"""Codes of a connection that is gone."""
+
+CLASHES = ("40001", "40P01")
+"""Codes of a transaction that another one got in the way of: it may be tried again."""
+
+
+def meaning_of(error: psycopg.Error) -> tuple[str, str]:
+    """The obstacle, with the server's code for it, and the remedy."""
+    code = error.sqlstate
+    if code is None:
+        return UNREACHABLE if is_lost(error) else UNKNOWN
+    found = MEANING.get(code) or MEANING.get(code[:2]) or UNKNOWN
+    return f"{found[0]} (SQLSTATE {code})", found[1]
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection is gone. No code comes with one that was cut."""
+    import psycopg
+
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(LOST)
+
+
+def is_clash(error: psycopg.Error) -> bool:
+    """Whether another transaction got in the way."""
+    return error.sqlstate in CLASHES

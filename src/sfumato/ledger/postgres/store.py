@@ -1,0 +1,100 @@
+"""The two schemas of a ledger in PostgreSQL as the two parts of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from sfumato.errors import LedgerError
+from sfumato.ledger.postgres.database import Database, public_address
+from sfumato.ledger.postgres.rows import PostgresPublicRows, PostgresSecretRows
+from sfumato.ledger.postgres.schema import BOOK, SECRETS
+from sfumato.ledger.store import PublicRows, SecretRows, SecretStore, Store, StoreError
+
+T = TypeVar("T")
+OPEN_TO_ALL = "SELECT has_schema_privilege('public', ?, 'usage')"
+
+
+class PostgresStore(Store):
+    """A ledger in a PostgreSQL database, which many machines share.
+
+    Parameters
+    ----------
+    address : str
+        A URL such as ``"postgresql://user@host/database"``. A password in it is never shown.
+    schema : str
+        The schema of the public rows. Secret rows are in a second one, whose name adds
+        ``_secrets``; only its owner may read it.
+    create : bool
+        Whether missing schemas are made.
+    """
+
+    def __init__(self, address: str, *, schema: str = "sfumato", create: bool = True) -> None:
+        self._address = address
+        self._schema = schema
+        self.database = Database(address, schema, kind=BOOK, create=create)
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({public_address(self._address)!r})"
+
+    @property
+    def label(self) -> str:
+        return self.database.label
+
+    def reading(self, action: Callable[[PublicRows], T]) -> T:
+        return self.database.reading(lambda ask: action(PostgresPublicRows(ask)))
+
+    def writing(self, action: Callable[[PublicRows], T]) -> T:
+        return self.database.atomic(lambda ask: action(PostgresPublicRows(ask)))
+
+    def has_secrets(self) -> bool:
+        return self.database.exists(SECRETS.suffix)
+
+    def secrets(self, *, create: bool) -> SecretStore:
+        if not create and not self.has_secrets():
+            raise LedgerError(
+                self.label,
+                f"its secrets are missing: there is no schema {self._schema + SECRETS.suffix!r}",
+                "Restore that schema from the same backup; without it, only verify the ledger",
+            )
+        return PostgresSecretStore(self._address, self._schema, create=create)
+
+    def require_private(self) -> None:
+        name = f"{self._schema}{SECRETS.suffix}"
+        found = self.database.reading(lambda ask: list(ask(OPEN_TO_ALL, (name,))))
+        if found != [(False,)]:
+            obstacle = "every user of the database may open its secrets, and it holds streams"
+            remedy = f"Run `REVOKE ALL ON SCHEMA {name} FROM PUBLIC`, then ask again"
+            raise LedgerError(self.label, obstacle, remedy)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class PostgresSecretStore(SecretStore):
+    """The secrets of a ledger, in a schema that only its owner may read."""
+
+    def __init__(self, address: str, schema: str, *, create: bool) -> None:
+        self.database = Database(address, schema, kind=SECRETS, create=create)
+
+    @property
+    def label(self) -> str:
+        return self.database.label
+
+    def reading(self, action: Callable[[SecretRows], T]) -> T:
+        return self.database.reading(lambda ask: action(PostgresSecretRows(ask)))
+
+    def writing(self, action: Callable[[SecretRows], T]) -> T:
+        return self.database.atomic(lambda ask: action(PostgresSecretRows(ask)))
+
+    def forget(self) -> None:
+        """Rewrite the tables without the rows that were wiped.
+
+        The server's own log of changes keeps them until it is recycled.
+        """
+        with suppress(StoreError):
+            self.database.apart(lambda ask: ask("VACUUM (FULL) streams, tallies", ()))
+
+    def close(self) -> None:
+        self.database.close()

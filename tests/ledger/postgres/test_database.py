@@ -1,0 +1,170 @@
+"""Connections that are cut, servers that will not do, and addresses that hold a password."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from conformance.stores import filled, public_rows, reserve
+from sfumato.errors import LedgerError, SfumatoError, UsageError
+from sfumato.ledger import journal, open_ledger
+from sfumato.ledger.postgres import PostgresStore, database
+from sfumato.ledger.postgres.database import public_address
+from sfumato.ledger.sql_public import Ask
+from sfumato.ledger.store import PublicRows
+from support import postgres
+
+CUT = "SELECT pg_terminate_backend(%s)"
+
+
+def cut(store: PostgresStore) -> None:
+    """End the connection of a store on the server, as a network that fails would."""
+    connection = store.database._connection
+    assert connection is not None
+    with closing(psycopg.connect(postgres.address(), autocommit=True)) as other:
+        other.execute(CUT, (connection.info.backend_pid,))
+
+
+def test_a_connection_that_was_cut_between_transactions_is_made_again(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    store = filled(open_store())
+    before = public_rows(store)
+    cut(store)
+    assert public_rows(store) == before
+    cut(store)
+    store.writing(lambda rows: journal.append(rows, reserve("new")))
+    assert len(public_rows(store)["entries"]) == len(before["entries"]) + 1
+
+
+def test_a_transaction_that_was_cut_runs_again_as_though_it_never_ran(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    store = filled(open_store())
+    tries: list[int] = []
+
+    def charge(rows: PublicRows) -> None:
+        journal.append(rows, reserve("new"))
+        tries.append(len(list(rows.entries())))
+        if len(tries) == 1:
+            cut(store)
+            rows.identity()
+
+    store.writing(charge)
+    assert tries == [7, 7]
+    assert store.reading(lambda rows: rows.has("trips", "new", "reserve"))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_cut_while_it_commits_is_resolved_by_asking_the_server(
+    open_store: Callable[[], PostgresStore], monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """The answer to COMMIT never arrives: the charge stands once, whatever became of it."""
+    store = filled(open_store())
+    connection = store.database._connection
+    assert connection is not None
+    plain = connection.execute
+    tries: list[str] = []
+
+    def execute(query: object, *values: object) -> object:
+        if query != "COMMIT":
+            return plain(query, *values)  # type: ignore[arg-type]
+        if committed:
+            plain("COMMIT")
+        cut(store)
+        raise psycopg.OperationalError("the server closed the connection unexpectedly")
+
+    monkeypatch.setattr(connection, "execute", execute)
+
+    def charge(rows: PublicRows) -> None:
+        tries.append("try")
+        journal.append(rows, reserve("new"))
+
+    store.writing(charge)
+    assert len(tries) == (1 if committed else 2)
+    kinds = [entry.key for entry in store.reading(lambda rows: list(rows.entries()))]
+    assert kinds.count("new") == 1
+
+
+def test_a_server_that_stays_away_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(database, "CONNECTING", 2)
+    address = "postgresql://someone:hunter2@127.0.0.1:1/db"
+    with pytest.raises(LedgerError, match="cannot be reached") as refusal:
+        open_ledger(address)
+    assert "hunter2" not in str(refusal.value)
+    assert "someone" not in str(refusal.value)
+    assert refusal.value.__cause__ is None
+
+
+@pytest.mark.parametrize("address", ["postgresql://a:hunter2@[host/db", "postgresql://%"])
+def test_an_address_that_is_none_is_refused_without_quoting_it(address: str) -> None:
+    with pytest.raises(UsageError, match="no address of a PostgreSQL database") as refusal:
+        open_ledger(address)
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_what_messages_call_a_server() -> None:
+    assert public_address("postgresql://u:p@h:5433/d?sslmode=require") == "postgresql://h:5433/d"
+    assert public_address("postgresql:///d") == "postgresql://localhost/d"
+
+
+def test_a_schema_of_another_kind_or_version_is_refused(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    store = open_store()
+    name = store.database.schema
+    for comment, why in (("sfumato ledger, version 99", "version 99"), ("mine", "no ledger")):
+        store.database.apart(lambda ask, c=comment: ask(f"COMMENT ON SCHEMA {name} IS '{c}'", ()))
+        with pytest.raises(LedgerError, match=why):
+            open_store()
+
+
+def test_a_missing_ledger_is_not_made_unless_asked_for() -> None:
+    with pytest.raises(LedgerError, match="no ledger in this database"):
+        PostgresStore(postgres.address(), schema="nobody_made_it", create=False)
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (("off", "on", "UTF8", "on", False), "fsync is off"),
+        (("on", "off", "UTF8", "on", False), "fsync is off"),
+        (("on", "on", "LATIN1", "on", False), "UTF-8"),
+        (("on", "on", "UTF8", "on", True), "may lag"),
+    ],
+)
+def test_a_server_that_may_lose_charges_is_refused(
+    open_store: Callable[[], PostgresStore], facts: tuple[object, ...], why: str
+) -> None:
+    store = open_store()
+    with pytest.raises(SfumatoError, match=why):
+        store.database._require_safe(facts)
+
+
+def test_commits_are_durable_whatever_the_role_is_set_to(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    found = open_store().database.reading(
+        lambda ask: list(ask("SELECT current_setting('synchronous_commit')", ()))
+    )
+    assert found[0][0] not in database.WEAK
+
+
+def test_secrets_are_closed_to_others(open_store: Callable[[], PostgresStore]) -> None:
+    store = open_store()
+    secrets = store.secrets(create=True)
+    store.require_private()
+    name = secrets.database.schema
+
+    def open_to_all(ask: Ask) -> None:
+        ask(f"GRANT USAGE ON SCHEMA {name} TO PUBLIC", ())
+
+    secrets.database.apart(open_to_all)
+    with pytest.raises(LedgerError, match="every user of the database"):
+        store.require_private()
+    secrets.close()
