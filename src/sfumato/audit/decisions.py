@@ -17,8 +17,8 @@ its probability under the law that was recorded. A selection tells its script ho
 outcome is, by the weights that it draws by.
 
 *Was everything found?* If all outcomes were tried, the probabilities of all decisions add up to 1.
-A test that is not monotone in its noise, or an output that does not show an answer, would break
-that sum, and is refused.
+A test that is not monotone in its noise would break that sum, and is refused. So is a mechanism
+whose output does not show how it decided.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class _Enumeration:
         """
         one, other = pair
         if (one, start) not in self._ways:
-            self._ways[one, start] = list(self._walk(one, start, ()))
+            self._ways[one, start] = self._all_ways(one, start)
         found = []
         for way in self._ways[one, start]:
             target, _ = self.run(one, way.script)
@@ -173,6 +173,12 @@ class _Enumeration:
         self._check([way.log_one for way in found])
         self._check([way.log_other for way in found])
         return found
+
+    def _all_ways(self, rows: Rows, start: Draws) -> list[_Way]:
+        ways = list(self._walk(rows, start, ()))
+        if len({self.run(rows, way.script)[0].everything for way in ways}) < len(ways):
+            raise NotAdditive("two ways to decide lead to the same output")
+        return ways
 
     def _check(self, logs: list[float]) -> None:
         mass = math.fsum(map(math.exp, logs))

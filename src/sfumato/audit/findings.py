@@ -56,7 +56,7 @@ class Effort:
 
 
 QUICK = Effort(others=1, alphas=(1.5, 8.0), runs=1)
-DEEP = Effort(others=2, alphas=ALPHAS, runs=16)
+DEEP = Effort(others=2, alphas=ALPHAS, runs=4)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -172,8 +172,8 @@ def audit(
     Parameters
     ----------
     deep : bool
-        False takes a minute or two. True takes an hour: larger data sets, more orders of the Renyi
-        divergence, sixteen times as many runs.
+        False takes a minute or two. True takes half an hour: larger data sets, more orders of the
+        Renyi divergence, four times as many runs.
     progress : callable or None
         Called with the number of subjects done, the number of all, and the name of the next one.
     only : str or None
@@ -257,7 +257,7 @@ def audit_question(
     cost : PureDP, ApproxDP or ZCDP, or None
         The claim. None: epsilon = 1.
     deep : bool
-        Use larger data sets and sixteen times as many runs.
+        Use larger data sets and four times as many runs.
 
     Returns
     -------

@@ -103,6 +103,7 @@ FIVE = Domain(x=Interval(0, 5, step=1))
 NEAR_END: Rows = 2 * ((1020.5,),)
 """Most edges get worse by a row beyond these, and a few get better."""
 BESIDE: Pair = (*NEAR_END, (1023.5,)), NEAR_END
+ACROSS: Pair = ((0.5,), (0.5,)), ((0.5,), (3.5,))
 CUTS = (0, 1019, 1021)
 HEAD_STARTS = ((), (300,))
 """Noisy numbers of rows with which boxes are split by tests, and at first without a handicap."""
@@ -127,9 +128,11 @@ def _trees_by_choices() -> Iterator[Subject]:
 
 def _trees_by_tests() -> Iterator[Subject]:
     privtree = PrivTreePartitioner()
-    for unit in UNITS[:2]:
-        pairs = neighbours(((0.5,), (2.5,)), unit, 0)
-        yield _deciding("PrivTree", privtree, unit, PURE, pairs, Decisions(HEAD_STARTS))
+    pairs = neighbours(((0.5,), (2.5,)), UNITS[0], 0)
+    yield _deciding("PrivTree", privtree, UNITS[0], PURE, pairs, Decisions(HEAD_STARTS))
+    # A row that moves to the other half leaves one path of tests and enters another.
+    moves = (ACROSS, ACROSS[::-1])
+    yield _deciding("PrivTree", privtree, UNITS[1], PURE, moves, Decisions(), FOUR)
     pairs = neighbours(((0.5,),), UNITS[2], 0)
     yield _deciding("PrivTree", privtree, UNITS[2], PURE, pairs, Decisions(HEAD_STARTS[:1]))
     for unit in UNITS[:2]:
