@@ -38,6 +38,7 @@ WHOLE = {
     "mistakes",
     "notebook",
     "outputs",
+    "ports",
     "processes",
     "public_names",
     "reference",
