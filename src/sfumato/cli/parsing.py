@@ -309,8 +309,8 @@ def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None
 def parse_shares(text: str) -> Shares | None:
     """Read --shares: named parts; one that is left out is 0. None if they are no such parts.
 
-    >>> parse_shares("release=2,threshold=1")
-    Shares(release=Fraction(2, 1), threshold=Fraction(1, 1))
+    >>> parse_shares("release=2,threshold=0.5").weights
+    [Fraction(2, 1), Fraction(0, 1), Fraction(1, 2)]
     """
     parts: dict[str, str] = {"partition": "0", "threshold": "0"}
     for each in text.split(","):
