@@ -16,6 +16,7 @@ from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
+from sfumato.publishing.plan_preview import PlanPreviews
 from sfumato.random.bits import Bits
 from sfumato.streaming import GaussianNoiseGenerator, TreeAggregator
 
@@ -105,11 +106,15 @@ if isinstance(loaded, sf.HistogramRelease):
 
 question = sf.Histogram("age", bins=10)
 assert_type(sf.preview(question, domain=domain, unit=people.unit, epsilon="1"), sf.Preview)
-assert_type(
-    sf.preview([question], domain=domain, unit=people.unit, epsilon="1"), tuple[sf.Preview, ...]
-)
+foreseen = sf.preview([question], domain=domain, unit=people.unit, epsilon="1")
+assert_type(foreseen, PlanPreviews)
+previews: tuple[sf.Preview, ...] = foreseen
+print(foreseen.choice)
+wanted = sf.Plan([question], accuracy={question: sf.Within(20)}, weights={"Histogram of age": 2})
+assert_type(publisher.preview(wanted), PlanPreviews)
+print(sf.Plan([question], accuracy=20), sf.Plan([question], accuracy=[sf.Within(20)]))
 assert_type(publisher.preview(question, epsilon="0.5"), sf.Preview)
-assert_type(publisher.preview(sf.Plan([question]), epsilon="0.5"), tuple[sf.Preview, ...])
+assert_type(publisher.preview(sf.Plan([question]), epsilon="0.5"), PlanPreviews)
 print(publisher.preview(question, epsilon="0.5").accuracy(simultaneous=True))
 
 window = sf.window(

@@ -71,6 +71,11 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
         super().__init_subclass__()
         fill_docstring(cls)
 
+    def __hash__(self) -> int:
+        # Equal questions have equal titles. A hash of the fields would refuse those that hold a
+        # dict, such as bins by axis, and a plan's accuracies are given by question.
+        return hash((type(self), self.title))
+
     @property
     def title(self) -> str:
         """The question in a few words."""

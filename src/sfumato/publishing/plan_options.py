@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from sfumato.answers.accuracy_request import Within
 from sfumato.answers.question import AnyQuestion, Question
@@ -20,14 +20,18 @@ Accuracies: TypeAlias = tuple[Within | None, ...]
 Weights: TypeAlias = tuple[Fraction, ...]
 
 if TYPE_CHECKING:
-    # What is given; what is stored is one entry for each question, in their order.
+    # What is given; what is stored is one entry for each question, in their order. A Mapping would
+    # have to have exactly this type of keys: a dict of histograms would be refused.
     Wanted: TypeAlias = Within | Exactly | None
-    GivenAccuracies: TypeAlias = (
-        Mapping[str, Wanted] | Mapping[AnyQuestion, Wanted] | Sequence[Wanted] | Wanted
-    )
-    GivenWeights: TypeAlias = (
-        Mapping[str, Exactly] | Mapping[AnyQuestion, Exactly] | Sequence[Exactly]
-    )
+
+    class WantedByQuestion(Protocol):
+        def items(self) -> Iterable[tuple[AnyQuestion | str, Wanted]]: ...
+
+    class WeightsByQuestion(Protocol):
+        def items(self) -> Iterable[tuple[AnyQuestion | str, Exactly]]: ...
+
+    GivenAccuracies: TypeAlias = WantedByQuestion | Sequence[Wanted] | Wanted
+    GivenWeights: TypeAlias = WeightsByQuestion | Sequence[Exactly | None]
 else:
     GivenAccuracies = Accuracies
     GivenWeights = Weights
