@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+
+from support import postgres
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -26,3 +29,30 @@ def test_an_account_is_opened_listed_and_verified(sfumato: Run) -> None:
     assert sfumato("ledger", "verify", "--ledger", "b.db", "--head", head)[0] == 0
     assert sfumato("ledger", "verify", "--ledger", "b.db", "--head", "2:" + "0" * 64)[0] == 5
     assert sfumato("ledger", "show", "--ledger", "none.db")[0] == 5
+
+
+def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(sfumato: Run) -> None:
+    """An address reaches the server as it was typed, and its password reaches no message."""
+    address = postgres.address().replace("postgres:@", "postgres:hunter2@")
+    place = ("--ledger", address)
+    # Other tests may have left accounts in this database.
+    assert sfumato("ledger", "init", "on a server", "--epsilon", "2", *place)[0] == 0
+    assert sfumato("ledger", "init", "on a server", "--epsilon", "3", *place)[0] == 2
+    said = []
+    for command in (
+        ("release", "plan.toml", "--out", "out.json", *place),
+        ("release", "plan.toml", *place),
+        ("verify", "out.json", *place),
+        ("ledger", "show", *place),
+        ("ledger", "log", *place),
+        ("ledger", "verify", *place),
+        ("ledger", "export", *place),
+        ("ledger", "key", *place),
+        ("doctor", *place),
+    ):
+        code, out, err = sfumato(*command)
+        assert code == 0, (command, err)
+        said += [out, err]
+    assert not any("hunter2" in text for text in said)
+    found = json.loads(sfumato("ledger", "show", "--json", *place)[1])
+    assert "on a server" in json.dumps(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.answers.codec import UNREADABLE, from_bytes
+from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.output_paths import NewFile
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("releases", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
+    type=LEDGER,
     help="The ledger that was charged. Every release is compared with the answer stored there, "
     "and the whole account is described.",
 )
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 @json_option
 def disclose(
     releases: tuple[Path, ...],
-    ledger: Path | None,
+    ledger: str | Path | None,
     account: str | None,
     facts: Path | None,
     out: Path,

@@ -46,7 +46,7 @@ class Line(NamedTuple):
 @click.command()
 @ledger_option
 @json_option
-def doctor(ledger: Path, as_json: bool) -> int:
+def doctor(ledger: str | Path, as_json: bool) -> int:
     """Check that this machine is fit to publish: libraries, randomness, disk and ledger.
 
     Exit code 5 means that the disk or the ledger is at fault; 70, that a library is missing or the
@@ -127,8 +127,10 @@ def _randomness() -> str:
     )
 
 
-def _disk(ledger: Path) -> str:
+def _disk(ledger: str | Path) -> str:
     """Commit to a database beside the ledger, with the ledger's own settings."""
+    if isinstance(ledger, str):
+        return "the ledger is in a database, whose server looks after its disk"
     folder = ledger.resolve().parent
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         connection = sqlite3.connect(Path(temporary) / "try.db", isolation_level=None)
@@ -146,13 +148,14 @@ def _disk(ledger: Path) -> str:
     return f"{free:,.0f} GiB free; {rate:,.0f} writes a second reach the disk safely"
 
 
-def _ledger(ledger: Path) -> str:
+def _ledger(ledger: str | Path) -> str:
     from sfumato.ledger import open_ledger
 
-    if not ledger.exists():
+    if isinstance(ledger, Path) and not ledger.exists():
         return f"{ledger} does not exist yet; the first release creates it"
     with open_ledger(ledger, create=False) as book:
         found = book.verify()
+        label = book.label
     if not found.ok:
-        raise LedgerError(f"verifying {ledger}", str(found.fault), "Restore a copy that verifies")
-    return f"{ledger} verifies, with {found.entries} entries"
+        raise LedgerError(f"verifying {label}", str(found.fault), "Restore a copy that verifies")
+    return f"{label} verifies, with {found.entries} entries"

@@ -47,7 +47,12 @@ def ledger() -> None:
 @charged_option
 @json_option
 def init(
-    account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool
+    account: str,
+    epsilon: str | None,
+    delta: str,
+    rho: str | None,
+    ledger: str | Path,
+    as_json: bool,
 ) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total.
 
@@ -64,7 +69,7 @@ def init(
 @ledger.command()
 @ledger_option
 @json_option
-def show(ledger: Path, as_json: bool) -> None:
+def show(ledger: str | Path, as_json: bool) -> None:
     """List the accounts: the total of each, what is spent and what remains."""
     with open_ledger(ledger, create=False) as book:
         _show(book.accounts(), as_json)
@@ -74,7 +79,7 @@ def show(ledger: Path, as_json: bool) -> None:
 @click.option("--account", help="List only the entries of this account.  [default: all]")
 @ledger_option
 @json_option
-def log(account: str | None, ledger: Path, as_json: bool) -> None:
+def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
     """List the entries of the ledger, oldest first."""
     with open_ledger(ledger, create=False) as book:
         entries = list(book.log(account))
@@ -93,12 +98,13 @@ def log(account: str | None, ledger: Path, as_json: bool) -> None:
 )
 @charged_option
 @json_option
-def verify(head: str | None, ledger: Path, as_json: bool) -> None:
+def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
     """Check that no entry of the ledger was changed or removed.
 
     Every hash and every total is computed again. Exit code 5 means that one does not match.
     """
     with opened(ledger, create=False) as book:
+        label = book.label
         found = book.verify(_head(head))
     if as_json:
         emit_json(
@@ -117,7 +123,7 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
         )
     if not found.ok:
         raise LedgerError(
-            f"verifying {ledger}",
+            f"verifying {label}",
             str(found.fault),
             "Restore a copy that verifies; do not publish from this one",
         )
@@ -160,7 +166,7 @@ def upgrade(old: Path, new: Path, as_json: bool) -> None:
 @click.option("--out", type=NewFile(), help="File to write to.  [default: stdout]")
 @ledger_option
 @json_ignored_option
-def export(out: Path | None, ledger: Path, as_json: bool) -> None:
+def export(out: Path | None, ledger: str | Path, as_json: bool) -> None:
     """Write the public part of the ledger as JSON, for an auditor.
 
     It holds accounts, entries, stored answers and the published steps of streams, and no secrets.
@@ -178,7 +184,7 @@ def export(out: Path | None, ledger: Path, as_json: bool) -> None:
 @ledger.command()
 @ledger_option
 @json_option
-def key(ledger: Path, as_json: bool) -> None:
+def key(ledger: str | Path, as_json: bool) -> None:
     """Print the public key by which readers check the signatures of releases.
 
     The first call makes the key; releases are signed from then on.

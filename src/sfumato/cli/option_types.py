@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -48,5 +50,22 @@ class Several(Reading):
         return tuple(self.each.convert(part, param, ctx) for part in stripped)
 
 
+class LedgerPlace(click.ParamType):  # type: ignore[type-arg]  # as above
+    """Where a ledger is: the path of a file, or the address of a database."""
+
+    name = "path"
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | Path:
+        """Leave an address as it is: a path would join its slashes."""
+        text = os.fspath(value)
+        return text if "://" in text else Path(text)
+
+
 INTEGER = Reading("integer", whole_of_text, "a whole number")
 FLOAT = Reading("float", float_of_text, "a finite number")
+LEDGER = LedgerPlace()

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import click
 import msgspec
 
-from sfumato.cli.option_types import INTEGER
+from sfumato.cli.option_types import INTEGER, LEDGER
 from sfumato.cli.output_paths import NewFile, NewFolder, Picture
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger, open_ledger
@@ -140,11 +140,12 @@ def words_options(command: Callable[P, R]) -> Callable[P, R]:
 
 ledger_option = click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
+    type=LEDGER,
     default=Path("sfumato.db"),
     envvar="SFUMATO_LEDGER",
     show_default=True,
-    help="File that records what was spent. The environment variable SFUMATO_LEDGER sets it too.",
+    help="File that records what was spent, or a PostgreSQL database such as "
+    "postgresql://host/database. The environment variable SFUMATO_LEDGER sets it too.",
 )
 fresh_option = click.option(
     "--fresh",
@@ -172,7 +173,7 @@ def _remember_anchor(context: click.Context, _: click.Parameter, value: Path | N
     context.meta[ANCHOR] = value
 
 
-def opened(ledger: Path, *, create: bool = True) -> Ledger:
+def opened(ledger: str | Path, *, create: bool = True) -> Ledger:
     """Open the ledger of the running command, with its anchor."""
     anchor = click.get_current_context().meta.get(ANCHOR)
     return open_ledger(ledger, create=create, anchor=anchor)

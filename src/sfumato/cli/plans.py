@@ -105,7 +105,7 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 @fresh_option
 @json_option
 def release(
-    plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool
+    plan: Path, ledger: str | Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool
 ) -> None:
     """Publish the answers to PLAN, a TOML file. Its account is charged first.
 
@@ -125,7 +125,7 @@ def release(
         talk(f"Report: {report(releases, page)}")
 
 
-def _released(spec: PlanFile, ledger: Path, fresh: bool) -> tuple[tuple[Release, ...], str]:
+def _released(spec: PlanFile, ledger: str | Path, fresh: bool) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
     from sfumato.ledger import written
     from sfumato.publishing.publisher import Publisher

@@ -68,7 +68,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
     epsilon: str | None
     delta: str
     rho: str | None
-    ledger: Path
+    ledger: str | Path
     fresh: bool
     out: Path | None
     plot: Path | None

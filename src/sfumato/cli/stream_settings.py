@@ -45,7 +45,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
     budget: str | None
     name: str | None
     key: str
-    ledger: Path
+    ledger: str | Path
     heading: str | None
     measured_in: str | None
     label_name: tuple[str, ...]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say
 from sfumato.cli.saved import saved
@@ -16,7 +17,7 @@ from sfumato.errors import DataError, UsageError
 @click.argument("release", type=click.Path(path_type=Path))
 @click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
+    type=LEDGER,
     help="For the data custodian: the ledger that was charged for the release.",
 )
 @click.option(
@@ -24,7 +25,7 @@ from sfumato.errors import DataError, UsageError
     help="For a reader: the custodian's public key, as `sfumato ledger key` prints it.",
 )
 @json_option
-def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -> None:
+def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: bool) -> None:
     """Check that RELEASE, a JSON file, is the one that was published.
 
     It is compared with the ledger that was charged for it, or its signature is checked with the

@@ -131,7 +131,7 @@ def disclose(
     given = _flat(releases)
     if isinstance(ledger, Ledger) or ledger is None:
         return _disclosed(given, Path(path), ledger, account, _facts(facts), checklist)
-    with open_ledger(Path(ledger), create=False) as opened:
+    with open_ledger(os.fspath(ledger), create=False) as opened:
         return _disclosed(given, Path(path), opened, account, _facts(facts), checklist)
 
 

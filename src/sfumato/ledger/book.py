@@ -80,6 +80,11 @@ class Book:
     def __repr__(self) -> str:
         return f"Book({self._store!r})"
 
+    @property
+    def label(self) -> str:
+        """What messages call it; an address without user and password."""
+        return self._store.label
+
     def __enter__(self) -> Book:
         return self
 
