@@ -17,7 +17,8 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube, plain_keys
 from sfumato.data import count
-from sfumato.mechanisms.thresholds import key_law, released
+from sfumato.mechanisms.gaussian_keys import gaussian_key_law
+from sfumato.mechanisms.thresholds import key_law, law_of_key_counts, released
 from sfumato.numbers import sidak
 from sfumato.random import Bits, PublicSeed, current
 from support.canary import overheard, sightings
@@ -69,6 +70,39 @@ def test_keys_that_many_have_are_shown_sorted_with_their_counts(
     again = sf.load(release.save(tmp_path / "r.json"))
     assert again == release
     assert to_bytes(from_bytes(to_bytes(release), sf.HistogramRelease)) == to_bytes(release)
+
+
+def test_one_row_for_each_key_and_person_takes_gaussian_noise(tmp_path: Path) -> None:
+    """Two hundred riders in each of twenty stops, at most twelve stops each."""
+    riders = np.repeat(np.arange(400), 10)
+    stops = [f"stop {(rider * 3 + i) % 20}" for rider in range(400) for i in range(10)]
+    data = pa.table({"rider": riders, "stop": stops})
+    domain = sf.Domain(stop=sf.Keys())
+    shown = {}
+    for limit in (None, 1):
+        src = sf.source(
+            data, domain, person="rider", rows_per_person=12, rows_per_cell=limit, name="rides"
+        )
+        with sf.Publisher(src, budget=COST) as publisher:
+            preview = publisher.preview(sf.Histogram("stop"), epsilon="1", delta="1e-6")
+            with sf.testing.deterministic(1):
+                release = publisher.release(sf.Histogram("stop"), epsilon="1", delta="1e-6")
+        assert release.guarantee.measure == COST
+        assert str(release.law) in release.guarantee.mechanism
+        assert release.law == preview.law
+        assert sf.load(release.save(tmp_path / "r.json")) == release
+        shown[limit] = release
+    gaussian = shown[1]
+    assert gaussian.law == gaussian.selection == gaussian_key_law(COST, 12, "add-remove")
+    assert "Gaussian noise" in gaussian.guarantee.mechanism
+    assert "L2 = sqrt(r)" in gaussian.guarantee.proof.sensitivity
+    assert "L1 = rows_per_person" in shown[None].guarantee.proof.sensitivity
+    assert gaussian.values.size == 20
+    assert (gaussian.accuracy() < shown[None].accuracy().min()).all()
+    low, high = gaussian.interval("0.999999")
+    assert ((low <= 200) & (high >= 200)).all()
+    gaussian.plot().figure.canvas.draw()
+    assert "riders" in str(gaussian.guarantee) or "rider" in str(gaussian.guarantee)
 
 
 def test_beside_other_axes_every_cell_of_a_key_that_is_shown_is_counted() -> None:
@@ -350,3 +384,50 @@ def test_where_no_key_is_shown_there_is_a_picture_without_a_warning() -> None:
     release = published(sf.Histogram("shop"), table([]))
     assert release.values.shape == (0,)
     assert release.plot().get_xlabel() == "count"
+
+
+def _zipf(keys: int, exponent: float, size: int, rng: np.random.Generator) -> np.ndarray:
+    weights = 1 / np.arange(1, keys + 1) ** exponent
+    return rng.choice(keys, size, p=weights / weights.sum()).astype(str)
+
+
+def _tables_of_persons() -> dict[str, pa.Table]:
+    """Flights, purchases and words: who holds which key."""
+    demo = Path(sf.__file__).parent / "demo" / "flights.parquet"
+    flights = pq.read_table(demo, columns=["tailnum", "dest"]).drop_null()
+    rng = np.random.default_rng(1)
+    bought = np.maximum(1, rng.lognormal(1.5, 1.2, 20_000)).astype(int)
+    buyers = np.repeat(np.arange(20_000), bought)
+    writers = np.repeat(np.arange(5_000), 30)
+    return {
+        "flights": flights.rename_columns(["person", "key"]),
+        "purchases": pa.table({"person": buyers, "key": _zipf(5_000, 1.1, len(buyers), rng)}),
+        "words": pa.table({"person": writers, "key": _zipf(20_000, 1.5, len(writers), rng)}),
+    }
+
+
+@pytest.mark.deep
+def test_gains_of_one_row_for_each_key_and_person(
+    evidence: Callable[[str, object], None],
+) -> None:
+    """Keys shown with Gaussian noise, and with the law for any rows on the same counts."""
+    figures = []
+    for name, table in _tables_of_persons().items():
+        for limit in (5, 12):
+            src = sf.source(
+                table, sf.Domain(key=sf.Keys()), person="person", rows_per_person=limit, name=name
+            )
+            question = sf.Histogram("key", count="persons")
+            unit = src.unit.counting_persons(limit)
+            cube = count(src, [question.needs(src.domain)], key=bytes(32))[0]
+            laws = {
+                "any rows": key_law(COST, unit),
+                "one row each": law_of_key_counts(COST, unit),
+            }
+            kept = {
+                what: np.mean([len(released(cube.counts, law, current())[0]) for _ in range(100)])
+                for what, law in laws.items()
+            }
+            figures.append({"table": name, "limit": limit} | kept)
+    evidence("gains_of_keys", figures)
+    assert all(row["one row each"] > 1.1 * row["any rows"] for row in figures)

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import UsageError
+from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.thresholds import (
     RULES,
     KeyLaw,
@@ -161,7 +162,8 @@ def test_kept_curves_over_a_million_draws(evidence: Callable[[str, object], None
 
 def laws() -> list[KeyLaw]:
     return [key_law(USUAL, Unit(), rule) for rule in RULES] + [
-        key_law(ApproxDP("0.3", "1e-4"), Unit(3, "replace"))
+        key_law(ApproxDP("0.3", "1e-4"), Unit(3, "replace")),
+        ThresholdGaussian(Fraction(90), 50),
     ]
 
 

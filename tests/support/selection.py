@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.runs import Scripted
+from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.thresholds import KeyLaw, TruncatedGeometric, released
 
 Counts = tuple[int, ...]
 Output = int | None
 Select = Callable[[np.ndarray, Any, Any], tuple[np.ndarray, np.ndarray]]
+GAUSSIAN_REACH = 12.0  # sigmas beyond which discrete Gaussian noise is cut off
 REACH = 40.0  # scales beyond which discrete Laplace noise is cut off
 
 
@@ -46,6 +48,12 @@ def masses(law: KeyLaw) -> dict[int, float]:
         pi = curve(float(law.epsilon), float(law.delta))
         middle = next(n for n, p in enumerate(pi) if p >= 0.5)
         return {middle - n: pi[n] - pi[n - 1] for n in range(1, len(pi))}
+    if isinstance(law, ThresholdGaussian):
+        squared = float(law.sigma_squared)
+        top = math.ceil(GAUSSIAN_REACH * math.sqrt(squared))
+        heights = {x: math.exp(-(x**2) / (2 * squared)) for x in range(-top, top + 1)}
+        total = math.fsum(heights.values())
+        return {x: height / total for x, height in heights.items()}
     b = float(law.scale)
     top = math.ceil(REACH * b)
     return {x: math.tanh(1 / (2 * b)) * math.exp(-abs(x) / b) for x in range(-top, top + 1)}

@@ -8,6 +8,9 @@ keys that are shown, empty cells included.
 Guarantee: the two parts together spend exactly the cost (basic composition; the second one is
 (eps / 2)-DP whatever keys the first one showed, since the cells are then public and disjoint, and a
 key that was not shown is not looked at).
+
+Where nothing but keys is counted and a person has at most one row of each, Gaussian noise needs to
+grow with the root of the number of keys only. It is used where it shows keys of fewer rows.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ from sfumato.cube import Cube
 from sfumato.errors import UsageError
 from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.lattice import LabelAxis, Lattice
+from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, released
+from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, law_of_key_counts, released
 from sfumato.numbers import EPSILON_UNITS, Exactly
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
@@ -46,6 +50,18 @@ PROOF = Proof(
     "2009, Vadhan 2017, section 3.3.",
 )
 
+PERSONS_PROOF = Proof(
+    sensitivity="of the persons per key, L2 = sqrt(r) for persons of at most r keys (sqrt(2 r) "
+    "under replace).",
+    because="a key that nobody has is never shown, and one that a single person has is shown with "
+    "a probability that is counted in delta. The noise on all others is Gaussian; its exact delta "
+    "and that probability together are at most delta, however many keys a person has alone "
+    "(mechanisms/gaussian_keys).",
+    not_covered="the choice of columns and of the rule; the time the query takes, which grows "
+    "with the number of keys; persons who appear under several ids.",
+    source="Balle, Wang, ICML 2018; Gopi et al., ICML 2020; noise: Canonne, Kamath, Steinke 2020.",
+)
+
 NOT_SHOWN_COUNTS_AS_ZERO = (
     "that accuracy includes the threshold: a key that is not shown is taken to have 0 rows"
 )
@@ -58,7 +74,7 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    selects : TruncatedGeometric or ThresholdLaplace
+    selects : TruncatedGeometric, ThresholdLaplace or ThresholdGaussian
         The law that selects the keys.
     rule : {"truncated-geometric", "threshold", "stability"}
     """
@@ -129,7 +145,7 @@ def selection_and_cell_laws(
         If epsilon is too small to be shared between the two.
     """
     if keys_alone:
-        return key_law(cost, unit, rule), None
+        return law_of_key_counts(cost, unit, rule), None
     selection_cost, rest = selection_share(cost)
     return key_law(selection_cost, unit, rule), count_law(rest, unit)
 
@@ -166,7 +182,7 @@ def select_and_count(
     ----------
     cube : Cube
         True counts, with one axis of keys.
-    selects : TruncatedGeometric or ThresholdLaplace
+    selects : TruncatedGeometric, ThresholdLaplace or ThresholdGaussian
     cells : DiscreteLaplace, DiscreteGaussian or None
         The noise on each cell. None: keys are the only axis, and selecting one releases its count.
 
@@ -194,7 +210,7 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
     ----------
     cube : Cube
         True counts, with one axis of keys.
-    selects : TruncatedGeometric or ThresholdLaplace
+    selects : TruncatedGeometric, ThresholdLaplace or ThresholdGaussian
 
     Returns
     -------
@@ -223,6 +239,11 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
     sums = None if cube.sums is None else cube.sums[kept]
     lattice = Lattice(tuple(axes))
     return Cube(lattice, cube.counts[kept], coordinates, sums=sums, summed=cube.summed), values
+
+
+def proof_of(selects: KeyLaw) -> Proof:
+    """Why the selection by this law is private."""
+    return PERSONS_PROOF if isinstance(selects, ThresholdGaussian) else PROOF
 
 
 def describe_selection(law: KeyLaw) -> str:

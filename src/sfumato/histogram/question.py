@@ -84,8 +84,11 @@ class Histogram(
         With ``records``: the number of rows, if it is public. Then nothing is spent on it.
     selection : {"truncated-geometric", "threshold", "stability"}
         How keys are selected. The default shows each key with the largest probability that the
-        cost allows. "threshold" adds discrete Laplace noise and uses the least threshold that is
-        private. "stability" is the rule of PSIlence, whose sensitivity is 2.
+        cost allows for one row per person. Where persons have several keys, and at most one row
+        of each is counted (``rows_per_cell=1``, or ``count="persons"``), Gaussian noise and a
+        threshold take its place if they show keys of fewer rows. "threshold" adds discrete Laplace
+        noise and uses the least threshold that is private. "stability" is the rule of PSIlence,
+        whose sensitivity is 2.
     count : {"rows", "persons"}
         What is counted. With "persons" a cell's count is the number of persons with a row there,
         however many rows they have. Each person is counted in at most ``cells_per_person`` cells
@@ -114,6 +117,9 @@ class Histogram(
 
     With an axis of keys, (epsilon, delta) and instead:
     {keys_proof}
+
+    With keys alone, and at most one row of a person for each, Gaussian noise may be used instead:
+    {keys_of_persons_proof}
 
     With ``records``, instead:
     {records_proof}
@@ -144,6 +150,7 @@ class Histogram(
     limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = proofs.PROOF
     keys_proof: ClassVar[Proof] = keys.PROOF
+    keys_of_persons_proof: ClassVar[Proof] = keys.PERSONS_PROOF
     records_proof: ClassVar[Proof] = RECORDS_PROOF
     persons_proof: ClassVar[Proof] = proofs.PERSONS
     ranges_proof: ClassVar[Proof] = proofs.RANGES
@@ -341,7 +348,7 @@ class Histogram(
         selects, cells = self._key_laws(cube.lattice, unit, cost)
         lattice, counts = keys.select_and_count(cube, selects, cells, noise)
         mechanism = keys.describe_mechanism(selects, cells)
-        guarantee = self.promise(cost, unit, mechanism, noise, proof=self.keys_proof)
+        guarantee = self.promise(cost, unit, mechanism, noise, proof=keys.proof_of(selects))
         return HistogramRelease(
             question=self,
             lattice=lattice,
@@ -398,7 +405,7 @@ class HistogramRelease(
     question : Histogram
     lattice, counts, law
         As in ``CountsTable``.
-    selection : TruncatedGeometric, ThresholdLaplace or None
+    selection : TruncatedGeometric, ThresholdLaplace, ThresholdGaussian or None
         How keys were selected. If keys are the only axis, it is also the law of their counts.
         ``kept`` says how often a key is shown.
     rows : int or None

@@ -19,8 +19,9 @@ from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.ranges import CountedCells, Wanted, whole_between
 from sfumato.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
 from sfumato.lattice import Lattice
+from sfumato.mechanisms.key_noise import KeyNoise
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.thresholds import KeyLaw, KeyNoise
+from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.numbers import Exactly, sidak
 
 if TYPE_CHECKING:

@@ -24,6 +24,8 @@ with probability at most the sum of q^(tau - a_i) / (1 + q), q = e^(-eps / r). A
 then grows, the sum over all ways to place r rows is at most max(r q^(tau - 1), q^(tau - r)) / (1 +
 q).
 
+*Gaussian threshold.* Where a person has at most one row of each key: ``mechanisms/gaussian_keys``.
+
 Replace: one person's rows leave, others come; at eps / 2 and delta / (1 + e^(eps / 2)) each, the
 two add up to (eps, delta).
 Not covered: the time that a selection takes, which grows with the number of keys.
@@ -34,18 +36,18 @@ section 3.3 (stability).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, shown
+from sfumato.mechanisms.gaussian_keys import ThresholdGaussian, gaussian_key_law
+from sfumato.mechanisms.key_noise import KeyNoise, check_threshold
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.mechanisms.scripts import IntegerLaw
 from sfumato.numbers import decimal
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -55,103 +57,11 @@ from sfumato.random.enclosure import exp_minus
 
 Rule: TypeAlias = Literal["truncated-geometric", "threshold", "stability"]
 RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")
-LARGEST_THRESHOLD = 2**62
-
 _DEPTH = 256
 """Bits of the enclosures that prices and thresholds are made from."""
 
 _DIGITS = 12
 """Significant decimal digits of a price."""
-
-
-class KeyNoise(IntegerLaw, frozen=True):
-    """Noise on the count of a key, and a threshold that the sum must reach."""
-
-    @property
-    def threshold(self) -> int:
-        """The least noisy count that is shown."""
-        raise NotImplementedError
-
-    def tail(self, x: Array) -> Array:
-        """P(noise >= x) for integers x: float64 ndarray like ``x``."""
-        raise NotImplementedError
-
-    def kept(self, counts: ArrayLike) -> Array:
-        """The probability that a key of so many rows is shown: float64 ndarray like ``counts``.
-
-        It is 0 for a key of no rows.
-        """
-        n = np.asarray(counts)
-        return np.where(n > 0, self.tail(self.threshold - n), 0.0)
-
-    def count_kept(self, probability: float) -> int:
-        """The least count that is shown with at least this probability."""
-        return _least(lambda n: bool(self.kept(n) >= probability))
-
-    def half_width(self, alpha: float) -> int:
-        """The smallest integer k with P(|noise| > k) <= alpha."""
-
-        def is_wide_enough(k: int) -> bool:
-            return bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha)
-
-        return _least(is_wide_enough, start=0)
-
-    def miss_probability(self, a: int) -> float:
-        """How often, at most, what is published is off by more than ``a``, whatever the count.
-
-        A key that is not shown is read as a count of 0, as the source's accuracy of stability does.
-        The worst count is a + 1: below, not being shown is no error; above, it is rarer.
-        """
-        lowest = max(self.threshold - a - 1, -a)
-        return float(1 - self.tail(np.array(lowest)) + self.tail(np.array(a + 1)))
-
-    def error_bound(self, alpha: float) -> int:
-        """The smallest error exceeded with probability at most alpha, whatever the count."""
-        return _least(lambda a: self.miss_probability(a) <= alpha, start=0)
-
-    def error_bound_of_cells(self, cells: DiscreteLaplace, alpha: float) -> int:
-        """The same for the cells of keys, which are counted with noise of their own.
-
-        A cell of a key that is not shown is read as 0. A cell of n rows lies in a key of at least n
-        rows, which is then shown at least as often as a key of n.
-        """
-
-        def is_large_enough(a: int) -> bool:
-            not_shown = 1 - float(self.kept(a + 1))
-            return not_shown + math.exp(cells.log_tail(a)) <= alpha
-
-        return _least(is_large_enough, start=0)
-
-    def interval(self, values: Array, alpha: float) -> tuple[Array, Array]:
-        """Intervals for the true counts of keys that were shown: ends, int64 ndarrays like
-        ``values``.
-
-        They hold with probability 1 - alpha *given that the key was shown*: keys near the threshold
-        were helped by their noise, and an interval that forgets it would miss most of them. n is in
-        the interval if and only if neither P(count >= o | shown, n) nor P(count <= o | shown, n) is
-        at most alpha / 2; both are monotone in n, because the noise is log-concave.
-        """
-        seen, back = np.unique(np.asarray(values, np.int64), return_inverse=True)
-
-        def is_large_enough(n: Array) -> Array:
-            return ~np.asarray(self.tail(seen - n) <= alpha / 2 * self.tail(self.threshold - n))
-
-        def is_too_large(n: Array) -> Array:
-            above = self.tail(seen + 1 - n)
-            return np.asarray(above >= (1 - alpha / 2) * self.tail(self.threshold - n))
-
-        # A key that was shown has at least one row; from ``most`` on every n is too large.
-        least = np.ones_like(seen)
-        most = seen + self.half_width(alpha / 4) + 2
-        low = _first(is_large_enough, least, np.maximum(seen, 1))
-        high = _first(is_too_large, low, np.maximum(most, low + 1)) - 1
-        shape = np.shape(values)
-        return low[back].reshape(shape), np.maximum(high, low)[back].reshape(shape)
-
-    def widths(self, values: Array, alpha: float) -> Array:
-        """How far the intervals lie from the noisy counts, on the farther side: int64 ndarray."""
-        low, high = self.interval(values, alpha)
-        return np.asarray(np.maximum(values - low, high - values))
 
 
 class TruncatedGeometric(
@@ -215,12 +125,7 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
 
     def __post_init__(self) -> None:
         check_scale(self.scale, "scale")
-        if not 1 <= self.tau < LARGEST_THRESHOLD:
-            raise UsageError(
-                "a threshold",
-                "it lies between 1 and 2^62",
-                "Choose a larger epsilon or delta, or fewer rows per person",
-            )
+        check_threshold(self.tau)
 
     @property
     def threshold(self) -> int:
@@ -245,7 +150,7 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
         return f"discrete Laplace noise of scale {scale} and a threshold of {self.tau:,}"
 
 
-KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace
+KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace | ThresholdGaussian
 
 
 def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric") -> KeyLaw:
@@ -284,6 +189,37 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
             return ThresholdLaplace(scale, _tau(scale, unit.rows_per_person, delta))
         case "stability":
             return _stability(cost, unit)
+
+
+def law_of_key_counts(
+    cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
+) -> KeyLaw:
+    """Choose noise and threshold for counts of keys, if nothing else is counted of them.
+
+    Guarantee: that of ``key_law``. Where a person has at most one row of each key and may have
+    several keys, it is instead that of ``gaussian_key_law``, if that rule is the default one and
+    Gaussian noise shows keys of fewer rows. The choice depends on the cost and on the unit alone.
+
+    >>> from sfumato.privacy.limits import Limits
+    >>> unit = Unit(12, person="rider", limits=Limits(rows_per_cell=1))
+    >>> cost = ApproxDP("1", "1e-6")
+    >>> key_law(cost, unit).count_kept(0.5), law_of_key_counts(cost, unit).count_kept(0.5)
+    (164, 79)
+    """
+    gaussian = None
+    has_one_row = unit.limits is not msgspec.UNSET and unit.limits.rows_per_cell == 1
+    if rule == "truncated-geometric" and has_one_row and isinstance(cost, ApproxDP):
+        gaussian = gaussian_key_law(cost, unit.rows_counted, unit.neighbours)
+    try:
+        law = key_law(cost, unit, rule)
+    except UsageError:
+        # Rows so many that each has too little epsilon may still be few enough for the other law.
+        if gaussian is None:
+            raise
+        return gaussian
+    if gaussian is not None and gaussian.count_kept(0.5) < law.count_kept(0.5):
+        return gaussian
+    return law
 
 
 def _stability(cost: ApproxDP, unit: Unit) -> ThresholdLaplace:
@@ -401,7 +337,7 @@ def _is_safe(tau: int, scale: Fraction, r: int, delta: Fraction) -> bool:
     return max(apart, together) <= limit
 
 
-# --- curves and searches ------------------------------------------------------------------------
+# --- curves ------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
@@ -411,35 +347,3 @@ def _curve(epsilon: Fraction, delta: Fraction) -> Array:
     curve = np.array([0.0, *(value / 2**256 for value in low)])
     curve.setflags(write=False)
     return curve
-
-
-def _least(holds: Callable[[int], bool], start: int = 1) -> int:
-    """The least integer from ``start`` on at which something holds that holds from then on."""
-    step = 1
-    while not holds(start + step):
-        step *= 2
-    # After a doubling it is known to fail at half the step.
-    low = start + step // 2 if step > 1 else start
-    high = start + step
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """For each entry the first integer in [low, high] from which on something holds.
-
-    It is known to hold at ``high``.
-    """
-    low = low.copy()
-    high = high.copy()
-    while (low < high).any():
-        middle = (low + high) // 2
-        right = holds(middle)
-        low = np.where(right, low, np.minimum(middle + 1, high))
-        high = np.where(right, middle, high)
-    return low

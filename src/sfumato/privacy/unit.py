@@ -136,6 +136,13 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         return f"{named}, each once for each {printable(self.period)},"
 
     @property
+    def rows_counted(self) -> int:
+        """How many rows of one person are counted at most."""
+        if self.limits is msgspec.UNSET:
+            return self.rows_per_person
+        return self.limits.rows_counted(self.rows_per_person)
+
+    @property
     def counts_l1(self) -> int:
         """How far one person moves a vector of counts of disjoint cells, in L1: r, or 2r under
         replace.
@@ -182,10 +189,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         """How far one person moves sums over disjoint cells, in L1; ``row`` is the largest norm of
         a row.
         """
-        rows = self.rows_per_person
-        if self.limits is not msgspec.UNSET:
-            rows = self.limits.rows_counted(rows)
-        return rows * row * (2 if self.neighbours == "replace" else 1)
+        return self.rows_counted * row * (2 if self.neighbours == "replace" else 1)
 
     def sums_l2_squared(self, row: int, signed: bool = False) -> int:
         """The same in L2, squared; ``signed`` where values may differ in sign or direction.

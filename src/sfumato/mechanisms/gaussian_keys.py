@@ -1,0 +1,281 @@
+"""Selection of keys by Gaussian noise and a threshold, for persons with one row for each key.
+
+Discrete Gaussian noise of variance parameter sigma^2 is added to the count of each key that occurs.
+A key is shown, with its noisy count, if that reaches tau. A person changes the counts of at most r
+keys by 1 each: sqrt(r) in L2, where several rows of one key could change them by r.
+
+Guarantee: (epsilon, delta) for all keys together, of which of them are shown and their counts.
+Holds because: let table D have keys that D' does not have at all: j of them, each held by one
+person alone. Then k others differ by 1. Under add-remove j + k <= r; under replace D' may also have
+i keys of its own, and j + i + k <= 2 r, with i and j at most r.
+
+*Keys of one person.* One is shown with probability t = P(1 + Z >= tau), any of j with probability
+p(j) = 1 - (1 - t)^j. No such output can come from D'.
+
+*The others.* Let P and Q be the laws of their noisy counts. What is shown of them is a function of
+these. Each coordinate is moved by 1, so ln P / Q is (2 S + k) / (2 sigma^2) under P, where S is the
+sum of k independent draws. The least delta of the pair at epsilon e is therefore
+
+    d(k, e) = P(S >= m) - e^e P(S >= m + k),    m = floor(e sigma^2 - k / 2) + 1.
+
+It grows with k, since a pair of fewer coordinates is a function of one of more.
+
+*Together.* For every set of outputs, P_D - e^eps P_D' <= p(j) + sup [P - e^eps (1 - p(i)) Q]. The
+supremum is attained on a set A where P >= e^f Q, f = eps + ln(1 - p(i)), and is at most
+d(k, eps) + p(i) / (1 - p(i)) P(A). With any e < f, P(A) <= d(k, e) / (1 - e^(e - f)). So
+
+    delta <= max over j of p(j) + d(K - j, eps), and of it p(r) / (1 - p(r)) P(A) more,
+
+with K = r under add-remove, 2 r under replace. Under add-remove, i or j is 0: the last summand is
+left out, because P(A) <= 1 - p(r) makes d + p / (1 - p) P(A) at most p + d.
+
+*Arithmetic.* The sum of k discrete Gaussians is nearly the discrete Gaussian of k sigma^2. By
+Poisson's formula each mass differs by a factor of at most (1 + 2.1 e^(-pi^2 sigma^2))^k, which is
+below 1 + 1e-10 for sigma >= 2 and k <= 10^6. Tails are sums of positive doubles. Beyond sigma =
+2000 they are normal tails from m - 1/2, whose relative error is at most 10 / sigma^2 (midpoint).
+Every tail is taken to be off by such a share, in the direction that makes delta larger. So the
+slack of finite arithmetic is within delta, not beside it.
+
+The largest delta lies at j = 0 or j = r, for nearly every sigma: both the counts and the keys of
+one person may use nearly all of it. Dividing delta between the two would waste half.
+
+Source: Canonne, Kamath, Steinke, NeurIPS 2020 (the noise); Balle, Wang, ICML 2018 (the exact
+delta); Korolova et al. 2009; Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin, ICML 2020 (the
+threshold under Gaussian noise, with delta divided in two).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.mechanisms.key_noise import KeyNoise, check_threshold
+from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.privacy.measures import ApproxDP
+from sfumato.privacy.unit import Neighbours
+from sfumato.random import bits
+from sfumato.random.discrete import check_scale
+
+LEAST_VARIANCE = 4.0
+"""From here on sums of draws have the law that is computed with."""
+MOST_KEYS = 10**6
+MOST_DELTA = Fraction(1, 4)
+SLACK = 1e-9
+"""The relative error that a tail is assumed to have, if its terms are added up."""
+WIDE = 2000.0
+"""The sigma beyond which a tail is that of the normal law."""
+TAIL = 14
+"""Terms of a tail so many sigma beyond its first one are below e^-98 of it."""
+WIDER = np.linspace(1, 1.5, 26)
+"""Multiples of the least variance that are tried."""
+MOST_RAISES = 64
+"""How often a threshold is raised by one before the variance is given up."""
+SINGLE = 32
+"""Up to so many keys of one person alone are considered one by one."""
+
+
+class ThresholdGaussian(
+    KeyNoise, frozen=True, tag="threshold-gaussian", forbid_unknown_fields=True
+):
+    """Discrete Gaussian noise, and a threshold ``tau``: a key is shown if its noisy count reaches
+    it.
+
+    >>> law = ThresholdGaussian(Fraction(100), 50)
+    >>> law.kept([0, 40, 50]).round(3).tolist()
+    [0.0, 0.171, 0.52]
+    """
+
+    sigma_squared: Fraction
+    tau: int
+
+    def __post_init__(self) -> None:
+        check_scale(self.sigma_squared, "sigma_squared", power=2)
+        check_threshold(self.tau)
+
+    @property
+    def threshold(self) -> int:
+        return self.tau
+
+    def sample(self, size: int, noise: bits.Bits) -> Array:
+        """Draw ``size`` independent values: int64 ndarray of shape (size,)."""
+        # A script is asked for the Gaussian law itself: the threshold applies to what it hands out.
+        return DiscreteGaussian(self.sigma_squared).sample(size, noise)
+
+    def tail(self, x: Array) -> Array:
+        x = np.asarray(x)
+        sigma = math.sqrt(self.sigma_squared)
+        if sigma > WIDE:
+            from scipy.special import ndtr
+
+            return np.asarray(ndtr(-(x - 0.5) / sigma))
+        # The table holds P(Z >= 0), P(Z >= 1), ...
+        table = _table(self.sigma_squared)
+        last = len(table) - 1
+        above = table[np.clip(x, 0, last)]
+        below = 1 - table[np.clip(1 - x, 0, last)]
+        return np.asarray(np.where(x > 0, above, below))
+
+    def __str__(self) -> str:
+        sigma = math.sqrt(self.sigma_squared)
+        return f"discrete Gaussian noise of sigma {sigma:.6g} and a threshold of {self.tau:,}"
+
+
+@lru_cache(maxsize=16)
+def _table(sigma_squared: Fraction) -> Array:
+    """P(Z >= 0), P(Z >= 1), ..., for intervals and curves: nothing is drawn from them."""
+    size = math.ceil(3 * TAIL * math.sqrt(sigma_squared)) + 3 * TAIL
+    mass = np.exp(-(np.arange(size, dtype=float) ** 2) / (2 * float(sigma_squared)))
+    above = np.cumsum(mass[::-1])[::-1]
+    table = np.append(above / (2 * above[0] - 1), 0.0)
+    table.setflags(write=False)
+    return table
+
+
+@lru_cache(maxsize=64)
+def gaussian_key_law(cost: ApproxDP, keys: int, neighbours: Neighbours) -> ThresholdGaussian | None:
+    """Choose noise and the least threshold for persons of at most ``keys`` keys, one row for each.
+
+    Guarantee: ``cost``, for all keys together; see the top of this file.
+
+    Returns
+    -------
+    ThresholdGaussian or None
+        None where this proof gives no law: for a delta above 1/4, or more than 10^6 keys.
+
+    >>> gaussian_key_law(ApproxDP("1", "1e-6"), 12, "add-remove").tau
+    79
+    """
+    most = keys if neighbours == "add-remove" else 2 * keys
+    if not 0 < cost.delta <= MOST_DELTA or most > MOST_KEYS:
+        return None
+    best: ThresholdGaussian | None = None
+    least = _least_variance(cost, most)
+    for wider in WIDER.tolist():
+        noise = _Noise(_rounded_up(least * wider), cost, keys, neighbours)
+        tau = noise.least_threshold()
+        if tau is not None and (best is None or tau < best.tau):
+            best = ThresholdGaussian(noise.sigma_squared, tau)
+    return best
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Noise of a variance, for a person of so many keys."""
+
+    sigma_squared: Fraction
+    cost: ApproxDP
+    keys: int
+    neighbours: Neighbours
+
+    def least_threshold(self) -> int | None:
+        """The least threshold that is certainly private; None if none near the least one is."""
+        delta = float(self.cost.delta)
+        # Any of all keys of one person is shown with probability at most delta.
+        each = -math.expm1(math.log1p(-delta) / self.keys)
+        sigma = math.sqrt(self.sigma_squared)
+        tau = 1 + math.floor(sigma * math.sqrt(-2 * math.log(each)) + 1)
+        while tau > 1 and _tail(tau - 2, float(self.sigma_squared))[0] <= each:
+            tau -= 1
+        for raised in range(MOST_RAISES):
+            if self.delta(tau + raised) <= delta * (1 - SLACK):
+                return tau + raised
+        return None
+
+    def delta(self, tau: int) -> float:
+        """An upper bound of the delta that is spent at epsilon with this threshold."""
+        tail, slack = _tail(tau - 1, float(self.sigma_squared))
+        shown = min(tail * (1 + slack), 1.0)
+        most = self.keys if self.neighbours == "add-remove" else 2 * self.keys
+        epsilon = float(self.cost.epsilon)
+        any_shown = _any(shown, self.keys)
+        if any_shown > float(MOST_DELTA):
+            return 1.0
+        # P(A), with a quarter of epsilon between e and f.
+        lower = Fraction(0.75 * epsilon - 2 * any_shown)
+        spilt = _delta(most, lower, self.sigma_squared) / -math.expm1(-epsilon / 4)
+        if lower <= 0 or spilt > 0.5:
+            return 1.0
+        worst = max(
+            _any(shown, last) + _delta(most - first, self.cost.epsilon, self.sigma_squared)
+            for first, last in _blocks(self.keys)
+        )
+        if self.neighbours == "replace":
+            worst += any_shown / (1 - any_shown) * spilt
+        return worst
+
+
+def _any(each: float, keys: int) -> float:
+    """How often any of so many keys is shown: 1 - (1 - each)^keys."""
+    return -math.expm1(keys * math.log1p(-each)) if each < 1 else 1.0
+
+
+def _blocks(keys: int) -> list[tuple[int, int]]:
+    """Ranges of the number of keys of one person alone, from 0 on: few at first, then more."""
+    starts = sorted(
+        {*range(min(keys, SINGLE) + 1), *np.geomspace(SINGLE, keys + SINGLE, 64).astype(int)}
+    )
+    starts = [start for start in starts if start <= keys]
+    return [
+        (start, min(after - 1, keys))
+        for start, after in zip(starts, [*starts[1:], keys + 1], strict=True)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _delta(keys: int, epsilon: Fraction, sigma_squared: Fraction) -> float:
+    """An upper bound of d(k, epsilon): see the top of this file."""
+    if keys == 0:
+        return 0.0
+    first = math.floor(epsilon * sigma_squared - Fraction(keys, 2)) + 1
+    squared = float(sigma_squared * keys)
+    above, slack = _tail(first, squared)
+    beyond, other_slack = _tail(first + keys, squared)
+    found = above * (1 + slack) - math.exp(epsilon) * beyond * (1 - other_slack)
+    return max(found, 0.0) * (1 + SLACK)
+
+
+def _tail(least: int, squared: float) -> tuple[float, float]:
+    """P(S >= least) for discrete Gaussian S, and a bound of its relative error."""
+    if least <= 0:
+        found, slack = _tail(1 - least, squared)
+        return 1 - found, slack
+    sigma = math.sqrt(squared)
+    if sigma > WIDE:
+        from scipy.special import ndtr
+
+        # Farther out the rule for the midpoint bounds the tail from above only.
+        slack = 10 / squared if least <= 10 * sigma else 1.0
+        return float(ndtr(-(least - 0.5) / sigma)), slack
+    x = np.arange(least, least + math.ceil(TAIL * sigma) + TAIL, dtype=float)
+    terms = np.exp(-(x**2) / (2 * squared))
+    return float(terms.sum() / (sigma * math.sqrt(2 * math.pi))), SLACK
+
+
+def _least_variance(cost: ApproxDP, most: int) -> float:
+    """The least sigma^2 at which counts alone stay within delta, to a relative 1e-4."""
+    low = high = max(LEAST_VARIANCE, most / 2 / float(cost.epsilon))
+    while not _is_enough(high, cost, most):
+        low, high = high, 2 * high
+    while high > low * (1 + 1e-4):
+        middle = (low + high) / 2
+        if _is_enough(middle, cost, most):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _is_enough(squared: float, cost: ApproxDP, most: int) -> bool:
+    return _delta(most, cost.epsilon, _rounded_up(squared)) <= float(cost.delta)
+
+
+def _rounded_up(squared: float) -> Fraction:
+    """At most six significant decimal digits, so that laws print and travel shortly."""
+    digits = 5 - math.floor(math.log10(squared))
+    power = Fraction(10) ** digits
+    return Fraction(math.ceil(squared * power)) / power
