@@ -10,8 +10,14 @@ from sfumato.audit.laws import key_masses
 from sfumato.audit.runs import NotAdditive, Published
 from sfumato.audit.subjects import SUBJECTS
 from sfumato.histogram import keys
+from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.mechanisms.thresholds import RULES, TruncatedGeometric, key_law
+from sfumato.mechanisms.thresholds import (
+    RULES,
+    TruncatedGeometric,
+    key_law,
+    law_of_key_counts,
+)
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
 
@@ -88,3 +94,16 @@ def test_a_key_that_is_shown_for_sure_is_unbounded(monkeypatch, rule):
     assert loss_of(alone) <= 1
     monkeypatch.setattr(keys, "released", shows_lone_keys)
     assert loss_of(alone) == float("inf")
+
+
+def test_gaussian_noise_with_a_threshold_one_lower_exceeds_its_claim(monkeypatch):
+    """The code that publishes, for a person with one row of each of three keys."""
+    subject = SUBJECTS_OF_KEYS["Histogram of keys, one row each"]
+    assert 0.9 < loss_of(subject) <= 1 + 1e-9
+
+    def one_lower(cost, unit, rule):
+        law = law_of_key_counts(cost, unit, rule)
+        return ThresholdGaussian(law.sigma_squared, law.tau - 1)
+
+    monkeypatch.setattr(keys, "law_of_key_counts", one_lower)
+    assert loss_of(subject) > 1.02

@@ -21,7 +21,7 @@ from sfumato.data import source
 from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.lattice import MOST_KEYS
-from sfumato.mechanisms.thresholds import RULES, Rule, key_law
+from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
@@ -32,6 +32,7 @@ KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
 NAMES = range(4)
 MANY = 20
 """Rows with which a key is nearly always shown."""
+KEYS_OF_PERSON = 3
 SELECTED = ApproxDP("1", "0.01")
 PERSONS = Histogram("x", count="persons")
 IN_TWO_BINS = Histogram("x", bins=2, count="persons")
@@ -45,9 +46,41 @@ def _keys(
     Under replace they move to a key that nobody else has.
     """
     unit = Unit(rows_per_person=rows_per_person, neighbours=relation)
+    near = key_law(SELECTED, unit, selection).threshold - 1
+    one: Rows = rows_per_person * ((1.0, 0.5),)
+    moved: Rows = rows_per_person * ((2.0, 1.5),) if relation == "replace" else ()
+    # A key near the threshold may give a person away; in a key of many rows the count may.
+    pairs: list[Pair] = []
+    for many in (near, near + MANY) if len(axes) == 1 else (near,):
+        rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(many * ((1.0, 0.5),)), *(MANY * ((2.0, 1.5),)))
+        alone = rest[: 2 + many]
+        for others in (alone, rest) if relation == "replace" else (alone,):
+            pairs += [(others + one, others + moved), (others + moved, others + one)]
+    # The source's rule adds twice the noise that rows added or removed need.
+    least = 0.48 if selection == "stability" else 0.9
     question = Histogram(axes, selection=selection)
+    return _of_keys(f"Histogram of keys, {selection}", question, unit, pairs, least)
+
+
+def _keys_of_persons() -> Subject:
+    """One person has a row of each of three keys: alone, beside many others, or both."""
+    names = NAMES[:KEYS_OF_PERSON]
+    unit = Unit(len(names), "add-remove", "rider", Limits(rows_per_cell=1))
+    many = law_of_key_counts(SELECTED, unit).threshold + MANY
+    one: Rows = tuple((float(name), 0.5) for name in names)
+    pairs: list[Pair] = []
+    for shared in range(len(names) + 1):
+        rest: Rows = tuple((float(name), 0.5) for name in names[:shared] for _ in range(many))
+        pairs += [(rest + one, rest), (rest, rest + one)]
+    return _of_keys("Histogram of keys, one row each", Histogram("k"), unit, pairs, 0.9)
+
+
+def _of_keys(
+    name: str, question: Histogram, unit: Unit, pairs: Sequence[Pair], least: float
+) -> Subject:
+    """A histogram with an axis of keys, published for the data sets of pairs."""
     lattice = question.needs(KEYED).lattice
-    columns = [list(KEYED).index(name) for name in axes]
+    columns = [list(KEYED).index(axis) for axis in question.layout]
 
     @cache
     def counted(rows: Rows) -> Cube:
@@ -62,26 +95,14 @@ def _keys(
             counts = release.counts.reshape(-1, cells_per_key).tolist()
             shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
             numbers: list[int] = []
-            for name in NAMES:
-                numbers += [int(name in shown), *shown.get(name, [0] * cells_per_key)]
+            for key in NAMES:
+                numbers += [int(key in shown), *shown.get(key, [0] * cells_per_key)]
             return Published(tuple(numbers), release)
 
         return run
 
-    near = key_law(SELECTED, unit, selection).threshold - 1
-    one: Rows = rows_per_person * ((1.0, 0.5),)
-    moved: Rows = rows_per_person * ((2.0, 1.5),) if relation == "replace" else ()
-    # A key near the threshold may give a person away; in a key of many rows the count may.
-    pairs: list[Pair] = []
-    for many in (near, near + MANY) if len(axes) == 1 else (near,):
-        rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(many * ((1.0, 0.5),)), *(MANY * ((2.0, 1.5),)))
-        alone = rest[: 2 + many]
-        for others in (alone, rest) if relation == "replace" else (alone,):
-            pairs += [(others + one, others + moved), (others + moved, others + one)]
-    # The source's rule adds twice the noise that rows added or removed need.
-    least = 0.48 if selection == "stability" else 0.9
     return Subject(
-        f"Histogram of keys, {selection}",
+        name,
         unit,
         SELECTED,
         spending(1),
@@ -185,3 +206,4 @@ def subjects() -> Iterator[Subject]:
     for rule, limit, relation in zip(RULES, rows, relations, strict=True):
         yield _keys(("k",), rule, limit, relation)
     yield _keys(("k", "x"), "truncated-geometric", 1, "add-remove")
+    yield _keys_of_persons()
