@@ -183,9 +183,10 @@ def budgets() -> None:
     )
     whole, _ = eugkm_cells(N, EPSILON, d=2)
     holds("quiet blocks stay one cell, so that there are fewer cells", cells < whole)
+    # At most 2048 x 2048 cells lie in 45 x 45 blocks.
     holds(
         "the leaf nodes cannot take too much: blocks keep a fourteenth at the largest fan-out",
-        1 / (1 + 2048 ** (1 / 3)) > 1 / 14,
+        1 / (1 + (2048 / 45) ** (2 / 3)) > 1 / 14,
     )
 
 
