@@ -3,10 +3,12 @@
 The geometry of error bars equals the release's own intervals.
 """
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm
 from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
@@ -85,10 +87,29 @@ def test_series_are_named_and_coloured_apart(histogram):
     assert named == dict(zip(["EWR", "JFK", "LGA"], style.SERIES, strict=False))
 
 
-def test_names_of_series_are_moved_apart():
-    placed = histograms._apart([0.5, 0.5, 0.51, 0.1], 0.05)
-    assert np.all(np.diff(np.sort(placed)) >= 0.05 - 1e-6)
-    assert placed[3] == pytest.approx(0.1)
+def test_series_are_named_in_their_own_order_from_the_top_down(histogram):
+    ax = histogram(["delay", "origin"], 12).plot()
+    heights = [text.xy[1] for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == ["EWR", "JFK", "LGA"]
+    assert np.all(np.diff(heights) < -0.03)
+
+
+def test_counts_that_span_decades_have_a_logarithmic_axis(histogram):
+    few = Domain(kind=Categories([f"{i:02}" for i in range(16)]))
+    release = histogram("kind", rows=400_000, epsilon="1", domain=few)
+    spread = np.geomspace(50, 100_000, 16).astype(np.int64)
+    for counts, scale in ((spread, "log"), (spread - 100, "linear"), (spread // 2000, "linear")):
+        ax = msgspec.structs.replace(release, counts=counts).plot()
+        assert ax.get_xscale() == scale
+        assert ("logarithmic scale" in ax.get_xlabel()) == (scale == "log")
+
+
+def test_shades_that_span_decades_are_logarithmic(histogram):
+    release = histogram(["carrier", "many"], rows=100)
+    counts = np.geomspace(1, 100_000, release.counts.size).reshape(release.counts.shape)
+    ax = msgspec.structs.replace(release, counts=counts.astype(np.int64)).plot()
+    assert isinstance(ax.images[0].norm, LogNorm)
+    assert not isinstance(histogram(["carrier", "delay"], 24).plot().images[0].norm, LogNorm)
 
 
 def test_a_table_of_shades_shows_only_what_can_be_told_from_zero(histogram):

@@ -6,6 +6,7 @@ import re
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.lines import Line2D
 
 from sfumato.charts import style
 
@@ -112,3 +113,14 @@ def test_a_page_may_set_the_house_colours_and_white_numbers_stay_white():
     assert "fill: #ffffff" in number
     bare = re.sub(r"var\([^)]*\)", "", svg).replace(number, "")
     assert not [colour for colour in style.COLOURS if colour in bare]
+
+
+def test_a_legend_is_read_row_by_row():
+    """matplotlib fills columns; so entries 1 to 5 in 3 columns stand as 1 2 3 over 4 5."""
+    _, ax = style.figure(300)
+    keys = [Line2D([], [], label=str(i)) for i in range(1, 6)]
+    made = style.legend(ax, keys, columns=3)
+    ax.figure.draw_without_rendering()
+    boxes = {text.get_text(): text.get_window_extent() for text in made.get_texts()}
+    in_reading_order = sorted(boxes, key=lambda each: (-round(boxes[each].y0), boxes[each].x0))
+    assert in_reading_order == ["1", "2", "3", "4", "5"]

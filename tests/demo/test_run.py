@@ -9,299 +9,31 @@ smallest.
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
-from sfumato.answers.estimate import Estimate
-from sfumato.answers.loading import load
-from sfumato.demo import CARRIERS, cities_path, flights_path, run
-from sfumato.disclosure import disclose
-from sfumato.histogram import Histogram
-from sfumato.ledger import open_ledger
-from sfumato.persons import PersonsRelease, recommend
+from demo.reading import (
+    ALPHA,
+    DELAY_NAMES,
+    DELAYS,
+    DELAYS_BY_CARRIER,
+    DELAYS_BY_HOUR,
+    DESTINATIONS,
+    MEAN_BY_CARRIER,
+    MEAN_BY_HOUR,
+    MEDIANS,
+    SURE,
+    TOTALS,
+    Answer,
+    near,
+    numbers,
+)
+from sfumato.demo import CARRIER_NAMES, CARRIERS, run
 from sfumato.quantiles.rank_error import half_width
-
-SURE = 1 - Fraction(1, 10**9)
-ALPHA = 1e-9
-# Where each answer stands on the page.
-PERSONS = 0
-DELAYS = 1
-DELAYS_BY_CARRIER = 2
-DELAYS_BY_HOUR = 3
-MEDIANS = 4
-MEAN_BY_CARRIER = 5
-MEAN_BY_HOUR = 6
-DESTINATIONS = 7
-CITIES = 8
-TOTALS = 9
-DELAY_NAMES = ["below 0", "0 to 15", "15 to 60", "60 and above"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One answer as a reader of the page sees it."""
-
-    title: str
-    caption: str
-    accuracy: str
-    counted: str
-    rows: list[list[str]]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> run.Demo:
-    return run.publish(tmp_path_factory.mktemp("demo"))
-
-
-@pytest.fixture(scope="module")
-def text(demo: run.Demo) -> str:
-    return html.unescape(demo.report.read_text("utf-8"))
-
-
-@pytest.fixture(scope="module")
-def pages(text: str) -> list[Answer]:
-    found = []
-    parts = re.findall(
-        r'<section class="answer" aria-labelledby="(.*?)">(.*?)</section>', text, re.DOTALL
-    )
-    counted = inside(text, '<h3 id="counted">Which rows were counted</h3>(.*?)</section>')
-    groups = re.findall(r'<p class="small">(.*?)</p>\s*<p>(.*?)</p>', counted, re.DOTALL)
-    for anchor, part in parts:
-        of_answer = [rows for answers, rows in groups if f'"#{anchor}"' in answers]
-        assert len(of_answer) == 1
-        body = re.findall(r"<tbody>(.*?)</tbody>", part, re.DOTALL)
-        rows = [
-            [re.sub("<.*?>", "", field) for field in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
-            for row in re.findall(r"<tr>(.*?)</tr>", "".join(body), re.DOTALL)
-        ]
-        found.append(
-            Answer(
-                title=inside(part, r"<h2[^>]*><bdi>(.*?)</bdi></h2>"),
-                caption="".join(re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", part)),
-                accuracy=inside(part, r"<b>How accurate it is.</b> (.*?)</p>"),
-                counted=of_answer[0],
-                rows=[row for row in rows if row],
-            )
-        )
-    return found
-
-
-def inside(text: str, pattern: str) -> str:
-    """The group of the first match."""
-    found = re.search(pattern, text, re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-@pytest.fixture(scope="module")
-def flights() -> pd.DataFrame:
-    table: pd.DataFrame = pq.read_table(flights_path()).to_pandas()
-    return table
-
-
-@pytest.fixture(scope="module")
-def persons(demo: run.Demo) -> PersonsRelease:
-    """The answer that the limits follow from."""
-    release = demo.releases[PERSONS]
-    assert isinstance(release, PersonsRelease)
-    return release
-
-
-@pytest.fixture(scope="module")
-def limit(demo: run.Demo) -> int:
-    """The limit on flights of an aircraft, for delays."""
-    return demo.releases[DELAYS].guarantee.unit.rows_per_person
-
-
-@pytest.fixture(scope="module")
-def limit_of_destinations(demo: run.Demo) -> int:
-    return demo.releases[DESTINATIONS].guarantee.unit.rows_per_person
-
-
-@pytest.fixture(scope="module")
-def of_each(flights: pd.DataFrame) -> np.ndarray:
-    """How many flights each aircraft has."""
-    return flights.groupby("tailnum").size().to_numpy()
-
-
-@pytest.fixture(scope="module")
-def delays(flights: pd.DataFrame, limit: int) -> pd.DataFrame:
-    """The flights that questions about delays may count; ``beyond``: of aircraft over the limit."""
-    held = flights[flights.tailnum.notna() & flights.dep_delay.notna()].copy()
-    held["beyond"] = held.groupby("tailnum").tailnum.transform("size") > limit
-    held["late"] = np.digitize(held.dep_delay, run.DELAY_EDGES[1:-1])
-    return held
-
-
-def numbers(cells: list[list[str]], column: int) -> np.ndarray:
-    return np.array([float(row[column].replace(",", "").replace("−", "-")) for row in cells])
-
-
-def near(noisy: Any, half: Any, least: Any, most: Any) -> bool:
-    """Whether noisy counts are within their half-width of a truth that lies between two ends."""
-    noisy, half, least, most = (np.asarray(x, float) for x in (noisy, half, least, most))
-    return bool(((noisy >= least - half) & (noisy <= most + half)).all())
-
-
-def covers(estimate: Estimate, truth: float) -> bool:
-    """Whether an interval contains the truth, but for rounding."""
-    return estimate.low - 1e-9 <= truth <= estimate.high + 1e-9
-
-
-# --- how many aircraft there are, and the limits that follow ---
-
-
-def test_numbers_of_aircraft_are_near_the_truth(
-    pages: list[Answer], persons: PersonsRelease, of_each: np.ndarray
-) -> None:
-    shown = pages[PERSONS].rows
-    ends = persons.limits
-    assert [row[0] for row in shown] == [
-        *[f"{a}" if a == b else f"{a} to {b}" for a, b in pairwise_ends(ends[:-1])],
-        f"{ends[-2] + 1} or more",
-    ]
-    true = np.bincount(np.searchsorted(ends, of_each), minlength=len(ends))
-    assert near(numbers(shown, 1), persons.accuracy(SURE, simultaneous=True), true, true)
-    assert covers(persons.persons(SURE), len(of_each))
-    # Nobody has more flights than the public bound: the shares below rest on it.
-    assert of_each.max() <= run.MOST_FLIGHTS
-
-
-def pairwise_ends(ends: np.ndarray) -> list[tuple[int, int]]:
-    """The first and last number of each bin, from the last ones."""
-    return list(zip([1, *(ends[:-1] + 1)], ends, strict=True))
-
-
-def test_what_each_limit_leaves_out_is_near_the_truth(
-    persons: PersonsRelease, of_each: np.ndarray, limit: int, limit_of_destinations: int
-) -> None:
-    for each in [*persons.limits.tolist(), limit, limit_of_destinations]:
-        assert covers(persons.affected(each, SURE), (of_each > each).sum())
-        assert covers(persons.kept(each, SURE), np.minimum(of_each, each).sum() / of_each.sum())
-
-
-def test_limits_follow_from_the_first_answer(
-    demo: run.Demo, limit: int, limit_of_destinations: int
-) -> None:
-    """They need nothing but what was published: the file that was saved gives the same."""
-    stored = load(demo.saved[PERSONS])
-    assert isinstance(stored, PersonsRelease)
-    advice = recommend(stored, Histogram("dep_delay", bins=30), epsilon="0.3")
-    assert advice.limit == limit
-    assert run.limit_of_half(stored) == limit_of_destinations
-
-
-def test_the_limits_are_of_use(of_each: np.ndarray, limit: int, limit_of_destinations: int) -> None:
-    """Noise in the first answer moves them little: about 300, and 50 or 60."""
-    assert np.minimum(of_each, limit).sum() / of_each.sum() > 0.9
-    assert 0.4 < (of_each > limit_of_destinations).mean() < 0.6
-
-
-def test_a_second_run_finds_the_ledger_and_pays_nothing(demo: run.Demo) -> None:
-    with open_ledger(demo.ledger) as ledger:
-        before = ledger.verify()
-    again = run.publish(demo.report.parent)
-    assert all(release.replayed for release in again.releases[:-1])
-    assert again.releases == demo.releases
-    assert [release.receipt for release in again.releases] == [
-        release.receipt for release in demo.releases
-    ]
-    with open_ledger(demo.ledger) as ledger:
-        assert ledger.verify() == before
-
-
-# --- which rows are counted ---
-
-
-def test_most_of_a_disclosure_is_filled_in(demo: run.Demo, tmp_path: Path) -> None:
-    for first, last in ((PERSONS, DESTINATIONS), (CITIES, CITIES), (TOTALS, TOTALS)):
-        saved = [load(path) for path in demo.saved[first : last + 1]]
-        written = disclose(saved, tmp_path / "entry.yaml", ledger=demo.ledger)
-        assert written.filled >= 0.8 * written.fields
-        assert (len(written.missing), written.verified) == (5, True)
-
-
-def test_each_answer_names_its_limit_and_what_is_not_counted(
-    pages: list[Answer],
-    demo: run.Demo,
-    persons: PersonsRelease,
-    limit: int,
-    limit_of_destinations: int,
-) -> None:
-    limits = dict.fromkeys(range(DELAYS, DESTINATIONS), limit)
-    limits[DESTINATIONS] = limit_of_destinations
-    for index, page in enumerate(pages):
-        if index == PERSONS:
-            assert "All rows that name a tailnum are counted, before any limit" in page.counted
-            assert page.accuracy.startswith("Of all rows that name a tailnum, each ")
-        elif index not in limits:
-            assert "at most" not in page.counted
-            assert "Every accuracy is about the rows counted." in page.counted
-            assert page.accuracy.startswith("Of the rows counted, each ")
-        else:
-            assert (
-                f"Of each tailnum at most {limits[index]} rows are counted, chosen at random, "
-                "and any further ones are not."
-            ) in page.counted
-            assert "Rows without a tailnum or without a value" in page.counted
-            assert "Every accuracy is about the rows counted." in page.counted
-            assert persons.sentence(limits[index]) in page.counted
-            counted = f"Of the rows counted (at most {limits[index]} a tailnum)"
-            assert page.accuracy.startswith(counted)
-    assert len(demo.releases) == len(pages) == 10
-
-
-def test_no_accuracy_on_the_page_is_about_anything_else(text: str) -> None:
-    """Every sentence about an accuracy names the rows counted, in pictures as on the page."""
-    # A note in a picture has several lines.
-    joined = re.sub(r"</text>[^<]*(?:<(?!text|/svg)[^<]*)*<text[^>]*>", " ", text)
-    # A point within a number ends no sentence.
-    sentences = re.split(r"\.(?!\d)|[<>]", joined)
-    claims = [one for one in sentences if re.search("within ±|off by at most|hold within", one)]
-    assert len(claims) > 10
-    about = "rows counted|all rows that name a tailnum"
-    assert [claim for claim in claims if not re.search(about, claim)] == []
-
-
-def test_the_page_says_how_many_rows_limits_leave_out_as_was_measured(
-    pages: list[Answer], text: str, persons: PersonsRelease, delays: pd.DataFrame, limit: int
-) -> None:
-    """It gives the measured share, and not the true number, which was not paid for."""
-    assert [fact for fact in persons.facts if fact not in pages[PERSONS].caption] == []
-    of_each = delays.groupby("tailnum").size()
-    assert f"{int((of_each - np.minimum(of_each, limit)).sum()):,} rows" not in text
-    assert "do not say how many these are, unless that was measured privately" in text
-
-
-def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
-    spent = text[text.index("What was spent") : text.index("Only answers shown")]
-    of_aircraft, of_cities, of_flights = spent.split("<h3>Account ")[1:]
-    assert of_aircraft.startswith("aircraft-2013")
-    assert "It protects any one tailnum, added or removed, with all its rows." in of_aircraft
-    assert "bounded by epsilon = 4, delta = 0.000001." in of_aircraft
-    assert of_flights.startswith("single-flights-2013")
-    assert (
-        "It protects any single row, added or removed. "
-        "A person with several rows is not protected as a whole." in of_flights
-    )
-    assert "any single row" in of_cities
-    units = {
-        release.receipt.account: release.guarantee.unit.person
-        for release in demo.releases
-        if release.receipt is not None
-    }
-    assert units == {"aircraft-2013": "tailnum", "cities": None, "single-flights-2013": None}
-
 
 # --- the numbers ---
 
@@ -331,7 +63,7 @@ def test_delays_by_carrier_and_by_time_of_day(
     hours = [f"{h} to {h + 3}" for h in range(3, 21, 3)]
     carrier = delays.carrier.map({name: i for i, name in enumerate(CARRIERS)}).to_numpy()
     for index, first, names in (
-        (DELAYS_BY_CARRIER, carrier, list(CARRIERS)),
+        (DELAYS_BY_CARRIER, carrier, list(CARRIER_NAMES.values())),
         (
             DELAYS_BY_HOUR,
             delays.hour.to_numpy() // 3,
@@ -369,7 +101,7 @@ def test_medians_that_are_known_are_near_and_others_are_marked(
     kept = by_carrier(delays[~delays.beyond])
     assert near(release.rows, release.rows_law.half_width(ALPHA / 16), kept, sizes)
     for carrier, row in zip(CARRIERS, pages[MEDIANS].rows, strict=True):
-        assert (row[0], row[1]) == (carrier, "0.5")
+        assert (row[0], row[1]) == (CARRIER_NAMES[carrier], "0.5")
         if row[-1] == "yes":
             values = delays.dep_delay[delays.carrier == carrier].to_numpy().clip(-60, 239)
             shown = float(row[2].replace("−", "-"))
@@ -405,7 +137,9 @@ def test_means_are_near_the_truth(
     names = [f"{h} to {h + 1}" for h in range(24)]
     names[0] = "below 1"
     names[-1] = "23 and above"
-    assert [row[0] for row in shown] == (names if column == "hour" else list(groups))
+    assert [row[0] for row in shown] == (
+        names if column == "hour" else list(CARRIER_NAMES.values())
+    )
     low, high = release.interval(SURE, simultaneous=True)
     rows_low, rows_high = rows_bounds(release)
     for at, group in enumerate(groups):
@@ -470,14 +204,6 @@ def test_destinations_are_real_and_near_the_truth(
     assert (high >= kept[shown].to_numpy()).all()
 
 
-def test_cities_are_near_the_truth(demo: run.Demo) -> None:
-    release: Any = demo.releases[CITIES]
-    table = pq.read_table(cities_path()).select(["longitude", "latitude"])
-    points = np.column_stack([table[name].to_numpy() for name in table.column_names])
-    true = np.bincount(release.assign(points), minlength=len(release.counts))
-    assert near(release.counts, release.accuracy(SURE, simultaneous=True), true, true)
-
-
 def test_running_totals_are_near_the_truth(
     pages: list[Answer], demo: run.Demo, flights: pd.DataFrame
 ) -> None:
@@ -489,7 +215,7 @@ def test_running_totals_are_near_the_truth(
     true = counted[list(release.names)].cumsum().to_numpy()
     assert list(release.events) == [str(day) for day in days]
     assert near(release.values, release.accuracy(SURE, simultaneous=True), true, true)
-    assert pages[TOTALS].title == "Running total of events by origin"
+    assert pages[TOTALS].title == "Flights so far, by airport"
 
 
 @pytest.mark.parametrize("index", [DELAYS, DELAYS_BY_CARRIER, DELAYS_BY_HOUR, DESTINATIONS])

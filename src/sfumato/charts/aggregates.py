@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from sfumato.arrays import Array
-from sfumato.charts import style
+from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
 from sfumato.privacy.guarantee import Guarantee
 
@@ -73,6 +73,9 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
             what += " over rows"
         what += clipped + bound
         style.name_rows(ax, names, style.plain(what, 60))
+        ends = scales.reach_of(low[known], high[known])
+        if scales.spans_decades(*ends):
+            scales.log_axis(ax, *ends)
         style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
         return ax
 

@@ -84,6 +84,8 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     """Draw centres with the borders between their groups, over the noisy density if counted."""
     shaded = release.partition is not None
     ax = maps.draw(release.partition, ax) if release.partition is not None else _ground(release, ax)
+    # The numbers of centres would stay where they are if the map was enlarged.
+    style.mark_map(ax, None)
     x, y = geography.pair_of(release.lattice.names)
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
@@ -117,7 +119,7 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
         style.legend(ax, keys, "")
         return ax
     if shaded:
-        keys.append(style.unseen_key())
+        keys.append(maps.ground_key(ax))
     style.legend(ax, keys, _note(release))
     return ax
 

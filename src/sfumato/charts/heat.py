@@ -8,7 +8,7 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
+from matplotlib.colors import LogNorm, Normalize
 
 from sfumato.arrays import Array
 from sfumato.charts import scales, style
@@ -41,7 +41,7 @@ def draw(
     # On a phone the note has more lines, and the colour bar lies below.
     ax = ax or style.figure(_height(rows) + (140 if style.is_narrow(ax) else 0))[1]
     upward = axes[0].has_edges
-    norm = Normalize(0, max(1.0, float(table.values.max())))
+    norm = _norm(table)
     style.unseen(ax)
     image = ax.imshow(
         np.where(table.low > 0, table.values, np.nan),
@@ -60,9 +60,18 @@ def draw(
     )
     if fits:
         _numbers(ax, table, norm)
-    style.colour_bar(ax, image, what)
+    bar = style.colour_bar(ax, image, what)
+    if isinstance(norm, LogNorm):
+        scales.log_ticks(bar, norm, style.is_narrow(ax))
     style.legend(ax, [style.unseen_key()], f"{note} Of {counted}, {_reach(table)}".strip())
     return ax
+
+
+def _norm(table: Table) -> Normalize:
+    """A scale from 0, or a logarithmic one where the counts that are shaded span decades."""
+    shaded = table.values[table.low > 0]
+    low, high = scales.reach_of(shaded, table.values)
+    return LogNorm(low, high) if scales.spans_decades(low, high) else Normalize(0, max(1.0, high))
 
 
 def _height(rows: int) -> int:

@@ -226,7 +226,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     else:
         style.count_axis(ax.yaxis)
     if series is not None:
-        _name_series(ax, series, table)
+        _name_series(ax, series)
     keys = style.interval_keys(table.values.size, dense)
     style.legend(ax, keys[:1] if dense and series is not None else keys, note)
     return ax
@@ -311,13 +311,12 @@ def _dodge(series: int, number: int, room: float) -> float:
     return 0.0 if number == 1 else room * (series / (number - 1) - 0.5) * min(1, number / 4)
 
 
-def _name_series(ax: Axes, series: LatticeAxis, table: Table) -> None:
-    """Name each series at its right end, moved apart where they would overlap."""
-    bottom, top = ax.get_ylim()
-    height = style.height_of(ax) * 0.72
-    ends = [(float(end) - bottom) / (top - bottom) for end in table.values[-1]]
+def _name_series(ax: Axes, series: LatticeAxis) -> None:
+    """Name the series beside the picture, in their own order from the top down."""
+    line = 16 / (style.height_of(ax) * 0.72)
     labels = scales.cell_labels(series, 14 if style.is_narrow(ax) else style.LONGEST_LABEL)
-    for i, y in enumerate(_apart(ends, 16 / height)):
+    for i, label in enumerate(labels):
+        y = 0.97 - i * line
         ax.plot(
             [1.02],
             [y],
@@ -328,7 +327,7 @@ def _name_series(ax: Axes, series: LatticeAxis, table: Table) -> None:
             clip_on=False,
         )
         ax.annotate(
-            labels[i],
+            label,
             (1.02, y),
             (6, 0),
             xycoords="axes fraction",
@@ -338,22 +337,6 @@ def _name_series(ax: Axes, series: LatticeAxis, table: Table) -> None:
             color=style.SERIES[i],
             parse_math=False,
         )
-
-
-def _apart(wanted: list[float], gap: float) -> list[float]:
-    """Move positions as little as needed, in order, so that neighbours are ``gap`` apart."""
-    order = np.argsort(wanted, kind="stable")
-    placed = np.array(wanted)[order]
-    for _ in range(200):
-        short = gap - np.diff(placed)
-        if not len(short) or short.max() <= 1e-9:
-            break
-        push = np.clip(short, 0, None) / 2
-        placed[:-1] -= push
-        placed[1:] += push
-    result = np.empty(len(wanted))
-    result[order] = placed
-    return [float(y) for y in result]
 
 
 # --- along Categories -----------------------------------------------------------------------------
@@ -377,7 +360,6 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     at = np.arange(rows, dtype=float)
     for i in range(number):
         _sideways(ax, at, table, i)
-    ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     if folded:
         # A row without a dot: their counts are in the table.
         labels = [*labels, f"and {folded:,} more"]
@@ -389,7 +371,12 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    style.count_axis(ax.xaxis)
+    low, high = scales.reach_of(table.low_all, table.values + table.half_all)
+    if scales.spans_decades(low, high):
+        scales.log_axis(ax, low, high)
+    else:
+        style.count_axis(ax.xaxis)
+        ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     _dot_legend(ax, picture, note)
     return ax
 

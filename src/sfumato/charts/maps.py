@@ -7,18 +7,15 @@ picture inside the SVG, so that a map of fifty thousand cells stays compact.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sfumato.arrays import Array
 from sfumato.charts import geography, scales, shading, style
@@ -136,8 +133,8 @@ def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
         _draw_coast(ax, plane.extent)
     if plane.aspect is not None:
         _draw_bar(ax, plane)
-    style.legend(ax, [_ground_key(plane)], _map_note(release, plane, raster), columns=1)
-    style.make_zoomable(ax, plane.extent)
+    style.legend(ax, [ground_key(ax)], _map_note(release, plane, raster), columns=1)
+    style.mark_map(ax, plane.extent)
     return ax
 
 
@@ -186,12 +183,12 @@ def _draw_bar(ax: Axes, plane: Plane) -> None:
     )
 
 
-def _ground_key(plane: Plane) -> Patch:
+def ground_key(ax: Axes) -> Patch:
     """The legend entry of places without a shade. On a map of the earth they are left as they are.
 
     There is much sea on most maps, and hatching all of it would be louder than what was found.
     """
-    if not plane.is_geographic:
+    if ax.patch.get_hatch():
         return style.unseen_key()
     return Patch(
         facecolor=style.PAPER,
@@ -240,7 +237,7 @@ def _shade(ax: Axes, raster: Raster, plane: Plane) -> None:
         spine.set(visible=True, color=style.RULE)
     bar = style.colour_bar(ax, image, unit)
     if isinstance(norm, LogNorm):
-        _log_ticks(bar, norm, style.is_narrow(ax))
+        scales.log_ticks(bar, norm, style.is_narrow(ax))
 
 
 def _area_unit(shown: Array) -> int:
@@ -258,20 +255,6 @@ def _norm(shown: Array) -> Normalize:
     low = float(seen.min())
     high = float(seen.max())
     return LogNorm(low, high) if high > LOG_FROM * low else Normalize(0, high)
-
-
-def _log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
-    """A few round numbers on a logarithmic colour bar."""
-    low = float(norm.vmin or 1)
-    high = float(norm.vmax or 1)
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 3) if math.log10(high / low) < (2 if narrow else 3.5) else (1,)
-    bar.locator = FixedLocator(
-        [s * 10.0**p for p in powers for s in steps if low <= s * 10.0**p <= high]
-    )
-    bar.minorlocator = NullLocator()
-    bar.formatter = FuncFormatter(lambda value, _: style.short(value))
-    bar.update_ticks()
 
 
 def _one(axis: LatticeAxis) -> str:

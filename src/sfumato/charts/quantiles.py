@@ -106,6 +106,7 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)
+    _log_where(ax, axis, values)
     drawn = "Straight lines between the values are drawn for the eye."
     notes = (note, drawn, limit_note(release.guarantee, "Shares"), release.unknowns)
     style.legend(ax, keys, " ".join(said for said in notes if said), columns=2)
@@ -154,8 +155,16 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
     ax.autoscale_view(scaley=False)
     if not known.any():
         ax.set_xlim(*release.axes[0].scale.positions(np.array(release.axes[0].ends)))
+    _log_where(ax, release.axes[0], drawn[known])
     style.legend(ax, keys, f"{note} {_ranks(release)}".strip(), columns=3)
     return ax
+
+
+def _log_where(ax: Axes, axis: GridAxis, values: Array) -> None:
+    """A logarithmic axis for values, but not for dates, that span decades."""
+    ends = scales.reach_of(values, values)
+    if axis.time is None and scales.spans_decades(*ends):
+        scales.log_axis(ax, *ends)
 
 
 def _ranks(release: Answer) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from sfumato.arrays import Array
-from sfumato.charts.style import plain, thin
+from sfumato.charts.style import plain, short, thin
 from sfumato.lattice import EdgesAxis, GridAxis, LatticeAxis
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.colors import LogNorm
 
 NEARLY = 1e-6
+DECADES = 100.0  # ratio of values from which a logarithmic axis shows more than an even one
 FEW_BINS = 8  # bins up to which each has its name beside it
 OPEN = "…"  # at the outer edge of a bin that also holds what lies beyond
 BEYOND = "The bins at the ends also hold what lies beyond them."
@@ -27,6 +32,45 @@ def value_axis(which: Axis, axis: LatticeAxis) -> None:
         _date_axis(which)
     elif isinstance(axis, GridAxis | EdgesAxis) and float(axis.step or 0.5).is_integer():
         which.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def spans_decades(low: float, high: float) -> bool:
+    """Whether values from low to high, intervals included, are better seen on a logarithmic axis.
+
+    >>> spans_decades(3, 2_000), spans_decades(0, 2_000), spans_decades(3, 200)
+    (True, False, False)
+    """
+    return low > 0 and high >= DECADES * low
+
+
+def reach_of(low: Array, high: Array) -> tuple[float, float]:
+    """The least and the largest of the ends of intervals; infinity and 0 where there are none."""
+    least, most = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    return float(least.min(initial=np.inf)), float(most.max(initial=0))
+
+
+def log_axis(ax: Axes, low: float, high: float) -> None:
+    """Make the axis that runs right logarithmic, and say so in its label."""
+    ax.set_xscale("log")
+    ax.set_xlim(low / 1.2, high * 1.2)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > DECADES**2 * low else (1.0, 3.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_label_text(f"{ax.get_xlabel()} (logarithmic scale)", parse_math=False)
+
+
+def log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
+    """A few round numbers on a logarithmic colour bar."""
+    low = float(norm.vmin or 1)
+    high = float(norm.vmax or 1)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 3) if math.log10(high / low) < (2 if narrow else 3.5) else (1,)
+    bar.locator = FixedLocator(
+        [s * 10.0**p for p in powers for s in steps if low <= s * 10.0**p <= high]
+    )
+    bar.minorlocator = NullLocator()
+    bar.formatter = FuncFormatter(lambda value, _: short(value))
+    bar.update_ticks()
 
 
 def _date_axis(axis: Axis) -> None:

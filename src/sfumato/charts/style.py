@@ -249,13 +249,15 @@ def legend(
 ) -> Legend:
     """Put a legend above the axes, with a note as its title, in lines of ``wrap`` letters."""
     narrow = is_narrow(ax)
+    n_columns = 1 if narrow else columns
     made = ax.legend(
-        handles=list(handles),
+        # matplotlib fills column by column, and people read row by row.
+        handles=[each for column in range(n_columns) for each in handles[column::n_columns]],
         loc="lower left",
         bbox_to_anchor=(0, 1.005),
         borderaxespad=0.2,
         borderpad=0.2,
-        ncols=1 if narrow else columns,
+        ncols=n_columns,
         frameon=False,
         fontsize=8.2,
         handlelength=1.6,
@@ -268,9 +270,13 @@ def legend(
     return made
 
 
-def make_zoomable(ax: Axes, extent: tuple[float, float, float, float] | None) -> None:
-    """Say of a map where it lies, so that a page can enlarge it; None: it is not to be enlarged."""
-    ax.set_gid(None if extent is None else "map:" + ":".join(f"{end:.9g}" for end in extent))
+def mark_map(ax: Axes, extent: tuple[float, float, float, float] | None) -> None:
+    """Say that this is a map, and where it lies, so that a page can enlarge it.
+
+    None: it is not to be enlarged.
+    """
+    ends = () if extent is None else (f":{end:.9g}" for end in extent)
+    ax.set_gid("map" + "".join(ends))
 
 
 def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:

@@ -23,6 +23,7 @@ DATED = ("Date", "Creator", "Format", "Type")
 LONG = 60  # points from which a line is written as steps
 # What a page's script and its style sheet look for, by the ids that ``maps`` gives.
 HOOKS = (
+    (r'id="map"', 'class="map"'),
     (r'id="map:([^":]+):([^":]+):([^":]+):([^":]+)"', r'class="map" data-extent="\1 \2 \3 \4"'),
     (
         r'id="scale-bar:([^"]+)"',

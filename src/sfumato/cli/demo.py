@@ -40,6 +40,6 @@ def demo(out: Path, as_json: bool) -> None:
         )
         return
     for release in result.releases:
-        talk(f"{release.title}: {accuracy_sentence(release)}")
+        talk(f"{release.heading}: {accuracy_sentence(release)}")
     talk(f"Ledger: {result.ledger}")
     say(f"Report: {result.report.resolve()}")

@@ -29,6 +29,37 @@ CARRIERS = (
     "WN",
     "YV",
 )
+CARRIER_NAMES = {
+    "9E": "Endeavor Air",
+    "AA": "American Airlines",
+    "AS": "Alaska Airlines",
+    "B6": "JetBlue Airways",
+    "DL": "Delta Air Lines",
+    "EV": "ExpressJet",
+    "F9": "Frontier Airlines",
+    "FL": "AirTran Airways",
+    "HA": "Hawaiian Airlines",
+    "MQ": "Envoy Air",
+    "OO": "SkyWest Airlines",
+    "UA": "United Airlines",
+    "US": "US Airways",
+    "VX": "Virgin America",
+    "WN": "Southwest Airlines",
+    "YV": "Mesa Airlines",
+}
+# Miles from New York to large airports, as any timetable says.
+DISTANCES = {
+    "BOS": 187,
+    "ORD": 740,
+    "ATL": 760,
+    "MCO": 944,
+    "FLL": 1069,
+    "MIA": 1089,
+    "DFW": 1391,
+    "LAS": 2248,
+    "LAX": 2475,
+    "SFO": 2586,
+}
 _ISO_3166 = """
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR
     BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ

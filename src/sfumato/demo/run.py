@@ -1,4 +1,4 @@
-"""The demo: two real tables, one ledger, one page.
+"""The demo: two real tables, one ledger, one page, and every job once.
 
 An aircraft, identified by its tail number, takes the place of a person. Each answer counts a
 limited number of flights of an aircraft, and says so. The limits follow from the first answer:
@@ -14,13 +14,26 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
+import pyarrow.parquet as pq
+
 from sfumato.aggregates import Mean
 from sfumato.answers.release import Release
+from sfumato.choosing import Window, Within, choose, window
+from sfumato.clustering import KMeans, PrivateKMeans
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
 from sfumato.data import source, step_reader
-from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
+from sfumato.demo import (
+    CARRIER_NAMES,
+    DISTANCES,
+    cities_domain,
+    cities_path,
+    flights_domain,
+    flights_path,
+)
+from sfumato.domain import Interval
 from sfumato.errors import DataError
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger, open_ledger
@@ -28,10 +41,12 @@ from sfumato.pages import report
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.persons import Persons, PersonsRelease, recommend
 from sfumato.privacy.measures import ApproxDP
+from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import push_all
 from sfumato.quantiles import Quantiles
+from sfumato.risk import Choice, Choices, Risk
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -46,22 +61,33 @@ EPSILON_OF_DELAYS = "2.7"
 # Three tables of counts, medians, and two tables of means. Medians and means need more than counts.
 SHARES_OF_DELAYS = (1, 1, 1, 2, 2, 2)
 EPSILON_OF_DESTINATIONS = "1"
+EPSILON_OF_MAP = EPSILON_OF_CLUSTERS = "0.5"
+EPSILON_OF_REPORTS = "8"
+CLUSTERS = 5
+EVERY_TENTH = 10
+"""Of the cities, those whose devices report: fewer would do as well."""
+# Degrees, for the devices: the bounds of the public domain.
+GLOBE = {"longitude": Interval(-180, 180), "latitude": Interval(-90, 90)}
+DEGREES = {"longitude": "degrees", "latitude": "degrees"}
+MINUTES = {"dep_delay": "minutes"}
 # Minutes: early or on time, up to a quarter of an hour late, up to an hour, later.
 DELAY_EDGES = (-60, 0, 15, 60, 240)
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo published, and the files it wrote."""
+    """What the demo published, what it decided before, and the files it wrote."""
 
     releases: list[Release]
+    decisions: list[Choice | Choices | Window]
+    devices: PrivateKMeans
     saved: list[Path]
     report: Path
     ledger: Path
 
 
 def publish(folder: Path, progress: Progress | None = None) -> Demo:
-    """Publish delays, destinations, a map of cities and daily totals; write all to ``folder``.
+    """Publish delays, destinations, maps and clusters of cities and daily totals; write all files.
 
     Parameters
     ----------
@@ -92,12 +118,16 @@ def _publish(folder: Path, progress: Progress | None) -> Demo:
             flights_of_aircraft,
             *_delays(ledger, flights_of_aircraft, progress),
             _destinations(ledger, flights_of_aircraft, progress),
-            _map_of_cities(ledger, progress),
+            *_maps_of_cities(ledger, progress),
             _day_by_day(ledger),
         ]
+    decisions = [_window_of_delays(flights_of_aircraft), _choice_of_mean()]
+    devices = _clusters_of_devices(folder / "device-reports.npy")
     saved = [release.save(folder / f"{i}.json") for i, release in enumerate(releases, 1)]
-    page = report(releases, folder / "report.html", title="Flights and cities")
-    return Demo(releases, saved, page, book)
+    page = report(
+        [*releases, *decisions, devices], folder / "report.html", title="Flights and cities"
+    )
+    return Demo(releases, decisions, devices, saved, page, book)
 
 
 def _aircraft(ledger: Ledger, limit: int = 1) -> Publisher:
@@ -116,7 +146,7 @@ def _flights_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRe
     """How many aircraft there are, and how many flights each has: the limits follow from it."""
     # This question counts all flights of an aircraft, whatever the limit is.
     publisher = _aircraft(ledger)
-    question = Persons(most_rows=MOST_FLIGHTS)
+    question = Persons(most_rows=MOST_FLIGHTS, heading="Flights of each aircraft")
     return publisher.release(question, epsilon=EPSILON_OF_PERSONS, progress=progress)
 
 
@@ -124,15 +154,39 @@ def _delays(
     ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
 ) -> list[Release]:
     """Delays, by carrier and by hour: counts, and the median and mean delay."""
-    delays = Histogram("dep_delay", bins=30)
+    delays = _question_of_delays()
     plan = Plan(
         [
             delays,
-            Histogram(["carrier", "dep_delay"], bins=DELAY_EDGES),
-            Histogram(["hour", "dep_delay"], bins={"hour": 8, "dep_delay": DELAY_EDGES}),
-            Quantiles("dep_delay", at=["0.5"], by="carrier"),
-            Mean("dep_delay", by="carrier"),
-            Mean("dep_delay", by="hour"),
+            Histogram(
+                ["carrier", "dep_delay"],
+                bins=DELAY_EDGES,
+                heading="Flights by airline and delay",
+                measured_in=MINUTES,
+                label_names=CARRIER_NAMES,
+            ),
+            Histogram(
+                ["hour", "dep_delay"],
+                bins={"hour": 8, "dep_delay": DELAY_EDGES},
+                heading="Flights by hour and delay",
+                measured_in=MINUTES,
+            ),
+            Quantiles(
+                "dep_delay",
+                at=["0.5"],
+                by="carrier",
+                heading="Median delay by airline",
+                measured_in=MINUTES,
+                label_names=CARRIER_NAMES,
+            ),
+            Mean(
+                "dep_delay",
+                by="carrier",
+                heading="Mean delay by airline",
+                measured_in=MINUTES,
+                label_names=CARRIER_NAMES,
+            ),
+            Mean("dep_delay", by="hour", heading="Mean delay by hour", measured_in=MINUTES),
         ],
         shares=SHARES_OF_DELAYS,
     )
@@ -148,7 +202,10 @@ def _destinations(
     """The destinations, which are not known beforehand, and their numbers of flights."""
     publisher = _aircraft(ledger, limit_of_half(flights_of_aircraft))
     return publisher.release(
-        Histogram("dest"), epsilon=EPSILON_OF_DESTINATIONS, delta="1e-6", progress=progress
+        Histogram("dest", heading="Flights by destination"),
+        epsilon=EPSILON_OF_DESTINATIONS,
+        delta="1e-6",
+        progress=progress,
     )
 
 
@@ -164,11 +221,57 @@ def limit_of_half(flights_of_aircraft: PersonsRelease) -> int:
     return next(limit for limit in limits if flights_of_aircraft.affected(limit).value <= half)
 
 
-def _map_of_cities(ledger: Ledger, progress: Progress | None) -> Release:
+def _question_of_delays() -> Histogram:
+    return Histogram("dep_delay", bins=30, heading="Flights by delay", measured_in=MINUTES)
+
+
+def _window_of_delays(flights_of_aircraft: PersonsRelease) -> Window:
+    """Which epsilon a histogram of delays needs, and which is safe. It reads no data."""
+    question = _question_of_delays()
+    advice = recommend(flights_of_aircraft, question, epsilon="0.3")
+    unit = Unit(person="tailnum", rows_per_person=advice.limit)
+    # The largest count is about 170,000, so an error of 6,500 is about 4% of it.
+    accuracy = Within(6_500, simultaneous=True)
+    risk = Risk(prior=0.01, posterior=0.4)
+    return window(question, domain=flights_domain(), unit=unit, accuracy=accuracy, risk=risk)
+
+
+def _choice_of_mean() -> Choice | Choices:
+    """Which epsilon Lee and Clifton's method allows for one mean over a small, known set.
+
+    An airline flies to all of these airports but one, and wants to publish the mean distance
+    without revealing which one it leaves out.
+    """
+    universe = {"distance": list(DISTANCES.values())}
+    return choose(universe, size=len(DISTANCES) - 1, query="mean", risk="1/3")
+
+
+def _maps_of_cities(ledger: Ledger, progress: Progress | None) -> list[Release]:
+    """Where the cities are, and clusters of them by a trusted curator."""
     cities = source(cities_path(), cities_domain(), name="cities")
     publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
-    question = AutoPartitioner(["longitude", "latitude"])
-    return publisher.release(question, epsilon="0.5", progress=progress)
+    axes = ["longitude", "latitude"]
+    density = AutoPartitioner(axes, heading="Where the cities are", measured_in=DEGREES)
+    clusters = KMeans(CLUSTERS, axes, heading="Clusters of cities", measured_in=DEGREES)
+    return [
+        publisher.release(density, epsilon=EPSILON_OF_MAP, progress=progress),
+        publisher.release(clusters, epsilon=EPSILON_OF_CLUSTERS, progress=progress),
+    ]
+
+
+def _clusters_of_devices(path: Path) -> PrivateKMeans:
+    """The same clusters without trust: devices of cities report where they are, with noise.
+
+    The reports are kept in a file. A second run reads them, since new ones would cost each city
+    epsilon again.
+    """
+    model = PrivateKMeans(CLUSTERS, epsilon=EPSILON_OF_REPORTS, random_state=1, bounds=GLOBE)
+    if path.exists():
+        return model.fit_reports(np.load(path, allow_pickle=False))
+    columns = pq.read_table(cities_path(), columns=list(GLOBE))
+    model.fit(np.column_stack([columns[name].to_numpy()[::EVERY_TENTH] for name in GLOBE]))
+    np.save(path, model.reports_)
+    return model
 
 
 def _day_by_day(ledger: Ledger) -> CounterRelease:
@@ -183,7 +286,8 @@ def _day_by_day(ledger: Ledger) -> CounterRelease:
     flights = source(flights_path(), flights_domain(), name="flights-2013")
     publisher = Publisher(flights, ledger=ledger, account=SINGLE_FLIGHTS, budget="0.1")
     year = Calendar("2013-01-01", "2013-12-31")
-    with publisher.open(Counter(year, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
+    question = Counter(year, by="origin", heading="Flights so far, by airport")
+    with publisher.open(question, epsilon="0.1", key="flights-by-day") as stream:
         if stream.remaining:
             columns = step_reader.StepColumns("date", by="origin")
             # Each step is published as it is taken from this iterator; the totals are read below.

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-from markupsafe import Markup
-
 from sfumato.charts import style
 from sfumato.choosing.windows import Window
 from sfumato.numbers import rounded
+from sfumato.pages.studies import Study, drawn
 from sfumato.persons import Recommendation
 from sfumato.privacy import belief
 from sfumato.risk import Choice, Choices
@@ -36,30 +34,6 @@ class Finding(Protocol):
 
     def row(self) -> tuple[str, ...]:
         """The line as text, in the order of ``columns``."""
-
-
-@dataclass(frozen=True)
-class Study:
-    """What the template shows of a choice, a window or a recommended limit.
-
-    Attributes
-    ----------
-    anchor, title : str
-    charts : tuple of Markup
-        The picture for a page, and the one for a phone.
-    figures : tuple of (figure, meaning)
-    sentences : tuple of (sentence, items)
-        Items are shown as a list under their sentence.
-    notes : tuple of str
-        What has to be said where the result is quoted.
-    """
-
-    anchor: str
-    title: str
-    charts: tuple[Markup, ...]
-    figures: tuple[tuple[str, str], ...]
-    sentences: tuple[tuple[str, tuple[str, ...]], ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -114,7 +88,7 @@ def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
     return Study(
         anchor,
         title,
-        charts=_charts(item, title, " ".join(sentences), anchor),
+        charts=drawn(item.plot, title, " ".join(sentences), anchor),
         figures=tuple((_level(choice.epsilon), _headline(choice)) for choice in choices[:6]),
         sentences=_grouped(sentences),
         notes=tuple(notes),
@@ -132,7 +106,9 @@ def _headline(choice: Choice) -> str:
 
 
 def _of_window(window: Window, anchor: str) -> Study:
-    title = f"Which {window.kind.letter}? {window.plan.title}"
+    questions = window.plan.questions
+    asked = questions[0].heading if len(questions) == 1 else window.plan.title
+    title = f"Which {window.kind.letter}? {asked}"
     sentences = tuple(window.explain().splitlines())
     figures = (
         (window.ends[0], f"floor: the least {window.kind.letter} that is accurate enough"),
@@ -142,7 +118,7 @@ def _of_window(window: Window, anchor: str) -> Study:
     return Study(
         anchor,
         title,
-        charts=_charts(window, title, " ".join(sentences), anchor),
+        charts=drawn(window.plot, title, " ".join(sentences), anchor),
         figures=figures,
         sentences=_grouped(sentences),
         notes=(),
@@ -159,7 +135,7 @@ def _of_recommendation(advice: Recommendation, anchor: str) -> Study:
     return Study(
         anchor,
         title,
-        charts=_charts(advice, title, " ".join(sentences), anchor),
+        charts=drawn(advice.plot, title, " ".join(sentences), anchor),
         figures=tuple(figures),
         sentences=_grouped(sentences),
         notes=(),
@@ -184,15 +160,3 @@ def _level(epsilon: float) -> str:
         return "no limit"
     # Rounded down: a larger epsilon would exceed the risk.
     return rounded(epsilon, 4, up=False) if epsilon else "0"
-
-
-def _charts(item: Decision, title: str, text: str, anchor: str) -> tuple[Markup, ...]:
-    """The picture for a page, and the same for a phone. ``text`` describes it in words."""
-    made = []
-    for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
-        with style.sized(width):
-            drawn = item.plot()
-        ax = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
-        svg = style.svg(style.figure_of(ax), title, text, name=f"{anchor}-{name}")
-        made.append(Markup(svg))
-    return tuple(made)

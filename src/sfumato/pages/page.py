@@ -21,8 +21,9 @@ from markupsafe import Markup
 from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
+from sfumato.clustering import PrivateKMeans
 from sfumato.errors import UsageError, explained, shown
-from sfumato.pages import decisions, front, proofs, sections, spending
+from sfumato.pages import decisions, devices, front, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
@@ -31,10 +32,11 @@ from sfumato.writing import write_bytes
 TITLE = "What was released"
 TITLE_OF_CHOICES = "Choosing epsilon"
 TITLE_OF_LIMITS = "Choosing a limit"
+TITLE_OF_DEVICES = "What devices reported"
 DECISIONS = Choice | Choices | Window | Recommendation
 Audience: TypeAlias = Literal["technical", "board"]
 AUDIENCES: tuple[str, ...] = get_args(Audience)
-Item: TypeAlias = Release | Decision | Finding
+Item: TypeAlias = Release | Decision | PrivateKMeans | Finding
 
 
 @explained
@@ -56,10 +58,11 @@ def report(
 
     Parameters
     ----------
-    items : Release, Choice, Choices, Window, Recommendation, finding of an audit, or several
+    items : Release, Choice, Choices, Window, Recommendation, PrivateKMeans, finding, or several
         What ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window``, ``sf.recommend`` and
-        ``sfumato.audit`` return, and lists of these. The report holds what they hold and nothing
-        else, so it costs nothing. A Choice reveals something about its universe: see its caveats.
+        ``sfumato.audit`` return, a ``sf.PrivateKMeans`` that was fitted, and lists of these. The
+        report holds what they hold and nothing else, so it costs nothing. A Choice reveals
+        something about its universe: see its caveats.
     path : path
         The HTML file to write. An existing file is replaced.
     title : str or None
@@ -107,7 +110,9 @@ def render(
     """The page as text. It is the same text for the same items."""
     releases = [item for item in items if isinstance(item, Release)]
     chosen = [item for item in items if isinstance(item, DECISIONS)]
-    findings = [item for item in items if not isinstance(item, Release | DECISIONS)]
+    models = [item for item in items if isinstance(item, PrivateKMeans)]
+    others = Release | DECISIONS | PrivateKMeans
+    findings = [item for item in items if not isinstance(item, others)]
     receipts = [release.receipt for release in releases if release.receipt is not None]
     # Dates come from the receipts: a clock read now would make two pages of one release differ.
     dates = sorted({receipt.time[:10] for receipt in receipts})
@@ -118,8 +123,9 @@ def render(
         sections.section(release, anchor) for release, anchor in zip(releases, anchors, strict=True)
     ]
     return _template().render(
-        title=title or (TITLE if releases else TITLE_OF_LIMITS if limits else TITLE_OF_CHOICES),
+        title=title or _title(bool(releases), bool(models), limits),
         limits=limits,
+        devices=len(models),
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
         technical=audience == "technical",
         front=front.blocks(releases, accounts),
@@ -127,13 +133,31 @@ def render(
         script=_script() if any(section.is_map for section in shown) else None,
         proofs=proofs.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
-        studies=[decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)],
+        studies=[
+            *(decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)),
+            *(devices.study(model, f"devices-{i}") for i, model in enumerate(models, 1)),
+        ],
         audit=decisions.audit(findings),
         accounts=accounts,
-        private=all(release.guarantee.private for release in releases),
+        private=all(
+            guarantee.private
+            for guarantee in (
+                *(release.guarantee for release in releases),
+                *(model.guarantee_ for model in models),
+            )
+        ),
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
+
+
+def _title(releases: bool, models: bool, limits: bool) -> str:
+    """The heading of a page to which none was given."""
+    if releases:
+        return TITLE
+    if models:
+        return TITLE_OF_DEVICES
+    return TITLE_OF_LIMITS if limits else TITLE_OF_CHOICES
 
 
 @dataclass(frozen=True)
@@ -158,12 +182,12 @@ def _flat(items: object) -> list[Item]:
     for item in items if _is_several(items) else [items]:
         if _is_several(item):
             found += _flat(item)
-        elif isinstance(item, Release | DECISIONS | Finding):
+        elif isinstance(item, Release | DECISIONS | PrivateKMeans | Finding):
             found.append(item)
         else:
             raise UsageError(
                 f"a report on a value of type {type(item).__name__}",
-                "a report is made of releases, choices, windows, limits and findings of an audit",
+                "it is made of releases, choices, windows, limits, models of reports and findings",
                 "Give what Publisher.release or sf.load returned, and then the path to write",
             )
     if not found:

@@ -18,6 +18,7 @@ from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.display import cell
 from sfumato.pages.headings import heading_of
+from sfumato.pages.studies import drawn
 from sfumato.pages.tables import INTERVALS, Sheet, sheet
 
 TAIL = ("count", *INTERVALS)
@@ -63,7 +64,7 @@ class Section:
     @property
     def is_map(self) -> bool:
         """Whether the picture is a map that can be enlarged."""
-        return any(chart.startswith('<svg role="img" class="of-map"') for chart in self.charts)
+        return any('<g class="map" data-extent="' in chart for chart in self.charts)
 
 
 def section(release: Release, anchor: str) -> Section:
@@ -89,13 +90,7 @@ def _charts(release: Release, title: str, description: str, anchor: str) -> tupl
     """The picture for a page, and the same for a phone; none if the release cannot be drawn."""
     if not release.has_picture:
         return ()
-    made = []
-    for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
-        with style.sized(width):
-            ax = release.plot()
-        figure = style.figure_of(ax)
-        made.append(Markup(style.svg(figure, title, description, name=f"{anchor}-{name}")))
-    return tuple(made)
+    return drawn(release.plot, title, description, anchor)
 
 
 def _accuracy(release: Release) -> Accuracy | None:

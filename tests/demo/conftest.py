@@ -1,0 +1,99 @@
+"""The demo is run once for all of these tests, and once more, for free, by each further worker."""
+
+from __future__ import annotations
+
+import fcntl
+import html
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from demo.reading import DELAYS, DESTINATIONS, PERSONS, Answer, inside
+from sfumato.demo import flights_path, run
+from sfumato.persons import PersonsRelease
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> run.Demo:
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (folder / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return run.publish(folder / "demo")
+
+
+@pytest.fixture(scope="session")
+def text(demo: run.Demo) -> str:
+    return html.unescape(demo.report.read_text("utf-8"))
+
+
+@pytest.fixture(scope="session")
+def pages(text: str) -> list[Answer]:
+    found = []
+    parts = re.findall(
+        r'<section class="answer" aria-labelledby="(.*?)">(.*?)</section>', text, re.DOTALL
+    )
+    counted = inside(text, '<h3 id="counted">Which rows were counted</h3>(.*?)</section>')
+    groups = re.findall(r'<p class="small">(.*?)</p>\s*<p>(.*?)</p>', counted, re.DOTALL)
+    for anchor, part in parts:
+        of_answer = [rows for answers, rows in groups if f'"#{anchor}"' in answers]
+        assert len(of_answer) == 1
+        body = re.findall(r"<tbody>(.*?)</tbody>", part, re.DOTALL)
+        rows = [
+            [re.sub("<.*?>", "", field) for field in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
+            for row in re.findall(r"<tr>(.*?)</tr>", "".join(body), re.DOTALL)
+        ]
+        found.append(
+            Answer(
+                title=inside(part, r"<h2[^>]*><bdi>(.*?)</bdi></h2>"),
+                caption="".join(re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", part)),
+                accuracy=inside(part, r"<b>How accurate it is.</b> (.*?)</p>"),
+                counted=of_answer[0],
+                rows=[row for row in rows if row],
+            )
+        )
+    return found
+
+
+@pytest.fixture(scope="session")
+def flights() -> pd.DataFrame:
+    table: pd.DataFrame = pq.read_table(flights_path()).to_pandas()
+    return table
+
+
+@pytest.fixture(scope="session")
+def persons(demo: run.Demo) -> PersonsRelease:
+    """The answer that the limits follow from."""
+    release = demo.releases[PERSONS]
+    assert isinstance(release, PersonsRelease)
+    return release
+
+
+@pytest.fixture(scope="session")
+def limit(demo: run.Demo) -> int:
+    """The limit on flights of an aircraft, for delays."""
+    return demo.releases[DELAYS].guarantee.unit.rows_per_person
+
+
+@pytest.fixture(scope="session")
+def limit_of_destinations(demo: run.Demo) -> int:
+    return demo.releases[DESTINATIONS].guarantee.unit.rows_per_person
+
+
+@pytest.fixture(scope="session")
+def of_each(flights: pd.DataFrame) -> np.ndarray:
+    """How many flights each aircraft has."""
+    return flights.groupby("tailnum").size().to_numpy()
+
+
+@pytest.fixture(scope="session")
+def delays(flights: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """The flights that questions about delays may count; ``beyond``: of aircraft over the limit."""
+    held = flights[flights.tailnum.notna() & flights.dep_delay.notna()].copy()
+    held["beyond"] = held.groupby("tailnum").tailnum.transform("size") > limit
+    held["late"] = np.digitize(held.dep_delay, run.DELAY_EDGES[1:-1])
+    return held

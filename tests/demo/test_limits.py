@@ -1,0 +1,177 @@
+"""How many aircraft there are, which limits follow from that, and what the page says of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from demo.reading import (
+    CITIES,
+    CLUSTERS,
+    DELAYS,
+    DESTINATIONS,
+    PERSONS,
+    SURE,
+    TOTALS,
+    Answer,
+    covers,
+    near,
+    numbers,
+)
+from sfumato.answers.loading import load
+from sfumato.demo import run
+from sfumato.disclosure import disclose
+from sfumato.histogram import Histogram
+from sfumato.ledger import open_ledger
+from sfumato.persons import PersonsRelease, recommend
+
+# --- how many aircraft there are, and the limits that follow ---
+
+
+def test_numbers_of_aircraft_are_near_the_truth(
+    pages: list[Answer], persons: PersonsRelease, of_each: np.ndarray
+) -> None:
+    shown = pages[PERSONS].rows
+    ends = persons.limits
+    assert [row[0] for row in shown] == [
+        *[f"{a}" if a == b else f"{a} to {b}" for a, b in pairwise_ends(ends[:-1])],
+        f"{ends[-2] + 1} or more",
+    ]
+    true = np.bincount(np.searchsorted(ends, of_each), minlength=len(ends))
+    assert near(numbers(shown, 1), persons.accuracy(SURE, simultaneous=True), true, true)
+    assert covers(persons.persons(SURE), len(of_each))
+    # Nobody has more flights than the public bound: the shares below rest on it.
+    assert of_each.max() <= run.MOST_FLIGHTS
+
+
+def pairwise_ends(ends: np.ndarray) -> list[tuple[int, int]]:
+    """The first and last number of each bin, from the last ones."""
+    return list(zip([1, *(ends[:-1] + 1)], ends, strict=True))
+
+
+def test_what_each_limit_leaves_out_is_near_the_truth(
+    persons: PersonsRelease, of_each: np.ndarray, limit: int, limit_of_destinations: int
+) -> None:
+    for each in [*persons.limits.tolist(), limit, limit_of_destinations]:
+        assert covers(persons.affected(each, SURE), (of_each > each).sum())
+        assert covers(persons.kept(each, SURE), np.minimum(of_each, each).sum() / of_each.sum())
+
+
+def test_limits_follow_from_the_first_answer(
+    demo: run.Demo, limit: int, limit_of_destinations: int
+) -> None:
+    """They need nothing but what was published: the file that was saved gives the same."""
+    stored = load(demo.saved[PERSONS])
+    assert isinstance(stored, PersonsRelease)
+    advice = recommend(stored, Histogram("dep_delay", bins=30), epsilon="0.3")
+    assert advice.limit == limit
+    assert run.limit_of_half(stored) == limit_of_destinations
+
+
+def test_the_limits_are_of_use(of_each: np.ndarray, limit: int, limit_of_destinations: int) -> None:
+    """Noise in the first answer moves them little: about 300, and 50 or 60."""
+    assert np.minimum(of_each, limit).sum() / of_each.sum() > 0.9
+    assert 0.4 < (of_each > limit_of_destinations).mean() < 0.6
+
+
+def test_a_second_run_finds_the_ledger_and_pays_nothing(demo: run.Demo) -> None:
+    with open_ledger(demo.ledger) as ledger:
+        before = ledger.verify()
+    again = run.publish(demo.report.parent)
+    assert all(release.replayed for release in again.releases[:-1])
+    assert again.releases == demo.releases
+    assert [release.receipt for release in again.releases] == [
+        release.receipt for release in demo.releases
+    ]
+    with open_ledger(demo.ledger) as ledger:
+        assert ledger.verify() == before
+
+
+# --- which rows are counted ---
+
+
+def test_most_of_a_disclosure_is_filled_in(demo: run.Demo, tmp_path: Path) -> None:
+    for first, last in ((PERSONS, DESTINATIONS), (CITIES, CLUSTERS), (TOTALS, TOTALS)):
+        saved = [load(path) for path in demo.saved[first : last + 1]]
+        written = disclose(saved, tmp_path / "entry.yaml", ledger=demo.ledger)
+        assert written.filled >= 0.8 * written.fields
+        assert (len(written.missing), written.verified) == (5, True)
+
+
+def test_each_answer_names_its_limit_and_what_is_not_counted(
+    pages: list[Answer],
+    demo: run.Demo,
+    persons: PersonsRelease,
+    limit: int,
+    limit_of_destinations: int,
+) -> None:
+    limits = dict.fromkeys(range(DELAYS, DESTINATIONS), limit)
+    limits[DESTINATIONS] = limit_of_destinations
+    for index, page in enumerate(pages):
+        if index == PERSONS:
+            assert "All rows that name a tailnum are counted, before any limit" in page.counted
+            assert page.accuracy.startswith("Of all rows that name a tailnum, each ")
+        elif index not in limits:
+            assert "at most" not in page.counted
+            assert "Every accuracy is about the rows counted." in page.counted
+            assert page.accuracy.startswith("Of the rows counted, each ")
+        else:
+            assert (
+                f"Of each tailnum at most {limits[index]} rows are counted, chosen at random, "
+                "and any further ones are not."
+            ) in page.counted
+            assert "Rows without a tailnum or without a value" in page.counted
+            assert "Every accuracy is about the rows counted." in page.counted
+            assert persons.sentence(limits[index]) in page.counted
+            counted = f"Of the rows counted (at most {limits[index]} a tailnum)"
+            assert page.accuracy.startswith(counted)
+    assert len(demo.releases) == len(pages) == 11
+
+
+def test_no_accuracy_on_the_page_is_about_anything_else(text: str) -> None:
+    """Every sentence about an accuracy names the rows counted, in pictures as on the page."""
+    # A note in a picture has several lines.
+    joined = re.sub(r"</text>[^<]*(?:<(?!text|/svg)[^<]*)*<text[^>]*>", " ", text)
+    # A point within a number ends no sentence.
+    sentences = re.split(r"\.(?!\d)|[<>]", joined)
+    claims = [one for one in sentences if re.search("within ±|off by at most|hold within", one)]
+    assert len(claims) > 10
+    # What a window requests is no accuracy of an answer; it says before what it is about.
+    about = "rows counted|all rows that name a tailnum|is the least at which"
+    assert [claim for claim in claims if not re.search(about, claim)] == []
+
+
+def test_the_page_says_how_many_rows_limits_leave_out_as_was_measured(
+    pages: list[Answer], text: str, persons: PersonsRelease, delays: pd.DataFrame, limit: int
+) -> None:
+    """It gives the measured share, and not the true number, which was not paid for."""
+    assert [fact for fact in persons.facts if fact not in pages[PERSONS].caption] == []
+    of_each = delays.groupby("tailnum").size()
+    assert f"{int((of_each - np.minimum(of_each, limit)).sum()):,} rows" not in text
+    assert "do not say how many these are, unless that was measured privately" in text
+
+
+def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
+    spent = text[text.index("What was spent") : text.index("Only answers shown")]
+    of_aircraft, of_cities, of_flights = spent.split("<h3>Account ")[1:]
+    assert of_aircraft.startswith("aircraft-2013")
+    assert "It protects any one tailnum, added or removed, with all its rows." in of_aircraft
+    assert "bounded by epsilon = 4, delta = 0.000001." in of_aircraft
+    assert of_flights.startswith("single-flights-2013")
+    assert (
+        "It protects any single row, added or removed. "
+        "A person with several rows is not protected as a whole." in of_flights
+    )
+    assert "any single row" in of_cities
+    units = {
+        release.receipt.account: release.guarantee.unit.person
+        for release in demo.releases
+        if release.receipt is not None
+    }
+    assert units == {"aircraft-2013": "tailnum", "cities": None, "single-flights-2013": None}
+
+
+# --- the numbers ---
