@@ -150,7 +150,7 @@ def offered(plan: sf.Plan, **cost: object) -> dict[str, float]:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(sizes=SIZES, epsilon=st.sampled_from(["0.1", "1", "3"]), delta=st.sampled_from([9, 6, 3]))
 def test_the_noise_is_the_better_one_and_the_parts_add_up(sizes, epsilon, delta) -> None:
     cost = {"epsilon": epsilon, "delta": f"1e-{delta}"}

@@ -183,13 +183,16 @@ def kind_of(cost: CentralMeasure) -> Kind:
             return _KINDS["pure"]
 
 
-def least_alone(request: AccuracyRequest, kind: Kind) -> int:
-    """The least units at which one question is as accurate as requested."""
+def least_alone(request: AccuracyRequest, kind: Kind, start: int | None = None) -> int:
+    """The least units at which one question is as accurate as requested.
+
+    ``start`` is where the search begins: what a similar question needed, or nothing.
+    """
 
     def is_met(units: int) -> bool:
         return request.is_met(kind.cost(units))
 
-    return least(is_met, kind.units, kind.most, str(request.accuracy))
+    return least(is_met, start or kind.units, kind.most, str(request.accuracy))
 
 
 def least(is_met: Callable[[int], bool], start: int, most: int, accuracy: str) -> int:

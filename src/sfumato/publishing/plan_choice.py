@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.answers.accuracy_request import Kind, kind_of
+from sfumato.answers.accuracy_request import Kind, Within, kind_of
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
 from sfumato.numbers import Exactly, decimal
@@ -151,8 +151,9 @@ class Chooser:
     ) -> None:
         asked = zip(plan.questions, plan.accuracies, plan.weighed, strict=True)
         self.plan = plan
+        found: dict[tuple[Kind, Within], int] = {}
         self.questions = [
-            PlannedQuestion(question, domain, unit, within, weight, plan.guess)
+            PlannedQuestion(question, domain, unit, within, weight, plan.guess, found)
             for question, within, weight in asked
         ]
         self.is_open = [each.within is None for each in self.questions]

@@ -45,6 +45,8 @@ class PlannedQuestion:
     weight : Fraction
     rows : int or None
         The custodian's public guess.
+    found : dict, optional
+        What other questions of the plan needed, by measure and accuracy: a search begins there.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class PlannedQuestion:
         within: Within | None,
         weight: Fraction,
         rows: int | None,
+        found: dict[tuple[Kind, Within], int] | None = None,
     ) -> None:
         self.question = question
         self.within = within
@@ -64,6 +67,7 @@ class PlannedQuestion:
         self._rows = rows
         self._previews: dict[CentralMeasure, Preview] = {}
         self._needs: dict[Kind, int] = {}
+        self._found = {} if found is None else found
 
     def preview(self, cost: CentralMeasure) -> Preview:
         """What it would publish at a cost; what it refuses, it refuses here."""
@@ -156,7 +160,9 @@ class PlannedQuestion:
         """
         assert self.within is not None
         if kind not in self._needs:
-            self._needs[kind] = least_alone(self._request(kind), kind)
+            start = self._found.get((kind, self.within))
+            self._needs[kind] = least_alone(self._request(kind), kind, start)
+            self._found[kind, self.within] = self._needs[kind]
         return self._needs[kind]
 
     def is_met(self, cost: CentralMeasure) -> bool:

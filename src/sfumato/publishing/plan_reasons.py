@@ -171,9 +171,8 @@ class Why:
         if self.plan.shares is not None:
             return ""
         if is_least:
-            return (
-                f"{self.cost} is the least cost at which every answer is as accurate as requested"
-            )
+            least = self.divider.spent(self.cost, self.best.division.in_rho)
+            return f"{least} is the least cost at which every answer is as accurate as requested"
         is_open = [each.within is None for each in self.divider.questions]
         if not any(is_open):
             enough = self._level(self.best.division.in_rho)
