@@ -32,14 +32,15 @@ def said(plan, **cost) -> str:
         (
             sf.Plan(UNEQUAL),
             {"rho": "0.02"},
-            "The shares make the half-widths of all counts add up to the least: with equal shares, "
-            "shares=[1, 1, 1], they add up to 1.36 times as much.",
+            "The shares make the half-widths of all counts add up to the least (+-11 to +-51): "
+            "with equal shares, shares=[1, 1, 1], they add up to 1.36 times as much (+-17).",
         ),
         (
             sf.Plan(UNEQUAL, weights=[9, 1, 1], minimise="squared"),
             {"epsilon": 1},
             "The shares make the weighted squares of the half-widths of all counts add up to the "
-            "least: with equal shares, shares=[1, 1, 1], they add up to 1.47 times as much.",
+            "least (+-6 to +-13): with equal shares, shares=[1, 1, 1], they add up to 1.47 times "
+            "as much (+-9).",
         ),
         (
             sf.Plan(TENS, accuracy=50),

@@ -188,29 +188,33 @@ class Why:
         return self._beside_equal_shares()
 
     def _beside_equal_shares(self) -> str:
-        """What picked shares gain over equal ones."""
-        times = self._times_if_equal()
-        if times is None:
+        """What picked shares gain over equal ones, and at whose expense."""
+        ours = self.best.division
+        shares = [Fraction(1)] * len(self.plan.questions)
+        divider = Divider(self.divider.questions, shares, squared=self.divider.squared)
+        try:
+            equal = divider.divided(self.cost, ours.in_rho)
+        except SfumatoError:
             return ""
-        least = f"the shares make {self._what} add up to the least"
+        if equal is None or equal == ours or not self._total(ours.costs):
+            return ""
+        least = f"the shares make {self._what} add up to the least{self._reach(ours)}"
+        times = self._total(equal.costs) / self._total(ours.costs)
         if times < WORTH_SAYING:
             return least
-        equal = ", ".join("1" for _ in self.plan.questions[:3])
-        dots = ", ..." if len(self.plan.questions) > 3 else ""
+        ones = ", ".join("1" for _ in shares[:3])
+        dots = ", ..." if len(shares) > 3 else ""
         return (
-            f"{least}: with equal shares, shares=[{equal}{dots}], "
-            f"they add up to {times:.2f} times as much"
+            f"{least}: with equal shares, shares=[{ones}{dots}], "
+            f"they add up to {times:.2f} times as much{self._reach(equal)}"
         )
 
-    def _times_if_equal(self) -> float | None:
-        """How many times as large the error is with equal shares; None if these are equal."""
-        shares = [Fraction(1)] * len(self.plan.questions)
-        equal = Divider(self.divider.questions, shares, squared=self.divider.squared)
-        try:
-            division = equal.divided(self.cost, self.best.division.in_rho)
-        except SfumatoError:
-            return None
-        ours = self._total(self.best.division.costs)
-        if division is None or not ours or division == self.best.division:
-            return None
-        return self._total(division.costs) / ours
+    def _reach(self, division: Division) -> str:
+        """The smallest and the largest half-width of a count, in brackets."""
+        widths = [
+            width
+            for each, cost in zip(self.divider.questions, division.costs, strict=True)
+            if each.counts and (width := each.half_width(cost)) is not None
+        ]
+        ends = dict.fromkeys(f"+-{width:,.6g}" for width in (min(widths), max(widths)))
+        return f" ({' to '.join(ends)})"
