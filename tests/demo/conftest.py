@@ -14,6 +14,7 @@ import pytest
 
 from demo.reading import DELAYS, DESTINATIONS, PERSONS, Answer, inside
 from sfumato.demo import flights_path, run
+from sfumato.demo.flights import DELAY_EDGES
 from sfumato.persons import PersonsRelease
 
 
@@ -95,5 +96,5 @@ def delays(flights: pd.DataFrame, limit: int) -> pd.DataFrame:
     """The flights that questions about delays may count; ``beyond``: of aircraft over the limit."""
     held = flights[flights.tailnum.notna() & flights.dep_delay.notna()].copy()
     held["beyond"] = held.groupby("tailnum").tailnum.transform("size") > limit
-    held["late"] = np.digitize(held.dep_delay, run.DELAY_EDGES[1:-1])
+    held["late"] = np.digitize(held.dep_delay, DELAY_EDGES[1:-1])
     return held

@@ -13,7 +13,7 @@ import pytest
 
 from demo.reading import CITIES, CLUSTERS, SURE, Answer, near
 from sfumato.choosing import Window
-from sfumato.demo import DISTANCES, cities_path, run
+from sfumato.demo import DISTANCES, cities, cities_path, run
 from sfumato.histogram import HistogramRelease
 from sfumato.risk import Choices
 
@@ -45,7 +45,7 @@ def test_clusters_are_near_those_of_the_truth(
     """Each weight is that of the points nearest to its centre, give or take its noise."""
     release: Any = demo.releases[CLUSTERS]
     assert pages[CLUSTERS].title == "Clusters of cities"
-    true = np.bincount(release.predict(points), minlength=run.CLUSTERS)
+    true = np.bincount(release.predict(points), minlength=cities.CLUSTERS)
     half = release.accuracy(SURE, simultaneous=True)
     # The cells along the borders between groups are divided as their middles are.
     assert near(release.weights, half + 0.02 * len(points), true, true)
@@ -54,7 +54,7 @@ def test_clusters_are_near_those_of_the_truth(
 def test_devices_find_the_clusters_that_a_curator_finds(demo: run.Demo, points: np.ndarray) -> None:
     trusted: Any = demo.releases[CLUSTERS]
     found = demo.devices
-    assert len(found.reports_) == -(-len(points) // run.EVERY_TENTH)
+    assert len(found.reports_) == -(-len(points) // cities.EVERY_TENTH)
     assert found.guarantee_.private
     scaled = [
         centres / np.array([360, 180]) for centres in (found.cluster_centers_, trusted.centers)
@@ -64,7 +64,7 @@ def test_devices_find_the_clusters_that_a_curator_finds(demo: run.Demo, points: 
 
 
 def test_a_second_run_reads_the_reports_and_asks_no_device_again(demo: run.Demo) -> None:
-    again = run._clusters_of_devices(demo.report.parent / "device-reports.npy")
+    again = cities.clusters_of_devices(demo.report.parent / "device-reports.npy")
     assert again.fits_ == 0
     assert np.array_equal(again.reports_, demo.devices.reports_)
 

@@ -1,0 +1,186 @@
+"""What the demo asks of the flights out of New York.
+
+An aircraft, identified by its tail number, takes the place of a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+from sfumato.aggregates import Mean
+from sfumato.answers.release import Release
+from sfumato.choosing import Window, Within, choose, window
+from sfumato.counters.calendar import Calendar
+from sfumato.counters.question import Counter
+from sfumato.counters.release import CounterRelease
+from sfumato.data import source, step_reader
+from sfumato.demo import CARRIER_NAMES, DISTANCES, flights_domain, flights_path
+from sfumato.histogram import Histogram
+from sfumato.ledger import Ledger
+from sfumato.persons import Persons, PersonsRelease, recommend
+from sfumato.privacy.measures import ApproxDP
+from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan import Plan
+from sfumato.publishing.publisher import Publisher
+from sfumato.publishing.stream import push_all
+from sfumato.quantiles import Quantiles
+from sfumato.risk import Choice, Choices, Risk
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+
+MOST_FLIGHTS = 1000
+"""A public bound on the flights of an aircraft in a year: about three a day."""
+# Accounts are named by what they protect.
+AIRCRAFT = "aircraft-2013"
+SINGLE_FLIGHTS = "single-flights-2013"
+AIRCRAFT_BUDGET = ApproxDP("4", "1e-5")
+EPSILON_OF_PERSONS = "0.3"
+EPSILON_OF_DELAYS = "2.7"
+# Three tables of counts, medians, and two tables of means. Medians and means need more than counts.
+SHARES_OF_DELAYS = (1, 1, 1, 2, 2, 2)
+EPSILON_OF_DESTINATIONS = "1"
+MINUTES = {"dep_delay": "minutes"}
+# Minutes: early or on time, up to a quarter of an hour late, up to an hour, later.
+DELAY_EDGES = (-60, 0, 15, 60, 240)
+
+
+def _aircraft(ledger: Ledger, limit: int = 1) -> Publisher:
+    """Publish from the flights, with at most ``limit`` of each aircraft."""
+    flights = source(
+        flights_path(),
+        flights_domain(),
+        person="tailnum",
+        rows_per_person=limit,
+        name="flights-2013",
+    )
+    return Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=AIRCRAFT_BUDGET)
+
+
+def flights_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRelease:
+    """How many aircraft there are, and how many flights each has: the limits follow from it."""
+    # This question counts all flights of an aircraft, whatever the limit is.
+    publisher = _aircraft(ledger)
+    question = Persons(most_rows=MOST_FLIGHTS, heading="Flights of each aircraft")
+    return publisher.release(question, epsilon=EPSILON_OF_PERSONS, progress=progress)
+
+
+def delays(
+    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
+) -> list[Release]:
+    """Delays, by carrier and by hour: counts, and the median and mean delay."""
+    delays = _question_of_delays()
+    plan = Plan(
+        [
+            delays,
+            Histogram(
+                ["carrier", "dep_delay"],
+                bins=DELAY_EDGES,
+                heading="Flights by airline and delay",
+                measured_in=MINUTES,
+                label_names=CARRIER_NAMES,
+            ),
+            Histogram(
+                ["hour", "dep_delay"],
+                bins={"hour": 8, "dep_delay": DELAY_EDGES},
+                heading="Flights by hour and delay",
+                measured_in=MINUTES,
+            ),
+            Quantiles(
+                "dep_delay",
+                at=["0.5"],
+                by="carrier",
+                heading="Median delay by airline",
+                measured_in=MINUTES,
+                label_names=CARRIER_NAMES,
+            ),
+            Mean(
+                "dep_delay",
+                by="carrier",
+                heading="Mean delay by airline",
+                measured_in=MINUTES,
+                label_names=CARRIER_NAMES,
+            ),
+            Mean("dep_delay", by="hour", heading="Mean delay by hour", measured_in=MINUTES),
+        ],
+        shares=SHARES_OF_DELAYS,
+    )
+    epsilon_of_counts = Fraction(EPSILON_OF_DELAYS) * SHARES_OF_DELAYS[0] / sum(SHARES_OF_DELAYS)
+    advice = recommend(flights_of_aircraft, delays, epsilon=epsilon_of_counts)
+    publisher = _aircraft(ledger, advice.limit)
+    return list(publisher.release(plan, epsilon=EPSILON_OF_DELAYS, progress=progress))
+
+
+def destinations(
+    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
+) -> Release:
+    """The destinations, which are not known beforehand, and their numbers of flights."""
+    publisher = _aircraft(ledger, limit_of_half(flights_of_aircraft))
+    return publisher.release(
+        Histogram("dest", heading="Flights by destination"),
+        epsilon=EPSILON_OF_DESTINATIONS,
+        delta="1e-6",
+        progress=progress,
+    )
+
+
+def limit_of_half(flights_of_aircraft: PersonsRelease) -> int:
+    """The limit at which about half of the aircraft lose flights.
+
+    A destination is shown if its count is above a threshold, which grows with the limit. So this
+    limit is lower than that of the delays. ``sf.recommend`` needs a number of cells that is known
+    beforehand, and that of destinations is not.
+    """
+    half = flights_of_aircraft.persons().value / 2
+    limits: list[int] = flights_of_aircraft.limits.tolist()
+    return next(limit for limit in limits if flights_of_aircraft.affected(limit).value <= half)
+
+
+def _question_of_delays() -> Histogram:
+    return Histogram("dep_delay", bins=30, heading="Flights by delay", measured_in=MINUTES)
+
+
+def window_of_delays(flights_of_aircraft: PersonsRelease) -> Window:
+    """Which epsilon a histogram of delays needs, and which is safe. It reads no data."""
+    question = _question_of_delays()
+    advice = recommend(flights_of_aircraft, question, epsilon="0.3")
+    unit = Unit(person="tailnum", rows_per_person=advice.limit)
+    # The largest count is about 170,000, so an error of 6,500 is about 4% of it.
+    accuracy = Within(6_500, simultaneous=True)
+    risk = Risk(prior=0.01, posterior=0.4)
+    return window(question, domain=flights_domain(), unit=unit, accuracy=accuracy, risk=risk)
+
+
+def choice_of_mean() -> Choice | Choices:
+    """Which epsilon Lee and Clifton's method allows for one mean over a small, known set.
+
+    An airline flies to all of these airports but one, and wants to publish the mean distance
+    without revealing which one it leaves out.
+    """
+    universe = {"distance": list(DISTANCES.values())}
+    return choose(universe, size=len(DISTANCES) - 1, query="mean", risk="1/3")
+
+
+def day_by_day(ledger: Ledger) -> CounterRelease:
+    """Flights so far, by airport, after each day of the year.
+
+    The command line does the same by ``sfumato stream flights.parquet --step date --from ...``.
+
+    It protects any single flight, but not an aircraft with all its flights. So it has an account of
+    its own, which says so. A total with a limit of flights per aircraft would stop growing once
+    each aircraft had reached its limit.
+    """
+    flights = source(flights_path(), flights_domain(), name="flights-2013")
+    publisher = Publisher(flights, ledger=ledger, account=SINGLE_FLIGHTS, budget="0.1")
+    year = Calendar("2013-01-01", "2013-12-31")
+    question = Counter(year, by="origin", heading="Flights so far, by airport")
+    with publisher.open(question, epsilon="0.1", key="flights-by-day") as stream:
+        if stream.remaining:
+            columns = step_reader.StepColumns("date", by="origin")
+            # Each step is published as it is taken from this iterator; the totals are read below.
+            for _ in push_all(stream, step_reader.from_parquet(flights_path(), columns, year)):
+                pass
+            # Days after the last flight, if there are any.
+            stream.advance()
+        return stream.history()
