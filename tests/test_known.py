@@ -14,10 +14,11 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.release import accuracy_sentence
 from sfumato.charts import style
 from sfumato.cube import Cube
+from sfumato.mechanisms.contrasts import contrast_half_width
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
 from sfumato.quantiles.rank_error import half_width
-from sfumato.random import PublicSeed, current
+from sfumato.random import PublicSeed
 from support.laws import Recorder, loss
 
 DOMAIN = sf.Domain(
@@ -79,10 +80,19 @@ def test_what_is_not_known_is_hatched_and_no_mark_is_drawn(release) -> None:
 
 
 def test_the_mark_follows_from_the_released_rows_and_the_rank_error(release) -> None:
-    reach = half_width(next(iter(release.axis_methods.values())), 0.025)
-    least = release.rows - release.rows_law.half_width(0.05)
+    """Rows surely lie on both sides of a value, or the bound on its rank error is within them."""
+    (method,) = release.axis_methods.values()
+    law = method.rank_noise.law
+    gaps = release.gaps.reshape(3, 4)
+    sides = np.array([contrast_half_width(law, j, 0, Fraction(0), 0.025) for j in range(5)])
+    below = np.cumsum(gaps, axis=1)[:, :-1]
+    above = release.rows[:, None] - below
+    between = (below > sides[1:4]) & (above > sides[3:0:-1])
+    least = release.rows - sides[4]
     ends = np.array([min(q, 1 - q) for q in release.at], float)
-    assert np.array_equal(release.known, reach < ends * least[:, None])
+    assert np.array_equal(
+        release.known, between | (half_width(method, 0.0125) < ends * least[:, None])
+    )
 
 
 def test_a_file_cannot_call_a_value_known(release) -> None:
@@ -97,35 +107,44 @@ def test_a_file_cannot_call_a_value_known(release) -> None:
 @pytest.mark.parametrize("cost", [sf.PureDP("1"), sf.ZCDP("0.5")], ids=str)
 @pytest.mark.parametrize("unit", [sf.Unit(), sf.Unit(3, "replace")], ids=str)
 def test_the_numbers_of_rows_are_paid_for(cost, unit) -> None:
-    """Rows of labels and levels of counts together spend the cost, to the last unit."""
+    """Levels of counts spend the cost to the last unit, and ranks and rows follow from them."""
     question, noise = sf.Quantiles("delay", by="carrier", method="tree"), Recorder()
     lattice = question.needs(DOMAIN).lattice
     release = question.answer(Cube.of_cells(lattice, np.zeros((9, 2), np.int64)), unit, cost, noise)
     assert release.rows.tolist() == [9, 0, 0]
-    ((rows_law, size),) = [(law, size) for law, size in noise.drawn if size == 3]
-    assert (rows_law, size) == (release.rows_law, 3)
     whole = cost.rho if isinstance(cost, sf.ZCDP) else cost.epsilon
-    assert loss(rows_law, unit) == whole * Fraction(1, 5)
-    levels = [law for law, size in noise.drawn if size != 3]
-    assert (
-        sum(loss(law, unit) for law in levels[: len(levels) // 3]) + loss(rows_law, unit) == whole
-    )
+    levels = [law for law, _ in noise.drawn]
+    assert sum(loss(law, unit) for law in levels[: len(levels) // 3]) == whole
+
+
+@pytest.mark.parametrize("cost", [sf.PureDP("1"), sf.ZCDP("0.5")], ids=str)
+@pytest.mark.parametrize("unit", [sf.Unit(), sf.Unit(3, "replace")], ids=str)
+def test_gaps_between_values_are_counted_at_a_fifth_of_the_cost(cost, unit) -> None:
+    """One draw a gap for each label, and their rows are what lies between the values."""
+    question = sf.Quantiles("delay", at=[0.5], by="carrier", method="recursive")
+    lattice = question.needs(DOMAIN).lattice
+    (method,) = question.axis_methods(lattice, unit, cost).values()
+    cells = np.stack([np.repeat([0, 2], [9, 5]), np.full(14, 50)], axis=1)
+    bits = PublicSeed("gaps")
+    release = question.answer(Cube.of_cells(lattice, cells), unit, cost, bits)
+    whole = cost.rho if isinstance(cost, sf.ZCDP) else cost.epsilon
+    law = method.rank_noise.law
+    assert loss(law, unit) == whole * Fraction(1, 5)
+    assert release.gaps.shape == (6,)
+    off = np.abs(release.rows - [9, 0, 5])
+    assert (off <= contrast_half_width(law, 2, 0, Fraction(0), 1e-6)).all()
 
 
 def test_previews_say_how_many_rows_it_takes() -> None:
     preview = sf.preview(QUESTION, domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
     assert f"fewer than about {preview.rows_needed:,} rows are marked as not known" in str(preview)
     alone = sf.preview(sf.Quantiles("delay"), domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
-    assert f"with fewer than {alone.rows_needed:,} rows, some of the values are not known" in str(
-        alone
-    )
+    said = f"fewer than about {alone.rows_needed:,} rows, some of the values are marked as not"
+    assert said in str(alone)
     cube = Cube.of_cells(sf.Quantiles("delay").needs(DOMAIN).lattice, np.zeros((9, 1), np.int64))
-    release = sf.Quantiles("delay").answer(cube, sf.Unit(), PureDP("0.5"), current())
-    assert release.known is None
-    assert (
-        f"With fewer than {alone.rows_needed:,} rows counted, some of the values are not known."
-        in accuracy_sentence(release)
-    )
+    release = sf.Quantiles("delay").answer(cube, sf.Unit(), PureDP("0.5"), PublicSeed(3))
+    assert release.known.tolist() == [False] * 3
+    assert "3 of 3 values are not known: there are too few rows." in accuracy_sentence(release)
 
 
 def test_the_median_of_a_small_group_is_not_known_in_the_flights() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
+from sfumato.answers.release import accuracy_sentence
 from sfumato.publishing.verifying import verify
 from support.outputs import COUNTERS, PLANE, QUESTIONS, outputs, source
 
@@ -55,6 +56,31 @@ def test_a_saved_release_is_what_the_ledger_has(name: str, book: Path) -> None:
     with hospital(book) as publisher:
         verdict = verify(sf.load(BEFORE / f"{name}.json"), publisher.ledger)
     assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy", "values_known"),
+    [
+        ("quantiles", [40] * 3, None),
+        ("quantiles_recursive", [82] * 3, None),
+        ("quantiles_by_kind", [[[64], [210]]] * 4, 2),
+    ],
+)
+def test_quantiles_whose_ranks_were_not_paid_for_state_what_they_did(
+    name: str, accuracy: list[object], values_known: int | None
+) -> None:
+    path = BEFORE / f"{name}.json"
+    release = sf.load(path)
+    assert to_bytes(release) == path.read_bytes()
+    assert release.accuracy().tolist() == accuracy
+    low, high = release.interval()
+    assert (-low).tolist() == high.tolist() == accuracy
+    assert release.ranks is None
+    assert (None if release.known is None else int(release.known.sum())) == values_known
+    assert "rank" not in release.to_frame().column_names
+    assert "rows of the one asked for" in accuracy_sentence(release)
+    with pytest.raises(sf.UsageError):
+        release.rank_interval()
 
 
 def test_a_ledger_verifies_and_replays_unpaid(book: Path) -> None:

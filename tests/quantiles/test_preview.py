@@ -13,6 +13,7 @@ def test_previews_promise_what_releases_keep(publisher):
     ):
         preview = publisher.preview(question, epsilon="1", rows=6_000)
         release = publisher.release(question, epsilon="1")
+        # The same law; equal values make a release better than its preview, never worse.
         assert preview.accuracy() == release.accuracy().max()
         assert preview.accuracy(simultaneous=True) == release.accuracy(simultaneous=True).max()
         assert preview.cells == release.values.size

@@ -10,6 +10,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.runs import count
+from sfumato.privacy.allocation import share, units_of
+from sfumato.quantiles.paid_ranks import Paid
+from sfumato.random import PublicSeed, override
 from sfumato.random.bits import current
 from support.canary import overheard, sightings
 from support.quantile_data import DOMAIN, METHODS
@@ -38,18 +41,34 @@ def test_the_cost_is_shared_between_axes_and_not_between_labels():
     question = sf.Quantiles(["x", "y"])
     lattice = question.needs(DOMAIN).lattice
     methods = question.axis_methods(lattice, sf.Unit(), sf.PureDP("1"))
-    assert [method.cost.epsilon for method in methods.values()] == [Fraction(1, 2)] * 2
+    # A fifth of each axis' part pays for its ranks.
+    assert [method.cost.epsilon for method in methods.values()] == [Fraction(2, 5)] * 2
+    assert [method.rank_cost.epsilon for method in methods.values()] == [Fraction(1, 10)] * 2
 
     by_kind = sf.Quantiles("x", by="kind", at=[0.5])
     lattice = by_kind.needs(DOMAIN).lattice
-    # A fifth pays for the numbers of rows.
-    assert by_kind.rows_cost(sf.PureDP("1"))[0] == sf.PureDP("0.2")
     (method,) = by_kind.axis_methods(lattice, sf.Unit(3), sf.PureDP("1")).values()
     assert method.shares == [(sf.Unit(3), Fraction(4, 5))]
+    assert method.rank_cost == sf.PureDP("0.2")
     # Under replace a person may leave one label and enter another: each gets half of the rest.
     replace = sf.Unit(neighbours="replace")
     (method,) = by_kind.axis_methods(lattice, replace, sf.PureDP("1")).values()
     assert method.shares == [(sf.Unit(), Fraction(2, 5))]
+
+
+@pytest.mark.parametrize("paid", Paid)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("cost", [sf.PureDP("0.100000001"), sf.ZCDP("0.3000000000007")], ids=str)
+def test_values_and_ranks_spend_the_cost_in_whole_units(cost, method, paid):
+    """Selections and counts of gaps add up to the cost to the last unit; trees pay for values."""
+    question = sf.Quantiles(["x", "y"], by="kind", method=method)
+    lattice = question.needs(DOMAIN).lattice
+    methods = question.axis_methods(lattice, sf.Unit(), cost, paid).values()
+    spent = sum(units_of(part) for each in methods for part in (each.cost, each.rank_cost) if part)
+    rows = units_of(share(cost, [Fraction(1, 5), Fraction(4, 5)])[0])
+    assert spent == units_of(cost) - (rows if paid is Paid.ROWS else 0)
+    has_ranks = paid is Paid.RANKS and method != "tree"
+    assert [each.rank_cost is not None for each in methods] == [has_ranks] * 2
 
 
 def test_costs_in_rho(table):
@@ -58,7 +77,8 @@ def test_costs_in_rho(table):
         for method in METHODS:
             release = publisher.release(sf.Quantiles("x", method=method), rho="0.5")
             assert str(release.guarantee.measure) == "rho = 0.5"
-        assert "Gaussian" not in publisher.release(sf.Quantiles("x"), rho="0.1").guarantee.mechanism
+        chosen = publisher.release(sf.Quantiles("x"), rho="0.1").guarantee.mechanism
+        assert chosen.endswith("; discrete Gaussian noise of sigma 5 on the rows between values")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,12 +144,15 @@ def test_nothing_unpaid_is_shown():
     with sf.Publisher(
         sf.source(values, sf.Domain(x=sf.Interval(0, 1)), name="t"), budget="9"
     ) as publisher:
+        # The noise is so wide that noisy numbers of rows are other numbers.
         for method in METHODS:
             question = sf.Quantiles("x", method=method)
             assert not overheard(
-                canary, lambda question=question: publisher.release(question, epsilon="1")
+                canary, lambda question=question: publisher.release(question, epsilon="1e-6")
             )
-        assert not sightings(canary, publisher.release(sf.Quantiles("x"), epsilon="1"))
+        with override(PublicSeed(1)):
+            release = publisher.release(sf.Quantiles("x"), epsilon="1e-6")
+        assert not sightings(canary, release)
 
 
 def test_the_command(table, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -164,7 +187,7 @@ def test_the_command(table, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     said = capsys.readouterr()
     assert (
         said.out.splitlines()[1]
-        == "kind\tquantile\tvalue\tcell_low\tcell_high\trank_error\trows\tknown"
+        == "kind\tquantile\tvalue\tcell_low\tcell_high\trank\trank_error\trows\tknown"
     )
     assert len(said.out.splitlines()) == 2 + 6
     assert "Of the rows counted, each rank is within" in said.err

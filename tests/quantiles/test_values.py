@@ -26,7 +26,10 @@ def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):
         "value",
         "cell_low",
         "cell_high",
+        "rank",
         "rank_error",
+        "rows",
+        "known",
     ]
     assert by.to_frame().column_names == [
         "kind",
@@ -34,6 +37,7 @@ def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):
         "value",
         "cell_low",
         "cell_high",
+        "rank",
         "rank_error",
         "rows",
         "known",
@@ -42,8 +46,12 @@ def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):
     for release in (one, two, by, every):
         assert release.accuracy().shape == release.values.shape
         low, high = release.interval(simultaneous=True)
-        assert (low <= -release.accuracy()).all()
-        assert (high >= release.accuracy()).all()
+        assert (high - low >= 2 * release.accuracy()).all()
+        assert release.ranks.shape == release.values.shape
+        lowest, highest = release.rank_interval()
+        # A label without rows has no rank.
+        assert not (lowest > release.ranks).any()
+        assert not (release.ranks > highest).any()
         assert sf.load(release.save(tmp_path / "r.json")) == release
         assert release.guarantee.private
 

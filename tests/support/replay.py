@@ -31,6 +31,7 @@ from sfumato.counters.toeplitz import ToeplitzCounter
 from sfumato.counters.tree import ElderTree
 from sfumato.histogram import keys
 from sfumato.mechanisms import noise, thresholds
+from sfumato.mechanisms.joint_total import JointTotalLaw
 from sfumato.mechanisms.jointexp import JointLaw
 from sfumato.mechanisms.selection import RankLaw
 
@@ -251,7 +252,8 @@ def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:
 
         return double
 
-    for law, draws in ((RankLaw, ("draw", "flip")), (JointLaw, ("draw",))):
+    laws = ((RankLaw, ("draw", "flip")), (JointLaw, ("draw",)))
+    for law, draws in (*laws, (JointTotalLaw, ("draw",))):
         patch.setattr(law, "__init__", remembered(law))
         for draw in draws:
             patch.setattr(law, draw, drawn(law, draw))

@@ -39,7 +39,6 @@ LEFT = {
     ("partition/multi_quantile.py", "draw"),
     ("quantiles/axis_method.py", "draw"),
     ("quantiles/axis_method.py", "flip"),
-    ("quantiles/question.py", "draw"),
 }
 CHARTS = {
     "aggregates",

@@ -173,6 +173,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return ()
 
     @property
+    def against(self) -> str:
+        """``measured_against``, unless it depends on what was paid for."""
+        return self.measured_against
+
+    @property
     def parts(self) -> Mapping[str, Release]:
         """The releases of values that differ in scale, by name; empty if there is one scale."""
         return {}
@@ -459,7 +464,7 @@ def accuracy_sentence(release: Release) -> str | None:
     every = np.asarray(release.accuracy("0.95", True), float)
     if not np.isfinite(each).any():
         return None
-    reach = f"{reach_text(each)} {release.measured_against}"
+    reach = f"{reach_text(each)} {release.against}"
     sentence = f"Of {release.about}, each {release.noun} is within {reach} with 95% confidence"
     sentence += f"; all {each.size:,} at once within {reach_text(every)}." if each.size > 1 else "."
     return f"{sentence} {release.unknowns}".rstrip()

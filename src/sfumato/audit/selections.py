@@ -43,11 +43,15 @@ from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles, count_tree
 from sfumato.quantiles.axis_method import AxisMethod
-from sfumato.quantiles.cells import cells_by_axis
+from sfumato.quantiles.cells import Cells, cells_by_axis
+from sfumato.quantiles.paid_ranks import GapNoise, counted_gaps, rows_between
+from sfumato.quantiles.subcells import points_of
 from sfumato.random.bits import Bits
 
 FAR = 1000
 """A noisy number this far from the truth has the largest ratio of Laplace probabilities."""
+NOISY_TOTALS = (-FAR, 0, 16, 18, 32, FAR)
+"""Outcomes for the noisy number of rows: where its own ratio is largest, and about the truth."""
 LawOf: TypeAlias = Callable[[Rows], Array]
 """From rows to ln P of every outcome, in an order that is the same for all rows."""
 SUBCELLS = 4
@@ -96,7 +100,11 @@ def law_of(
     cells: tuple[int, ...],
     background: Rows = (),
 ) -> LawOf:
-    """The law of the quantiles of one axis.
+    """The law of the quantiles of one axis, and for epsilon of the noisy rows between them.
+
+    A selection that is given a noisy number of rows is paired with outcomes of that number. For rho
+    it is the law of the quantiles alone, given one such number: what else is paid for is audited by
+    itself, and the parts add up.
 
     Parameters
     ----------
@@ -124,9 +132,57 @@ def law_of(
     @lru_cache(maxsize=4096)
     def law(rows: Rows) -> Array:
         (counted,) = cells_by_axis(count(background + rows, lattice), None)
-        return method.log_probabilities(counted, chosen)
+        if isinstance(cost, ZCDP):
+            total = None if method.total_law is None else NOISY_TOTALS[2]
+            return method.log_probabilities(counted, chosen, total)
+        of_values = log_probabilities(method, counted, chosen)
+        of_gaps = log_masses_of_gaps(method, counted, chosen)
+        return (of_values.reshape(-1, len(chosen))[:, :, None] + of_gaps).reshape(-1)
 
     return law
+
+
+def log_probabilities(method: AxisMethod, cells: Cells, chosen: Array) -> Array:
+    """ln P of noisy numbers of rows, if there is one, and of chosen edges: float64 ndarray."""
+    law = method.total_law
+    if law is None:
+        return method.log_probabilities(cells, chosen)
+    true = int(cells.counts.sum())
+    found = [
+        log_mass(law, total - true) + method.log_probabilities(cells, chosen, total)
+        for total in NOISY_TOTALS
+    ]
+    return np.concatenate(found)
+
+
+def log_masses_of_gaps(method: AxisMethod, cells: Cells, chosen: Array) -> Array:
+    """ln P of noisy numbers of rows between chosen edges: float64 ndarray of shape (k, outcomes).
+
+    Of the noisy counts only far values are outcomes: there the ratio of Laplace masses is largest.
+
+    Parameters
+    ----------
+    method : AxisMethod
+        By selection.
+    cells : Cells
+    chosen : int64 ndarray of shape (k, m)
+        Edges of sub-cells.
+    """
+    noise = method.rank_noise
+    assert isinstance(noise, GapNoise)
+    fine = cells.divided(method.subcells)
+    found = []
+    for edges in chosen:
+        points = points_of(edges, method.subcells, method.cells, method.snap)
+        gaps = rows_between(fine, method.rank_edges(edges))
+        counted = counted_gaps(points, method.cells, method.snap)
+        # What has no count is no outcome.
+        of_gaps = [
+            [log_mass(noise.law, far - int(gap)) if has else 0.0 for far in (-FAR, FAR)]
+            for gap, has in zip(gaps, counted, strict=True)
+        ]
+        found.append([sum(corner) for corner in product(*of_gaps)])
+    return np.array(found)
 
 
 def selection_loss(
@@ -172,13 +228,31 @@ def _divergence(p: Array, q: Array, alpha: float) -> float:
 def run_of(
     question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()
 ) -> Mechanism:
-    """The code that publishes quantiles, from rows to the chosen edges."""
+    """The code that publishes quantiles, from rows to the chosen edges and the noisy gaps."""
     lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(background + rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:
-        edges = question.answer(counted(rows), unit, cost, noise).edges
-        return Published(tuple(edges.tolist()), edges)
+        release = question.answer(counted(rows), unit, cost, noise)
+        return Published(release.numbers(), release)
+
+    return run
+
+
+def run_of_gaps(method: AxisMethod, lattice: Lattice, edges: Array) -> Mechanism:
+    """The code that counts the rows between chosen edges of sub-cells, from rows to noisy counts.
+
+    It is audited by itself, given the edges: those are paid for by the selection.
+    """
+
+    @lru_cache(maxsize=1024)
+    def counted(rows: Rows) -> Cells:
+        (cells,) = cells_by_axis(count(rows, lattice), None)
+        return cells.divided(method.subcells)
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        gaps = method.count_gaps(counted(rows), edges, noise)
+        return Published(tuple(gaps.tolist()), {"gaps": gaps.tolist()})
 
     return run
 

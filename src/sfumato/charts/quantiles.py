@@ -47,6 +47,13 @@ class Answer(Protocol):
     def unknowns(self) -> str: ...
     @property
     def guarantee(self) -> Guarantee: ...
+    @property
+    def ranks(self) -> Array | None: ...
+    @property
+    def rank_shares(self) -> Array: ...
+    def rank_interval(
+        self, confidence: Exactly = ..., simultaneous: bool = ...
+    ) -> tuple[Array, Array]: ...
     def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> Array: ...
 
 
@@ -59,7 +66,8 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
     ax : Axes or None
         None: on a new figure, ``ax.figure``.
     rows : int or None
-        A public number of rows: then the curve has a band, the 95 % interval of every rank at once.
+        A public number of rows, for a band where ranks are not paid for. The band is the 95%
+        interval of every rank at once.
 
     Returns
     -------
@@ -83,14 +91,15 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     axis = release.axes[0]
     ends = axis.scale.positions(np.array(axis.ends))
-    shares = np.array([float(q) for q in release.at])
+    shares = release.rank_shares[0, 0]
     keys: list[Artist] = [
         Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)
     ]
-    if rows:
-        reach = np.asarray(release.accuracy("0.95", True)).reshape(-1)[: len(values)] / rows
-        _band(ax, np.concatenate([ends[:1], values, ends[1:]]), shares, reach)
-        label = f"95% band of the whole curve, of {style.number(rows)} rows"
+    band = _band_of(release, shares, rows)
+    if band is not None:
+        _band(ax, np.concatenate([ends[:1], values, ends[1:]]), *band)
+        of_rows = f", of {style.number(rows)} rows" if rows and release.ranks is None else ""
+        label = f"95% band of the whole curve{of_rows}"
         keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=label))
     ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
     ax.plot(
@@ -113,10 +122,24 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     return ax
 
 
-def _band(ax: Axes, x: Array, shares: Array, reach: Array) -> None:
+def _band_of(release: Answer, shares: Array, rows: int | None) -> tuple[Array, Array] | None:
+    """Lowest and highest shares of rows below the values of the first axis, if they are known."""
+    values = len(shares)
+    if release.ranks is not None:
+        low, high = release.rank_interval("0.95", True)
+        return low.reshape(-1)[:values], high.reshape(-1)[:values]
+    if not rows:
+        return None
+    reach = np.asarray(release.accuracy("0.95", True)).reshape(-1)[:values] / rows
+    return shares - reach, shares + reach
+
+
+def _band(ax: Axes, x: Array, lowest: Array, highest: Array) -> None:
     """Shade where the curve may lie, from each value to the next."""
-    low = np.clip(np.concatenate([[0], shares - reach]), 0, 1)
-    high = np.clip(np.concatenate([shares + reach, [1]]), 0, 1)
+    # The curve rises: where it lies at least at one value, it does at the next ones.
+    low = np.clip(np.concatenate([[0], np.maximum.accumulate(lowest)]), 0, 1)
+    rising = np.minimum.accumulate(highest[::-1])[::-1]
+    high = np.clip(np.concatenate([rising, [1]]), 0, 1)
     for left, right, bottom, top in zip(x[:-1], x[1:], low, high, strict=True):
         ax.fill_between([left, right], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
 
@@ -168,11 +191,14 @@ def _log_where(ax: Axes, axis: GridAxis, values: Array) -> None:
 
 
 def _ranks(release: Answer) -> str:
-    """How far the ranks of the values drawn may be from those asked for."""
+    """How far the ranks of the values drawn may be from those stated, or from those asked for."""
     reach = int(np.max(release.accuracy("0.95", True)))
+    stated = "off by" if release.ranks is None else "known to within"
+    rows = style.number(reach)
+    at_most = f"at most {rows}" if release.ranks is None else f"±{rows}"
     return (
         f"Ranks are among {release.guarantee.unit.counted}, "
-        f"and off by at most {style.number(reach)} (95%, all at once)."
+        f"and {stated} {at_most} (95%, all at once)."
     )
 
 

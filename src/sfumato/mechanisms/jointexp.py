@@ -73,6 +73,18 @@ def joint_slack(quantiles: int, edges: int, unit: Unit) -> Fraction:
     return 4 * unit.rows_per_person * eta
 
 
+def clamp_of(number: int) -> Fraction:
+    """C in nats, for so many outcomes."""
+    return Fraction(math.ceil(math.log(number) + BEYOND))
+
+
+def rounded_rate(rate: Fraction) -> Fraction:
+    """The rate a, rounded down to what a double holds exactly."""
+    magnitude = rate.numerator.bit_length() - rate.denominator.bit_length()
+    scale = Fraction(2) ** (RATE_BITS - magnitude)
+    return Fraction(math.floor(rate * scale)) / scale
+
+
 @lru_cache(maxsize=1024)
 def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
     """How many tuples there are to choose from.
@@ -173,18 +185,38 @@ class JointLaw:
         self._at, self._whole = common_denominator(at)
         self._number = tuples(len(at), ranks.edges, distinct)
         self._clamp = self._clamp_of(self._number)
-        self._exact_rate = self._rate_of(positive(epsilon, "epsilon"), unit)
-        self._rate = float(self._exact_rate)
+        # Targets are shares of all rows, so that the end of the axis is where it shall be.
+        self._expected = ranks.total
+        self._end_offset = 0
+        self._make(self._rate_of(positive(epsilon, "epsilon"), unit))
+
+    def _make(self, exact_rate: Fraction, near: int | None = None) -> None:
+        """Sum up the chain.
+
+        Parameters
+        ----------
+        exact_rate : Fraction
+            The rate a, which a double holds exactly.
+        near : int or None
+            The utility of some tuple: a lower bound on M. None: that of a good one.
+        """
+        self._exact_rate = exact_rate
+        self._rate = float(exact_rate)
         self._span = LARGEST_EXPONENT - float(self._clamp)
+        # u of any tuple is a lower bound on M. So a reach made from it is large enough, and no
+        # smaller one is needed.
+        lower = int(self._score(self._near()[None])[0]) if near is None else near
+        self._reach = math.floor(self._clamp / exact_rate) - lower
         self._stages = self._forward()
         last = self._stages[-1]
-        # The last term of u is |d_m|, from the last quantile to the end of the axis.
-        self._finals = Terms(last.ended.exponents - np.abs(last.offsets), last.ended.weights)
-        self._best = int(self._finals.exponents.max())
+        # The last term of u is that from the last quantile to the end of the axis.
+        to_end = np.abs(self._end_offset - last.offsets)
+        self._finals = Terms(last.ended.exponents - to_end, last.ended.weights)
+        self._best = int(self._finals.exponents.max(initial=NEVER))
 
     def _clamp_of(self, number: int) -> Fraction:
         """C, in nats."""
-        return Fraction(math.ceil(math.log(number) + BEYOND))
+        return clamp_of(number)
 
     def _rate_of(self, epsilon: Fraction, unit: Unit) -> Fraction:
         """The rate a, for ranks scaled by the common denominator: rounded down to a double."""
@@ -197,22 +229,15 @@ class JointLaw:
                 "Choose a larger epsilon, or a coarser lattice",
             )
         sensitivity = joint_sensitivity([Fraction(q, self._whole) for q in self._at], unit)
-        rate = left / (2 * sensitivity * self._whole)
-        magnitude = rate.numerator.bit_length() - rate.denominator.bit_length()
-        scale = Fraction(2) ** (RATE_BITS - magnitude)
-        return Fraction(math.floor(rate * scale)) / scale
+        return rounded_rate(left / (2 * sensitivity * self._whole))
 
     # --- the chain, forwards --------------------------------------------------------------------
 
     def _forward(self) -> list[_Stage]:
-        # u of any tuple is a lower bound on M. So a radius made from it is large enough, and no
-        # smaller one is needed.
-        near = int(self._score(self._near()[None])[0])
-        radius = (math.floor(self._clamp / self._exact_rate) - near) // 2
         stages: list[_Stage] = []
         for j, q in enumerate(self._at):
-            start, stop = self._window(q, radius)
-            offsets = self._ranks.below[start:stop] * self._whole - q * self._ranks.total
+            start, stop = self._window(q)
+            offsets = self._ranks.below[start:stop] * self._whole - q * self._expected
             if j:
                 entered = self._enter(stages[-1], start, offsets)
             else:
@@ -221,12 +246,14 @@ class JointLaw:
             stages.append(_Stage(start, stop, offsets, entered, ended))
         return stages
 
-    def _window(self, q: int, radius: int) -> tuple[int, int]:
-        """The groups with |d| <= radius."""
-        target = q * self._ranks.total
-        low = max(-((radius - target) // self._whole), 0)
+    def _window(self, q: int) -> tuple[int, int]:
+        """The groups with |d| + |end - d| within reach."""
+        target = q * self._expected
+        down = (self._reach - self._end_offset) // 2
+        up = (self._reach + self._end_offset) // 2
+        low = max(-((down - target) // self._whole), 0)
         # More rows than there are would not fit the integers of the array, and exclude nothing.
-        high = min((target + radius) // self._whole, self._ranks.total)
+        high = min((target + up) // self._whole, self._ranks.total)
         start = int(np.searchsorted(self._ranks.below, low))
         stop = int(np.searchsorted(self._ranks.below, high, side="right"))
         return start, stop
@@ -238,7 +265,7 @@ class JointLaw:
         first = self._ranks.first
         edges: list[int] = []
         for j, q in enumerate(self._at):
-            nearest = int(first[self._nearest_group(q * self._ranks.total)])
+            nearest = int(first[self._nearest_group(q * self._expected)])
             lowest = edges[-1] + self._distinct if edges else int(first[0])
             # Distinct edges leave room for those that follow.
             following = len(self._at) - 1 - j if self._distinct else 0
@@ -257,9 +284,9 @@ class JointLaw:
 
     def _score(self, edges: Array) -> Array:
         """u of tuples, scaled: int64 ndarray of shape (k,) for edges of shape (k, m)."""
-        targets = np.array(self._at, dtype=np.int64) * self._ranks.total
+        targets = np.array(self._at, dtype=np.int64) * self._expected
         offsets = self._ranks.below[self._ranks.group(edges)] * self._whole - targets
-        terms = np.abs(np.diff(offsets, axis=1, prepend=0, append=0))
+        terms = np.abs(np.diff(offsets, axis=1, prepend=0, append=self._end_offset))
         return np.asarray(-terms.sum(axis=1))
 
     def _enter(self, before: _Stage, start: int, offsets: Array) -> Terms:
@@ -300,7 +327,7 @@ class JointLaw:
         Quantiles that stay in one group share its n(o), so between them only the targets move: from
         quantile i to quantile j that costs n (q_j - q_i), however the edges lie in the group.
         """
-        widths = self._ranks.widths[start:stop]
+        widths = np.diff(self._ranks.first[start : stop + 1])
         j = len(stages)
         parts = [Terms(entered.exponents, entered.weights * widths)]
         for i in range(j - 1, -1, -1):
@@ -309,7 +336,7 @@ class JointLaw:
             if low >= high:
                 break
             came = stages[i].entered
-            stay = (self._at[j] - self._at[i]) * self._ranks.total
+            stay = (self._at[j] - self._at[i]) * self._expected
             inside = slice(low - stages[i].start, high - stages[i].start)
             ways = self._ways(widths[low - start : high - start], j - i + 1)
             exponents = np.where(ways > 0, came.exponents[inside] - stay, NEVER)
@@ -391,7 +418,7 @@ class JointLaw:
         starts: list[int] = []
         exponents: list[int] = []
         weights: list[float] = []
-        width = self._ranks.widths[group : group + 1]
+        width = np.diff(self._ranks.first[group : group + 2])
         for i in range(j, -1, -1):
             stage = self._stages[i]
             if not stage.start <= group < stage.stop:
@@ -399,7 +426,7 @@ class JointLaw:
             index = group - stage.start
             weight = float(stage.entered.weights[index] * self._ways(width, j - i + 1)[0])
             if weight:
-                stay = (self._at[j] - self._at[i]) * self._ranks.total
+                stay = (self._at[j] - self._at[i]) * self._expected
                 starts.append(i)
                 weights.append(weight)
                 exponents.append(int(stage.entered.exponents[index]) - stay)

@@ -164,8 +164,8 @@ def _reach(release: Release) -> Bar | None:
     typical = np.quantile(half, 0.5, method="nearest")
     label = plain(heading_of(release), SHOWN)
     reach = reach_text(np.asarray([typical])).replace("+-", "±")
-    if release.measured_against != Release.measured_against:
-        return Bar(label, None, f"{reach} {release.measured_against.split()[0]}")
+    if release.against != Release.measured_against:
+        return Bar(label, None, f"{reach} {release.against.split()[0]}")
     values = np.abs(np.asarray(release.values, float))
     values = values[np.isfinite(values)]
     largest = float(values.max()) if values.size else 0.0

@@ -32,8 +32,14 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError, shown
+from sfumato.mechanisms.joint_total import (
+    JointTotalLaw,
+    step_of_totals,
+    total_slack,
+    totals_around,
+)
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
-from sfumato.mechanisms.noise import Law, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.numbers import decimal
@@ -44,6 +50,14 @@ from sfumato.privacy.unit import Unit
 from sfumato.quantiles import count_tree
 from sfumato.quantiles.cells import Cells
 from sfumato.quantiles.halving import choose_by_halving
+from sfumato.quantiles.paid_ranks import (
+    GapNoise,
+    RankNoise,
+    TreeNoise,
+    counted_gaps,
+    noisy_gaps,
+    rows_between,
+)
 from sfumato.quantiles.subcells import MOST_SUBCELLS, points_of, subcells_for
 from sfumato.random.bits import Bits
 
@@ -53,6 +67,15 @@ Method: TypeAlias = Literal["joint", "recursive", "tree"]
 # where halving takes a second.
 MOST_JOINT = 9
 MOST_RECURSIVE = 1000
+# A joint selection that knows about how many rows there are is nearer than halving, as far as
+# doubles can tell its tuples apart.
+MOST_JOINT_WITH_ROWS = 40
+# Measured on one row a cell: the parts of a joint selection's cost for the number of rows, and for
+# the choice, and how many numbers are tried beside the noisy one. Up to 9 quantiles several are
+# nearer; for more, each of them takes long.
+WEIGHTS_OF_FEW = [Fraction(1), Fraction(19)]
+TOTALS_OF_FEW = 7
+WEIGHTS_OF_MANY = [Fraction(1), Fraction(9)]
 # With pure epsilon, a tree of three levels or fewer is nearer from about 150 quantiles on.
 MOST_BESIDE_LOW_TREES = 100
 LOW_TREE_CELLS = count_tree.FANOUT**3
@@ -84,6 +107,9 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         otherwise it is the nearer end.
     most_subcells : int
         The most sub-cells of a cell.
+    rank_cost : PureDP, ApproxDP, ZCDP or None
+        What the axis may spend on counts of the rows between the chosen values
+        (``quantiles.paid_ranks``). None: nothing, as trees and releases of before.
     """
 
     method: Method
@@ -94,6 +120,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
     by_label: bool
     snap: bool = False
     most_subcells: int = MOST_SUBCELLS
+    rank_cost: CentralMeasure | None = None
 
     @property
     def subcells(self) -> int:
@@ -135,9 +162,46 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
                 return count_tree.levels_for(self.cells)
 
     @property
+    def with_total(self) -> bool:
+        """Whether a joint selection is given a noisy number of rows.
+
+        It makes the selection nearer, by more than it costs, and is not published. Selections under
+        replace, and those of releases whose ranks are not paid for, have JointExp's law.
+        """
+        return (
+            self.joint and self.rank_cost is not None and rows_come_or_go(self.unit, self.by_label)
+        )
+
+    @property
+    def _parts(self) -> tuple[CentralMeasure | None, CentralMeasure]:
+        """What the noisy number of rows costs, if there is one, and what is left for selections."""
+        if not self.with_total:
+            return None, self.cost
+        few = len(self.at) <= MOST_JOINT
+        total, left = share(self.cost, WEIGHTS_OF_FEW if few else WEIGHTS_OF_MANY)
+        return total, left
+
+    @property
+    def total_law(self) -> Law | None:
+        """The noise on the number of rows that a joint selection is given."""
+        cost, _ = self._parts
+        return None if cost is None else count_law(cost, self.unit)
+
+    @property
+    def total_step(self) -> int:
+        """The step between the numbers of rows from which a joint selection chooses."""
+        unit, epsilon = self.shares[0]
+        return step_of_totals(len(self.at), epsilon, unit)
+
+    @property
+    def totals_beside(self) -> int:
+        """How many numbers of rows it may choose on either side of the noisy one."""
+        return TOTALS_OF_FEW if len(self.at) <= MOST_JOINT else 0
+
+    @property
     def shares(self) -> list[tuple[Unit, Fraction]]:
         """Unit and epsilon of the selections of each level."""
-        parts = share(self.cost, [Fraction(1)] * self.levels)
+        parts = share(self._parts[1], [Fraction(1)] * self.levels)
         epsilons = [selection_epsilon(part) for part in parts]
         # A single selection over all rows sees every row of a person. Otherwise a person may move
         # from one node or label to another.
@@ -152,6 +216,23 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         return [count_law(part, self.unit) for part in parts]
 
     @property
+    def rank_noise(self) -> RankNoise:
+        """The noise of the ranks that come with the values.
+
+        Raises
+        ------
+        UsageError
+            If nothing pays for them.
+        """
+        if self.method == "tree":
+            return TreeNoise(tuple(self.laws), self.cells + 1)
+        if self.rank_cost is None:
+            raise UsageError(
+                "ranks of quantiles", "nothing paid for them", "Release the quantiles again"
+            )
+        return GapNoise(count_law(self.rank_cost, self.unit))
+
+    @property
     def permute_and_flip(self) -> bool:
         """Whether permute-and-flip chooses single edges: for pure epsilon on few cells."""
         return self.cells <= MOST_FLIPPED_CELLS and not isinstance(self.cost, ZCDP)
@@ -159,7 +240,10 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
     @property
     def slack(self) -> Fraction:
         """What floating point may add to the loss. The weights are made for that much less."""
-        return joint_slack(len(self.at), self.edges, self.unit) if self.joint else Fraction(0)
+        if not self.joint:
+            return Fraction(0)
+        slack = total_slack if self.with_total else joint_slack
+        return slack(len(self.at), self.edges, self.unit)
 
     def check(self) -> None:
         """Refuse what cannot be answered, before anything is spent."""
@@ -171,6 +255,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             )
         if self.joint:
             tuples(len(self.at), self.edges)
+            if self.total_law is not None:
+                self.total_law.half_width(0.5)
             _, epsilon = self.shares[0]
             if epsilon <= 2 * self.slack:
                 raise UsageError(
@@ -182,6 +268,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             # A law that is too wide to be drawn from raises here.
             for law in self.laws:
                 law.half_width(0.5)
+        elif self.rank_cost is not None:
+            count_law(self.rank_cost, self.unit).half_width(0.5)
 
     def draw(self, cells: Cells, bits: Bits) -> Array:
         """Choose lattice points: int64 ndarray of shape (m,), in order."""
@@ -191,10 +279,48 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         edges = self.select(cells.divided(self.subcells), bits)
         return points_of(edges, self.subcells, self.cells, self.snap)
 
+    def draw_with_ranks(self, cells: Cells, bits: Bits) -> tuple[Array, Array]:
+        """Choose lattice points, then count the rows between them.
+
+        Returns
+        -------
+        points : int64 ndarray of shape (m,)
+            In order.
+        gaps : int64 ndarray of shape (m + 1,)
+            Noisy numbers of rows between the ends of the axis and the points; 0 where points are
+            equal and the axis has no step.
+        """
+        if self.method == "tree":
+            ranks = count_tree.noisy_ranks(cells, self.laws, bits)
+            points = count_tree.points_at(ranks, self.at, self.snap)
+            return points, count_tree.gaps_at(ranks, points, self.at, self.snap)
+        fine = cells.divided(self.subcells)
+        edges = self.select(fine, bits)
+        points = points_of(edges, self.subcells, self.cells, self.snap)
+        return points, self.count_gaps(fine, edges, bits)
+
+    def count_gaps(self, fine: Cells, edges: Array, bits: Bits) -> Array:
+        """Count the rows between chosen edges of sub-cells with noise: int64 ndarray (m + 1,)."""
+        noise = self.rank_noise
+        assert isinstance(noise, GapNoise)
+        points = points_of(edges, self.subcells, self.cells, self.snap)
+        counted = counted_gaps(points, self.cells, self.snap)
+        return noisy_gaps(rows_between(fine, self.rank_edges(edges)), counted, noise.law, bits)
+
+    def rank_edges(self, edges: Array) -> Array:
+        """The edges of sub-cells whose ranks are released: int64 ndarray like ``edges``.
+
+        Without a step they are the published values themselves. With one they are the chosen edges,
+        which may lie among the tied rows of a value.
+        """
+        if self.snap:
+            return edges
+        return points_of(edges, self.subcells, self.cells, self.snap) * self.subcells
+
     def select(self, fine: Cells, bits: Bits) -> Array:
         """Choose edges of sub-cells: int64 ndarray of shape (m,), in order."""
         if self.joint:
-            return self._joint_law(fine).draw(bits)
+            return self._joint_law(fine, self._noisy_total(fine, bits)).draw(bits)
 
         def choose(ranks: Ranks, q: Fraction, _: int, level: int) -> int:
             law = self._law(ranks, q, level)
@@ -202,7 +328,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
 
         return np.array(choose_by_halving(fine, self.at, choose), dtype=np.int64)
 
-    def log_probabilities(self, cells: Cells, chosen: Array) -> Array:
+    def log_probabilities(self, cells: Cells, chosen: Array, total: int | None = None) -> Array:
         """ln P of tuples of edges of sub-cells. For audits: the answer depends on true counts.
 
         The lattice points of an answer are a function of these edges.
@@ -211,6 +337,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         ----------
         cells : Cells
         chosen : int64 ndarray of shape (k, m)
+        total : int or None
+            The noisy number of rows, if ``with_total``: the law is the one that is given it.
 
         Returns
         -------
@@ -227,7 +355,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             )
         fine = cells.divided(self.subcells)
         if self.joint:
-            return self._joint_law(fine).log_probabilities(chosen)
+            return self._joint_law(fine, total).log_probabilities(chosen)
         return np.array([self._log_probability(fine, edges) for edges in chosen.tolist()])
 
     def _log_probability(self, fine: Cells, chosen: Sequence[int]) -> float:
@@ -247,16 +375,49 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         choose_by_halving(fine, self.at, follow)
         return total
 
-    def _joint_law(self, fine: Cells) -> JointLaw:
+    def _joint_law(self, fine: Cells, total: int | None) -> JointLaw | JointTotalLaw:
+        """The law of a joint selection.
+
+        Parameters
+        ----------
+        fine : Cells
+        total : int or None
+            The noisy number of rows; None: the selection is given none.
+        """
         unit, epsilon = self.shares[0]
-        return JointLaw(fine.edges(0, fine.size), self.at, epsilon, unit)
+        ranks = fine.edges(0, fine.size)
+        if total is None:
+            return JointLaw(ranks, self.at, epsilon, unit)
+        totals = totals_around(total, self.totals_beside, self.total_step)
+        return JointTotalLaw(ranks, self.at, totals, epsilon, unit)
+
+    def _noisy_total(self, fine: Cells, bits: Bits) -> int | None:
+        law = self.total_law
+        if law is None:
+            return None
+        return int(add_noise(np.array([fine.counts.sum()], np.int64), law, bits)[0])
 
     def _law(self, ranks: Ranks, q: Fraction, level: int) -> RankLaw:
         unit, epsilon = self.shares[level]
         return RankLaw(ranks, q, epsilon, unit)
 
 
-def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) -> Method:
+def rows_come_or_go(unit: Unit, by_label: bool) -> bool:
+    """Whether a selection sees a person's rows come or go, and not replaced by others.
+
+    Under replace a person may leave one label and enter another: see ``ranks.nested``.
+    """
+    return by_label or unit.neighbours == "add-remove"
+
+
+def method_for(
+    method: str,
+    quantiles: int,
+    cells: int,
+    *,
+    pure: bool = True,
+    most_joint: int = MOST_JOINT,
+) -> Method:
     """Choose a method from public parameters.
 
     Parameters
@@ -267,13 +428,15 @@ def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) ->
         How many quantiles are asked for, and how many cells the axis has.
     pure : bool
         Whether the cost is a pure epsilon.
+    most_joint : int
+        Up to how many quantiles a joint selection is the best.
     """
     # A frame, or an array, compares to words by an array.
     match method if isinstance(method, str) else "":
         case "joint" | "recursive" | "tree" as named:
             return named
         case "auto":
-            return _best_method(quantiles, cells, pure=pure)
+            return _best_method(quantiles, cells, pure=pure, most_joint=most_joint)
         case _:
             raise UsageError(
                 f"method {shown(method)}",
@@ -282,11 +445,11 @@ def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) ->
             )
 
 
-def _best_method(quantiles: int, cells: int, *, pure: bool) -> Method:
+def _best_method(quantiles: int, cells: int, *, pure: bool, most_joint: int) -> Method:
     low_tree = pure and cells <= LOW_TREE_CELLS
     if quantiles > (MOST_BESIDE_LOW_TREES if low_tree else MOST_RECURSIVE):
         return "tree"
-    if quantiles > MOST_JOINT:
+    if quantiles > most_joint:
         return "recursive"
     try:
         tuples(quantiles, cells + 1)

@@ -72,11 +72,7 @@ def points_at(ranks: Array, at: Sequence[Fraction], snap: bool) -> Array:
         the answer, else the nearer of its ends.
     """
     cells = len(ranks) - 1
-    # Noisy ranks need not rise. The mean of the least rising curve above and the largest one below
-    # them does.
-    above = np.maximum.accumulate(ranks)
-    below = np.minimum.accumulate(ranks[::-1])[::-1]
-    rising = (above + below) / 2
+    rising = risen(ranks)
     targets = np.array([float(q) for q in at]) * ranks[-1]
     if snap:
         passed = np.clip(np.searchsorted(rising, targets, side="right") - 1, 0, cells - 1)
@@ -85,3 +81,27 @@ def points_at(ranks: Array, at: Sequence[Fraction], snap: bool) -> Array:
     left_is_nearer = targets - rising[right - 1] < rising[right] - targets
     nearest = np.where(left_is_nearer, right - 1, right)
     return np.maximum.accumulate(nearest).astype(np.int64)
+
+
+def risen(ranks: Array) -> Array:
+    """Noisy ranks that do not fall: the mean of the least rising curve above and the largest one
+    below them.
+    """
+    above = np.maximum.accumulate(ranks)
+    below = np.minimum.accumulate(ranks[::-1])[::-1]
+    return np.asarray((above + below) / 2)
+
+
+def gaps_at(ranks: Array, points: Array, at: Sequence[Fraction], snap: bool) -> Array:
+    """Noisy numbers of rows between the chosen points: int64 ndarray of shape (m + 1,).
+
+    With a step, a value has all ranks between the two ends of its cell. The one nearest to the
+    rank asked for is taken.
+    """
+    rising = risen(ranks)
+    chosen = rising[points]
+    if snap:
+        targets = np.array([float(q) for q in at]) * ranks[-1]
+        chosen = np.clip(targets, chosen, rising[points + 1])
+    whole = np.floor(chosen).astype(np.int64)
+    return np.diff(whole, prepend=0, append=int(ranks[-1]))

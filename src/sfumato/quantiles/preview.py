@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import msgspec
 
@@ -12,6 +13,7 @@ from sfumato.answers.preview import Preview
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly
 from sfumato.quantiles.axis_method import AxisMethod
+from sfumato.quantiles.paid_ranks import RankNoise
 from sfumato.quantiles.rank_error import half_width, typical
 
 ALPHA = 0.05
@@ -30,15 +32,12 @@ class QuantilesPreview(Preview, frozen=True):
         How each axis is answered. Also ``ways``.
     labels : int
         The number of labels of ``by``; 1 without ``by``.
-    rows_law : DiscreteLaplace, DiscreteGaussian or None
-        Of the noise on the number of rows of each label.
     """
 
     rows: int | None = None
     notes: tuple[str, ...] = ()
     axis_methods: tuple[AxisMethod, ...] = msgspec.field(default=(), name="ways")
     labels: int = 1
-    rows_law: Law | None = None
 
     @property
     def ways(self) -> tuple[AxisMethod, ...]:
@@ -48,10 +47,13 @@ class QuantilesPreview(Preview, frozen=True):
     @property
     def rows_needed(self) -> int:
         """About how many rows a label needs for all its values to be known."""
-        return rows_needed(self.axis_methods, self.rows_law)
+        return rows_needed_for_ranks(self.axis_methods)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """Rows by which a rank may be off, on the axis where that is most.
+        """Rows by which a released rank may be off, for the value where that is most.
+
+        The release keeps it, whatever the data. Where values turn out to be equal, fewer counts are
+        needed and its accuracy is better.
 
         Parameters
         ----------
@@ -60,34 +62,61 @@ class QuantilesPreview(Preview, frozen=True):
             True: the bound holds for all values together.
         """
         alpha = error_probability(confidence)
-        together = len(self.axis_methods) * self.labels if simultaneous else 0
-        return max(half_width(method, alpha, together) for method in self.axis_methods)
+        if simultaneous:
+            alpha /= max(self.cells or 1, 1)
+        return max(widest(method.rank_noise, method.at, alpha) for method in self.axis_methods)
+
+    def selection_accuracy(self, confidence: Exactly = "0.95") -> int:
+        """Rows by which a chosen value's rank may be off the one asked for, whatever the data."""
+        alpha = error_probability(confidence)
+        return max(half_width(method, alpha) for method in self.axis_methods)
 
     def lines(self) -> list[str]:
-        """How the values are chosen, how far their ranks may be off, and when they say anything."""
+        """How the values are chosen, and how far their ranks may be off."""
         typically = max(typical(method, ALPHA) for method in self.axis_methods)
-        within = f"{self.accuracy():,} of the one asked for with 95% confidence"
-        ties = "a tied value has all ranks of its rows"
+        stated = f"within +-{self.accuracy():,} rows with 95% confidence"
+        chosen = f"of the one asked for typically within {typically:,.0f} rows"
+        worst = f"at worst within {self.selection_accuracy():,}, whatever the data"
         found = [
             f"chooses {self.cells:,} lattice points by {', '.join(self.notes)}",
-            f"of {self.unit.counted}, each has its rank within {within}, whatever the data",
-            f"and typically within {typically:,.0f}, where values lie evenly; {ties}",
+            f"of {self.unit.counted}, each has its rank released, {stated}",
+            f"and {chosen}, {worst}; a tied value has all ranks of its rows",
         ]
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
-            found.append(f"all of them at once are within {every:,} rows")
+            found.append(f"all released ranks at once are within +-{every:,} rows")
         if self.rows:
             share = self.accuracy() * self.labels / self.rows
             divided = ", evenly divided," if self.labels > 1 else ""
             found.append(f"of {self.rows:,} rows{divided} that is {share:.2%}")
-        if self.rows_law is None:
-            few = f"fewer than {self.rows_needed:,} rows"
-            return [*found, f"with {few}, some of the values are not known"]
-        off = self.rows_law.half_width(ALPHA)
-        found.append(f"the number of rows of each label is released too, within +-{off:,}")
         few = f"fewer than about {self.rows_needed:,} rows"
-        found.append(f"values of a label with {few} are marked as not known")
-        return found
+        of_label = "values of a label with" if self.labels > 1 else "with"
+        subject = "" if self.labels > 1 else ", some of the values"
+        return [*found, f"{of_label} {few}{subject} are marked as not known"]
+
+
+def widest(noise: RankNoise, at: Sequence[Fraction], alpha: float) -> int:
+    """The largest half-width of the ranks of an axis on which no values are equal."""
+    gaps = len(at) + 1
+    return max(noise.half_width(j, gaps - j, q, alpha) for j, q in enumerate(at, 1))
+
+
+def rows_needed_for_ranks(methods: Sequence[AxisMethod]) -> int:
+    """About how many rows it takes until rows surely lie on both sides of every value.
+
+    The value at q has about q n rows below it, less what the selection is typically off. Their
+    noisy number must exceed its own half-width, which its noise may bring down once more.
+    """
+    least = 0.0
+    for method in methods:
+        noise = method.rank_noise
+        gaps = len(method.at) + 1
+        for j, q in enumerate(method.at, 1):
+            below = noise.half_width(j, 0, Fraction(0), ALPHA) / q
+            above = noise.half_width(0, gaps - j, Fraction(1), ALPHA) / (1 - q)
+            off = Fraction(typical(method, ALPHA)) / min(q, 1 - q)
+            least = max(least, float(2 * max(below, above) + off))
+    return math.floor(least) + 1
 
 
 def rows_needed(methods: Sequence[AxisMethod], rows_law: Law | None) -> int:

@@ -14,29 +14,38 @@ from sfumato.answers.question import Question
 from sfumato.domain import Domain, Listed, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import GridAxis, Lattice, LatticeAxis
-from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import read_quantiles
 from sfumato.numbers import Numbers, settle
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.axis_method import AxisMethod, method_for
+from sfumato.quantiles.axis_method import (
+    MOST_JOINT,
+    MOST_JOINT_WITH_ROWS,
+    AxisMethod,
+    method_for,
+    rows_come_or_go,
+)
 from sfumato.quantiles.cells import cells_by_axis
+from sfumato.quantiles.paid_ranks import GapNoise, Paid
 from sfumato.quantiles.preview import QuantilesPreview
 from sfumato.quantiles.values import QuantileValues
 from sfumato.random.bits import Bits
 
 MOST_ANSWERS = 2**20
 MOST_LABELS_OF_TREES = 2**10
+RANKS_SHARE = Fraction(1, 5)
+"""Share of an axis' cost for counts of the rows between its values, which give them ranks."""
 ROWS_SHARE = Fraction(1, 5)
-"""Share of the cost for the numbers of rows of the labels, which mark values as not known."""
+"""Share of the cost for the numbers of rows of labels, in releases whose ranks are not paid for."""
 # These descriptions are stored in guarantees.
 DESCRIPTIONS = {
     "joint": "JointExp: all quantiles of an axis in one selection",
     "recursive": "the exponential mechanism, by halving",
     "tree": "a 16-ary tree of counts",
 }
+GIVEN_ROWS = "all quantiles of an axis in one selection, given a noisy number of rows"
 
 
 class Quantiles(
@@ -48,7 +57,10 @@ class Quantiles(
 ):
     """Below which values do given shares of the rows lie?
 
-    Each numeric axis gets its own quantiles, for all rows or by label.
+    Each numeric axis gets its own quantiles, for all rows or by label. A fifth of the cost pays for
+    noisy counts of the rows between the chosen values. So each value comes with its estimated rank,
+    ``release.ranks``, and with the exact accuracy of that rank. A tree needs no such part: it has
+    noisy counts already.
 
     Parameters
     ----------
@@ -59,8 +71,7 @@ class Quantiles(
         more digits are rounded to 10^-6.
     by : str or None
         A Categories axis: the quantiles are those of the rows of each label. All labels are
-        answered at the cost of one. A fifth of the cost pays for noisy numbers of rows,
-        ``release.rows``. Values of labels with too few rows are marked as not known.
+        answered at the cost of one. Values of labels with too few rows are marked as not known.
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all quantiles at once (JointExp). "recursive" selects one after another by
         halving. "tree" reads them off noisy counts. "auto" goes by the number of quantiles: joint
@@ -94,14 +105,14 @@ class Quantiles(
         sensitivity=(
             "of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of "
             "JointExp's utility, 2r (1 - the least gap) (replace: 2r); of a level of counts, and "
-            "of the numbers of rows of labels, L1 = r (replace: 2r), with r = rows_per_person."
+            "of the rows between chosen values, L1 = r (replace: 2r), with r = rows_per_person."
         ),
         because=(
             "the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay"
             " neighbours; edges of sub-cells are chosen by exact selections on integer counts; "
             "nodes and labels hold disjoint rows, and under replace selections in them use half "
-            "their share. With labels, their noisy numbers of rows and the selections together "
-            "spend exactly the cost."
+            "their share. Given the chosen edges, which are paid for, the gaps between them hold "
+            "disjoint rows. Selections and counts together spend exactly the cost."
         ),
         not_covered="the choice of columns, bounds and quantiles; the time the query takes.",
         source=(
@@ -156,51 +167,29 @@ class Quantiles(
         by = f" by {printable(self.by)}" if self.by else ""
         return f"Quantiles of {names}{by}"
 
-    def rows_cost(self, cost: CentralMeasure) -> tuple[CentralMeasure | None, CentralMeasure]:
-        """Divide the cost between the labels' numbers of rows and the quantiles.
-
-        Returns
-        -------
-        rows : PureDP, ZCDP or None
-            None without labels.
-        quantiles : PureDP or ZCDP
-        """
-        pure = without_delta(cost)
-        if self.by is None:
-            return None, pure
-        rows, rest = share(pure, [ROWS_SHARE, 1 - ROWS_SHARE])
-        return rows, rest
-
     def axis_methods(
-        self, lattice: Lattice, unit: Unit, cost: CentralMeasure, *, rows_paid: bool = True
+        self, lattice: Lattice, unit: Unit, cost: CentralMeasure, paid: Paid = Paid.RANKS
     ) -> dict[str, AxisMethod]:
         """How each axis is answered, and what it spends.
 
-        The costs of the axes, and that of the numbers of rows, add up to the cost exactly.
+        What the axes spend on values and on counts adds up to the cost exactly.
 
         Parameters
         ----------
         lattice : Lattice
         unit : Unit
         cost : PureDP, ApproxDP or ZCDP
-        rows_paid : bool
-            False: nothing is spent on the numbers of rows, as in releases of version 0.1.
+        paid : Paid
+            What the cost pays for beside the values.
         """
         labels, axes = self._labels_and_axes(lattice)
-        left = self.rows_cost(cost)[1] if rows_paid else without_delta(cost)
+        left = without_delta(cost)
+        if paid is Paid.ROWS:
+            left = share(left, [ROWS_SHARE, 1 - ROWS_SHARE])[1]
         parts = share(left, [Fraction(1)] * len(axes))
         methods = {}
         for axis, part in zip(axes, parts, strict=True):
-            pure = not isinstance(part, ZCDP)
-            methods[axis.name] = AxisMethod(
-                method_for(self.method, len(self.at), axis.size, pure=pure),
-                self.at,
-                axis.size,
-                unit,
-                part,
-                by_label=self.by is not None,
-                snap=isinstance(axis, GridAxis) and axis.snap,
-            )
+            methods[axis.name] = self._axis_method(axis, unit, part, paid)
             methods[axis.name].check()
         any_tree = any(method.method == "tree" for method in methods.values())
         too_many_trees = any_tree and labels > MOST_LABELS_OF_TREES
@@ -211,6 +200,30 @@ class Quantiles(
                 "Take fewer quantiles, axes or labels",
             )
         return methods
+
+    def _axis_method(
+        self, axis: LatticeAxis, unit: Unit, cost: CentralMeasure, paid: Paid
+    ) -> AxisMethod:
+        """How one axis is answered, at its part of the cost."""
+        pure = not isinstance(cost, ZCDP)
+        has_ranks = paid is Paid.RANKS
+        by_label = self.by is not None
+        with_rows = has_ranks and rows_come_or_go(unit, by_label)
+        most_joint = MOST_JOINT_WITH_ROWS if with_rows else MOST_JOINT
+        method = method_for(self.method, len(self.at), axis.size, pure=pure, most_joint=most_joint)
+        ranks_cost = None
+        if has_ranks and method != "tree":
+            ranks_cost, cost = share(cost, [RANKS_SHARE, 1 - RANKS_SHARE])
+        return AxisMethod(
+            method,
+            self.at,
+            axis.size,
+            unit,
+            cost,
+            by_label=by_label,
+            snap=isinstance(axis, GridAxis) and axis.snap,
+            rank_cost=ranks_cost,
+        )
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -228,52 +241,41 @@ class Quantiles(
             tuple(_descriptions(methods)),
             axis_methods=methods,
             labels=labels,
-            rows_law=self._rows_law(unit, cost),
         )
 
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> QuantilesRelease:
-        """Choose edges for every label and axis, then count the rows of every label."""
+        """Choose edges for every label and axis, and count the rows between them."""
         cube = counts.on(counts.lattice)
         methods = list(self.axis_methods(cube.lattice, unit, cost).values())
         labels = [None] if self.by is None else range(cube.lattice.axes[0].size)
         edges = []
-        true_rows = []
+        gaps = []
         for label in labels:
             cells = cells_by_axis(cube, label)
             for method, cells_of_axis in zip(methods, cells, strict=True):
-                edges.append(method.draw(cells_of_axis, noise))
-            true_rows.append(int(cells[0].counts.sum()))
-        rows_law = self._rows_law(unit, cost)
-        rows = None
-        if rows_law is not None:
-            rows = add_noise(np.array(true_rows, np.int64), rows_law, noise)
+                points, between = method.draw_with_ranks(cells_of_axis, noise)
+                edges.append(points)
+                gaps.append(between)
         return QuantilesRelease(
             question=self,
             lattice=cube.lattice,
             edges=np.concatenate(edges),
-            guarantee=self._guarantee(methods, rows_law, unit, cost, noise),
-            rows=rows,
-            rows_law=rows_law,
+            guarantee=self._guarantee(methods, unit, cost, noise),
+            gaps=np.concatenate(gaps),
         )
-
-    def _rows_law(self, unit: Unit, cost: CentralMeasure) -> Law | None:
-        """The noise on the number of rows of each label; None without ``by``."""
-        rows_cost, _ = self.rows_cost(cost)
-        return None if rows_cost is None else count_law(rows_cost, unit)
 
     def _guarantee(
         self,
         methods: Sequence[AxisMethod],
-        rows_law: Law | None,
         unit: Unit,
         cost: CentralMeasure,
         noise: Bits,
     ) -> Guarantee:
         mechanisms = _descriptions(methods)
-        if rows_law:
-            mechanisms.append(f"{rows_law} on the rows of each label")
+        laws = [each.rank_noise.law for each in methods if isinstance(each.rank_noise, GapNoise)]
+        mechanisms += [f"{law} on the rows between values" for law in dict.fromkeys(laws)]
         slack = float(max(method.slack for method in methods))
         charged = f"at most {slack:.1g}, charged: the selection runs at that much less"
         return self.promise(
@@ -299,7 +301,7 @@ class QuantilesRelease(
     Attributes
     ----------
     question : Quantiles
-    lattice, edges, rows, rows_law, flags
+    lattice, edges, rows, rows_law, flags, gaps
         As in ``QuantileValues``.
 
     >>> import numpy as np, sfumato as sf
@@ -327,14 +329,17 @@ class QuantilesRelease(
     @property
     def axis_methods(self) -> dict[str, AxisMethod]:
         """How each axis was answered, by its name."""
-        return self.question.axis_methods(
-            self.lattice, self.guarantee.unit, self.cost, rows_paid=self.rows is not None
-        )
+        return self.question.axis_methods(self.lattice, self.guarantee.unit, self.cost, self.paid)
 
 
 def _descriptions(methods: Sequence[AxisMethod]) -> list[str]:
     """What the methods are called, each once."""
-    return list(dict.fromkeys(DESCRIPTIONS[each.method] for each in methods))
+    return list(dict.fromkeys(map(_description, methods)))
+
+
+def _description(method: AxisMethod) -> str:
+    law = method.total_law
+    return DESCRIPTIONS[method.method] if law is None else f"{GIVEN_ROWS} ({law})"
 
 
 Quantiles.examples = (

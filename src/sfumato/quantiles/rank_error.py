@@ -9,6 +9,10 @@ at most (ln N + ln 1/alpha) / a.
 sub-cells. Permute-and-flip is never worse.
 *Jointly*: u <= -2 |d_j| for each j, so all ranks together are within half of that bound. N is the
 number of tuples.
+*Jointly, given a noisy number of rows*: d_j is (1 - q) times the errors of the gaps below less q
+times those above. So |d_j| <= max(q, 1 - q) |u|, where u adds up the errors of the gaps. The best
+pair of a tuple and a number t falls short by the distance from n to the nearest t, which the noise
+on the number of rows bounds. N is the number of tuples times that of numbers t.
 *By halving*: the error of a node is added to those of the two edges that bound it, in shares that
 sum to one. So each level adds at most the bound of one selection.
 *Tree*: if S bounds the error of all noisy ranks at once, the chosen edge is within 2 S.
@@ -29,7 +33,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.mechanisms.contrasts import contrast_half_width
 from sfumato.mechanisms.jointexp import tuples
+from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.ranks import joint_sensitivity, rank_sensitivity
 from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.count_tree import FANOUT
@@ -65,6 +71,14 @@ def typical(method: AxisMethod, alpha: float) -> float:
     if method.method == "tree":
         return 2 * math.sqrt(math.fsum(15 * law.variance / 2 for law in method.laws))
     unit, epsilon = method.shares[0]
+    if method.with_total:
+        # The errors of the gaps are nearly independent Laplace draws.
+        law = DiscreteLaplace(2 * unit.rows_per_person / (epsilon - method.slack))
+        gaps = len(method.at) + 1
+        within = (
+            contrast_half_width(law, j, gaps - j, q, alpha) for j, q in enumerate(method.at, 1)
+        )
+        return float(max(within))
     if method.method == "joint" and len(method.at) > 1:
         return math.log(1 / alpha) * float(joint_sensitivity(method.at, unit) / epsilon)
     each_level = (
@@ -77,10 +91,25 @@ def typical(method: AxisMethod, alpha: float) -> float:
 def _joint(method: AxisMethod, alpha: float) -> float:
     if len(method.at) == 1:
         return _single(method, method.at[0], alpha)
+    if method.total_law is not None:
+        return _joint_with_total(method, method.total_law, alpha)
     unit, epsilon = method.shares[0]
     left = epsilon - method.slack
     choices = math.log(tuples(len(method.at), method.edges))
     return (choices - math.log(alpha)) * float(joint_sensitivity(method.at, unit) / left)
+
+
+def _joint_with_total(method: AxisMethod, law: Law, alpha: float) -> float:
+    unit, epsilon = method.shares[0]
+    per_unit = float(2 * unit.rows_per_person / (epsilon - method.slack))
+    totals = 2 * method.totals_beside + 1
+    choices = math.log(tuples(len(method.at), method.edges) * totals)
+    # Half of alpha goes to the number of rows, and half to the selection.
+    reach = method.totals_beside * method.total_step
+    nearest = max(method.total_step / 2 if reach else 0, law.half_width(alpha / 2) - reach)
+    short = (choices - math.log(alpha / 2)) * per_unit
+    farthest = max(max(q, 1 - q) for q in method.at)
+    return float(farthest) * (short + nearest)
 
 
 def _single(method: AxisMethod, q: Fraction, alpha: float) -> float:

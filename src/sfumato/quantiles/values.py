@@ -5,6 +5,7 @@ This base class does not depend on a particular question: a subclass says what w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -23,6 +24,7 @@ from sfumato.lattice import GridAxis, Label, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, decimal
 from sfumato.quantiles.axis_method import AxisMethod
+from sfumato.quantiles.paid_ranks import Paid, PaidRanks, counted_gaps
 from sfumato.quantiles.preview import ALPHA, rows_needed
 from sfumato.quantiles.rank_error import half_width
 from sfumato.scale import NUMBERS
@@ -45,17 +47,25 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         The lattice on which the rows were counted.
     edges : int64 ndarray of shape (labels * axes * quantiles,)
         The chosen lattice points. Quantiles run fastest, labels slowest.
-    rows : int64 ndarray of shape (labels,), or None
-        The noisy number of rows of each label; None without ``by``, and in releases of version 0.1.
+    rows : int64 ndarray of shape (labels or 1,), or None
+        The noisy number of rows of each label, or of all rows; None where nothing paid for it.
     rows_law : DiscreteLaplace, DiscreteGaussian or None
-        The noise on these numbers.
+        The noise on these numbers where they were drawn by themselves, as in releases whose ranks
+        are not paid for.
     flags : tuple of bool, "known" in files
         Whether each value is known, in the order of ``edges``. Empty where no number of rows was
         paid for.
+    gaps : int64 ndarray of shape (labels * axes * (quantiles + 1),), absent in earlier releases
+        The noisy numbers of rows between the ends of an axis and its values, which ranks follow
+        from. 0 between equal values of an axis without a step.
     """
 
     noun: ClassVar[str] = "rank"
     measured_against: ClassVar[str] = "rows of the one asked for"
+
+    @property
+    def against(self) -> str:
+        return self.measured_against if self._paid_ranks is None else "rows of the one stated"
 
     question: AnyQuestion
     lattice: Lattice
@@ -63,6 +73,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     rows: Array | None = None
     rows_law: Law | None = None
     flags: tuple[bool, ...] = msgspec.field(default=(), name="known")
+    gaps: Array | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         sizes = np.array([axis.size for axis in self.axes])
@@ -73,7 +84,12 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
         if not within or (np.diff(edges, axis=2) < 0).any():
             raise _not_saved("they are not lattice points in order")
-        if self.rows is not None and (
+        ranks = self._paid_ranks
+        if ranks is not None:
+            # Rows follow from the counts of gaps. A file shows them, but is not believed.
+            msgspec.structs.force_setattr(self, "rows", ranks.rows)
+            msgspec.structs.force_setattr(self, "rows_law", None)
+        elif self.rows is not None and (
             self.rows_law is None or self.rows.shape != (self.labels_number,)
         ):
             raise _not_saved("a number of rows belongs to each label")
@@ -96,14 +112,40 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         raise NotImplementedError
 
     @property
+    def paid(self) -> Paid:
+        """What the cost paid for beside the values."""
+        if self.gaps is not msgspec.UNSET:
+            return Paid.RANKS
+        return Paid.VALUES if self.rows is None else Paid.ROWS
+
+    @cached_property
+    def _paid_ranks(self) -> PaidRanks | None:
+        """The ranks of all values; None in earlier releases, whose ranks are not paid for."""
+        if self.gaps is msgspec.UNSET:
+            return None
+        shape = (self.labels_number, len(self.axes), len(self.at) + 1)
+        if self.gaps.shape != (math.prod(shape),):
+            raise _not_saved("a number of rows belongs to each gap between values")
+        counted = [
+            counted_gaps(self._edge_table[:, i], axis.size, axis.snap)
+            for i, axis in enumerate(self.axes)
+        ]
+        gaps = self.gaps.reshape(shape)
+        counted_table = np.stack(counted, axis=1)
+        if gaps[~counted_table].any():
+            raise _not_saved("there are rows between equal values")
+        noises = tuple(method.rank_noise for method in self.axis_methods.values())
+        return PaidRanks(self.at, noises, counted_table, gaps)
+
+    @property
     def ways(self) -> Mapping[str, AxisMethod]:
         """``axis_methods`` under its name in version 0.1."""
         return self.axis_methods
 
     def numbers(self) -> tuple[int, ...]:
-        """The chosen lattice points, then the numbers of rows of the labels."""
-        rows = () if self.rows is None else tuple(self.rows.tolist())
-        return (*self.edges.tolist(), *rows)
+        """The chosen lattice points, then the numbers of rows between them, or of the labels."""
+        counts = self.rows if self.gaps is msgspec.UNSET else self.gaps
+        return (*self.edges.tolist(), *(() if counts is None else counts.tolist()))
 
     def _flags(self) -> Array:
         """Whether each value is known: bool ndarray like ``table``; empty where that is unknown.
@@ -112,15 +154,26 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         group: if the rank error is below q n and below (1 - q) n. Otherwise the value may lie
         anywhere on one side, or on both. The bound on the rank error and the lower bound on n hold
         together with 95% confidence.
+
+        A value whose rank is paid for is also known if noisy counts say that rows lie on both sides
+        of it. Each of the two reasons then gets half of what is left to error.
         """
+        ranks = self._paid_ranks
+        if ranks is not None:
+            of_bounds = self._within_bounds(ranks.fewest_rows(ALPHA / 2), ALPHA / 4)
+            return np.asarray(ranks.known(ALPHA / 2) | of_bounds)
         if self.rows is None or self.rows_law is None:
             return np.zeros(0, bool)
         # Half of ALPHA goes to the rank error. The other half goes to the lower bound on n: a
         # two-sided half-width at ALPHA exceeds its one side with probability ALPHA / 2.
         least_rows = self.rows - self.rows_law.half_width(ALPHA)
-        rank_errors = np.array(
-            [half_width(method, ALPHA / 2) for method in self.axis_methods.values()]
-        )
+        return self._within_bounds(least_rows, ALPHA / 2)
+
+    def _within_bounds(self, least_rows: Array, alpha: float) -> Array:
+        """Whether the bounds of rank errors at alpha are within the rows: bool ndarray like
+        ``table``.
+        """
+        rank_errors = np.array([half_width(method, alpha) for method in self.axis_methods.values()])
         nearest_end = np.array([float(min(q, 1 - q)) for q in self.at])
         rows_beyond = nearest_end[None, None, :] * least_rows[:, None, None]
         return np.asarray(rank_errors[None, :, None] < rows_beyond)
@@ -147,10 +200,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if not unknown:
             return ""
         verb = "is" if unknown == 1 else "are"
-        return (
-            f"{unknown:,} of {len(self.flags):,} values {verb} not known: "
-            "their labels have too few rows."
-        )
+        where = "there are too few rows" if self.by is None else "their labels have too few rows"
+        return f"{unknown:,} of {len(self.flags):,} values {verb} not known: {where}."
 
     @property
     def axes(self) -> tuple[GridAxis, ...]:
@@ -203,14 +254,66 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def title(self) -> str:
         return self.question.title
 
+    @property
+    def ranks(self) -> Array | None:
+        """The estimated share of rows below each value: float64 ndarray like ``values``, or None.
+
+        NaN where no row is estimated to exist. None in releases whose ranks are not paid for. On an
+        axis with a step, a value that several rows share has all ranks of these rows; this is one
+        of them.
+        """
+        return None if self._paid_ranks is None else self._shaped(self._paid_ranks.shares)
+
+    @property
+    def rank_shares(self) -> Array:
+        """``ranks``, or the quantiles asked for where ranks are not paid for: like ``table``."""
+        asked = np.broadcast_to(np.array([float(q) for q in self.at]), self.table.shape)
+        if self._paid_ranks is None:
+            return asked
+        estimated = self._paid_ranks.shares
+        return np.where(np.isnan(estimated), asked, estimated)
+
+    def rank_interval(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> tuple[Array, Array]:
+        """Lowest and highest share of the rows that may lie below each value, each like ``values``.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            True: the intervals hold for all values together.
+
+        Raises
+        ------
+        UsageError
+            If the ranks are not paid for, as in releases of before: their number of rows is not
+            released.
+        """
+        alpha = error_probability(confidence)
+        if self._paid_ranks is None:
+            raise UsageError(
+                "intervals of ranks as shares",
+                "this release has no noisy counts between its values",
+                "Use accuracy(), which is in rows, or release the quantiles again",
+            )
+        together = self.table.size if simultaneous else 1
+        low, high = self._paid_ranks.intervals(alpha, together)
+        return self._shaped(low), self._shaped(high)
+
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """By how many rows each rank may be off, for any data: int64 ndarray like ``values``.
 
-        A value stands for its cell. On an axis with a step it is the one value of the cell,
-        otherwise the nearer end of it. Let a be the number of rows below that cell, and b the
-        number of rows in or below it. Then at * (all rows) is within ``accuracy`` of the interval
-        [a, b]. Where a cell holds w rows, add w / (2 * subcells), with
-        ``axis_methods[axis].subcells``. ``quantiles/rank_error.py`` gives the reasons.
+        Let n(v) be the rows below a value v. Then n(v) - at * (all rows) is within ``accuracy`` of
+        what the noisy counts say it is, which is the middle of ``interval``. The law is exact: the
+        noise of a paid rank is a weighted sum of independent draws. On an axis with a step, n(v) is
+        one of the ranks of the rows that share the value v.
+
+        In releases of before, ranks are not paid for. There a value stands for its cell. Let a be
+        the number of rows below that cell, and b the number of rows in or below it. Then at * (all
+        rows) is within ``accuracy`` of the interval [a, b]. Where a cell holds w rows, add w / (2 *
+        subcells), with ``axis_methods[axis].subcells``. ``quantiles/rank_error.py`` gives the
+        reasons.
 
         Parameters
         ----------
@@ -219,6 +322,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             True: the bounds hold for all values together.
         """
         alpha = error_probability(confidence)
+        if self._paid_ranks is not None:
+            share = alpha / self.table.size if simultaneous else alpha
+            return self._shaped(self._paid_ranks.half_widths(share))
         together = self.labels_number * len(self.axes) if simultaneous else 0
         half = [half_width(method, alpha, together) for method in self.axis_methods.values()]
         table = np.broadcast_to(np.array(half, np.int64)[None, :, None], self.table.shape)
@@ -227,13 +333,17 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False
     ) -> tuple[Array, Array]:
-        """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy).
+        """Lowest and highest offset of each rank from the one asked for, in rows, like ``values``.
 
-        The values themselves have no interval of a stated confidence. ``cells`` says between which
-        numbers the rows lie that a value stands for.
+        The offset of a value v is (rows below v) - at * (all rows). Where ranks are not paid for it
+        is (-accuracy, accuracy). The values themselves have no interval of a stated confidence.
+        ``cells`` says between which numbers the rows lie that a value stands for.
         """
         half = self.accuracy(confidence, simultaneous)
-        return -half, half
+        if self._paid_ranks is None:
+            return -half, half
+        middle = self._shaped(self._paid_ranks.offsets)
+        return middle - half, middle + half
 
     def cells(self) -> tuple[Array, Array]:
         """Lowest and highest number that the rows behind each value may have, each like ``values``.
@@ -268,9 +378,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """One row per value.
 
         The columns are: the label, if ``by`` is given; axis, if there are several; quantile, value,
-        cell_low and cell_high (see ``cells``), and rank_error (95%, in rows). If ``by`` is given
-        there are also rows, the noisy number of the label's rows, and known, which says whether the
-        value is known.
+        cell_low and cell_high (see ``cells``), rank, the estimated share of rows below the value,
+        rank_error (95%, in rows), rows, the noisy number of the rows or of the label's rows, and
+        known, which says whether the value is known. Releases of before lack rank, and have rows
+        and known only if ``by`` is given.
         """
         import pyarrow as pa
 
@@ -288,6 +399,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         columns["value"] = scale.array(self.table.reshape(-1))
         columns["cell_low"] = scale.array(low.reshape(-1))
         columns["cell_high"] = scale.array(high.reshape(-1))
+        if self._paid_ranks is not None:
+            shares = self._paid_ranks.shares.reshape(-1)
+            columns["rank"] = pa.array(shares, mask=np.isnan(shares))
         columns["rank_error"] = self.accuracy().reshape(-1)
         if self.rows is not None:
             columns["rows"] = self.rows[label]

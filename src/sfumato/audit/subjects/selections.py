@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.runs import Draws, Mechanism, Rows, of_question
 from sfumato.audit.selections import (
@@ -13,11 +15,13 @@ from sfumato.audit.selections import (
     law_of_bins,
     run_of,
     run_of_bins,
+    run_of_gaps,
     run_of_tree,
     selection_loss,
 )
 from sfumato.audit.subjects.subject import (
     CONCENTRATED,
+    COSTS,
     LINE,
     ON_LINE,
     PURE,
@@ -113,6 +117,17 @@ def _two_bins(unit: Unit, cost: CentralMeasure) -> Subject:
     return _subject(name, unit, cost, spending, ON_FEW, Decisions())
 
 
+def _gaps(unit: Unit, cost: CentralMeasure) -> Subject:
+    """Counts of the rows between quartiles, at the part of the cost that pays for ranks."""
+    question = Quantiles("x")
+    lattice = question.needs(WIDE).lattice
+    (method,) = question.axis_methods(lattice, unit, cost).values()
+    assert method.rank_cost is not None
+    edges = method.subcells * np.array([NEXT[0], LATE[0], LAST[0]], np.int64)
+    mechanism = run_of_gaps(method, lattice, edges)
+    return Subject("Ranks of quartiles", unit, method.rank_cost, mechanism, (LOW, NEXT, LAST))
+
+
 def _subject(
     name: str,
     unit: Unit,
@@ -133,7 +148,8 @@ def subjects() -> Iterator[Subject]:
         replaced = unit.neighbours == "replace"
         end: Rows = (NEXT,) if replaced else (LAST,)
         few = ON_FEW[1:2] if replaced else ON_FEW[2:]
-        beside: Rows = (NEXT, NEXT, NEXT) if replaced else (LOW, LATE, LAST)
+        # Given a noisy number of rows, a selection loses most where gaps hold about their shares.
+        beside: Rows = 3 * (NEXT,) if replaced else 4 * (LOW, NEXT, LATE, LAST)
         median = Quantiles("x", at=[0.5])
         halving = Quantiles("x", method="recursive")
         yield _selected("Median, exponential mechanism", median, unit, PURE, end)
@@ -143,6 +159,8 @@ def subjects() -> Iterator[Subject]:
         yield _selected("Quartiles, by halving", halving, unit, PURE, crowd)
         yield _bins(unit, (-40, 20, 30))
         yield _tree(unit, PURE)
+        for cost in COSTS:
+            yield _gaps(unit, cost)
     for question in (Quantiles("x"), Quantiles("x", method="recursive")):
         yield _selected(f"Quartiles, {question.method}", question, Unit(), CONCENTRATED, MANY)
     yield _tree(Unit(neighbours="replace"), CONCENTRATED)
