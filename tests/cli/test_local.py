@@ -126,3 +126,43 @@ def test_a_hostile_first_report_does_not_choose_the_mechanism(
 )
 def test_bad_words_end_with_code_two(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["local", *words]) == 2
+
+
+def test_a_table_over_epsilon_and_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a file with semicolons and decimal commas."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random(200) < 0.5, 20, 80) + rng.normal(size=200)
+    lines = [f"a;{row:.3f}".replace(".", ",") for row in rows]
+    Path("people.csv").write_text("name;age\n" + "\n".join(lines) + "\nb;\n")
+    words = ["local", "simulate", "people.csv", "--separator", ";", "--decimal", ","]
+    words += ["--axis", "age=0..120", "--clusters", "2", "--epsilon", "4,40", "--radius", ".3,auto"]
+    assert run([*words, "--plot", "t.svg", "--report", "t.html"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[1].split("\t")[:4] == ["mechanism", "epsilon", "L", "decoded"]
+    assert "200 points in 1 dimensions, 2 clusters." in captured.err
+    assert "not private" in captured.err
+    assert "<svg" in Path("t.svg").read_text()
+    assert "rehearsed over epsilon and L" in Path("t.html").read_text()
+    assert run([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["L"] for row in found["rows"][:2]] == ["0.3", "auto: 1.814"]
+    for wrong in (["--out", "r.jsonl"], ["--mechanism", "laplace"]):
+        assert run([*words, *wrong]) == 2
+    assert not Path("r.jsonl").exists()
+
+
+def test_a_report_on_collected_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    collecting.write(reports(sf.BPM(40, "auto", 1), np.repeat([0.2, 0.8], 200)[:, None]), "r.jsonl")
+    words = ["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "age=0..120"]
+    assert run([*words, "--epsilon", "40", "--report", "c.html"]) == 0
+    page = Path("c.html").read_text()
+    assert "<b>400</b> reports" in page
+    assert "age 24" in page
+    assert "NOT PRIVATE" not in page
+    capsys.readouterr()

@@ -98,6 +98,49 @@ def draw_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     return ax
 
 
+class LocalTable(Protocol):
+    """What a picture needs to know of a table over epsilon and L."""
+
+    @property
+    def best(self) -> float: ...
+    @property
+    def even(self) -> float: ...
+    def curves(self) -> dict[str, tuple[Array, Array]]: ...
+
+
+def draw_local_table(table: LocalTable, ax: Axes | None = None) -> Axes:
+    """Draw the sums of squares of each mechanism and L over epsilon.
+
+    Lines across show what k-means without privacy has, and evenly spread centres without data.
+    """
+    with style.house():
+        ax = ax or style.figure(360)[1]
+        keys: list[Artist] = []
+        for i, (label, (epsilons, sums)) in enumerate(table.curves().items()):
+            colour = style.SERIES[i % len(style.SERIES)]
+            dashes = "-" if i < len(style.SERIES) else "--"
+            order = np.argsort(epsilons)
+            keys += ax.plot(
+                epsilons[order], sums[order], dashes, color=colour, marker="o", ms=4, label=label
+            )
+        for value, line, label in (
+            (table.even, ":", "no data: centres spread evenly"),
+            (table.best, "-", "no privacy"),
+        ):
+            keys.append(
+                ax.axhline(value, color=style.INK, linestyle=line, linewidth=1, label=label)
+            )
+        ax.set(xscale="log", xlabel="epsilon", ylabel="sum of squares")
+        if table.best > 0:
+            ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter(NullFormatter())
+            axis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
+        ax.set_xticks(sorted({float(e) for each, _ in table.curves().values() for e in each}))
+        style.legend(ax, keys, columns=2)
+    return ax
+
+
 def draw_clusters(
     reports: Array,
     centers: Array,
@@ -132,6 +175,13 @@ def draw_clusters(
         for panel, (cloud, title) in zip(panels, clouds, strict=True):
             _cloud(panel, cloud, centers, others, title)
     return panels[0] if len(panels) == 1 else style.PanelArray.of(panels)
+
+
+def draw_reports(reports: Array, centers: Array, ax: Axes | None = None) -> Axes:
+    """Draw reports with the centres found in them: one panel, see ``draw_clusters``."""
+    drawn = draw_clusters(reports, centers, ax)
+    assert isinstance(drawn, Axes)
+    return drawn
 
 
 def _panels(ax: style.Panels | None, number: int) -> list[Axes]:

@@ -2,91 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import click
-import msgspec
-import numpy as np
 
-from sfumato.arrays import Array
-from sfumato.cli.option_types import INTEGER
-from sfumato.cli.options import gathers, json_option
-from sfumato.cli.output import emit_json, table, talk
-from sfumato.cli.output_paths import NewFile
-from sfumato.cli.parsing import parse_axes
+from sfumato.cli.local_options import (
+    AXES,
+    CLUSTERS,
+    EPSILON,
+    MECHANISM,
+    REACH,
+    SEED,
+    Mechanism,
+    MechanismSettings,
+    show_clusters,
+)
+from sfumato.cli.local_simulate import simulate
+from sfumato.cli.options import (
+    gathers,
+    json_option,
+    report_option,
+)
+from sfumato.cli.output import emit_json, talk
+from sfumato.clustering.local import PrivateKMeans
 from sfumato.domain import Domain, Interval
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM
-from sfumato.local.client import Client, from_unit, label, read_bounds, reports, to_unit
-from sfumato.local.collector import Collector, write
-from sfumato.local.decoding.decoder import Decoded
-from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.client import Client, label
+from sfumato.local.collector import Collector
 from sfumato.numbers import float_of_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Mechanism: TypeAlias = BPM | MultivariateLaplace
-
-AXES = click.option(
-    "--axis",
-    "axes",
-    multiple=True,
-    required=True,
-    help="Value of a person with its public bounds: NAME=LOW..HIGH. Repeat for each value.",
-)
-EPSILON = click.option(
-    "--epsilon",
-    required=True,
-    help="Privacy cost to each person: the privacy loss between two points at distance 1, "
-    "with every axis scaled to 0 .. 1.",
-)
-REACH = click.option(
-    "--reach",
-    default="auto",
-    show_default=True,
-    help="Parameter L of the mechanism bpm: the radius of the ball around a point in which its "
-    "report is more likely, with every axis scaled to 0 .. 1; auto chooses it from epsilon.",
-)
-MECHANISM = click.option(
-    "--mechanism",
-    type=click.Choice(["bpm", "laplace"]),
-    default="bpm",
-    show_default=True,
-    help="How a point is perturbed: bounded perturbation mechanism, or multivariate Laplace noise.",
-)
-CLUSTERS = click.option("--clusters", type=INTEGER, required=True, help="Number of clusters.")
-SEED = click.option(
-    "--seed",
-    type=INTEGER,
-    default=0,
-    show_default=True,
-    help="Seed of the search for clusters, which sees reports only. Noise never has a seed.",
-)
-
-
-class MechanismSettings(msgspec.Struct, frozen=True):
-    """The mechanism that the devices use, as far as the command line names it."""
-
-    axes: tuple[str, ...]
-    epsilon: str | None
-    reach: str
-    mechanism: str
-
-    def domain(self) -> Domain:
-        """The public axes, all of them Intervals."""
-        domain = Domain(parse_axes(self.axes))
-        domain.intervals(list(domain))
-        return domain
-
-    def made(self) -> Mechanism:
-        """The mechanism, with a dimension for each axis; --epsilon is given."""
-        assert self.epsilon is not None
-        dimension = len(self.axes)
-        if self.mechanism == "laplace":
-            return MultivariateLaplace(self.epsilon, dimension)
-        return BPM(self.epsilon, self.reach, dimension)
 
 
 @click.group(short_help="Cluster people without a trusted curator.")
@@ -96,6 +41,9 @@ def local() -> None:
     Each device perturbs its person's value and sends a report (perturb); a server finds the
     clusters of the people behind the reports (collect). To try it on a table first: simulate.
     """
+
+
+local.add_command(simulate)
 
 
 @local.command(short_help="Make one device's report.")
@@ -165,6 +113,7 @@ def perturb(
 @REACH
 @MECHANISM
 @SEED
+@report_option
 @json_option
 @gathers(MechanismSettings)
 def collect(
@@ -173,6 +122,7 @@ def collect(
     clusters: int,
     any_mechanism: bool,
     seed: int,
+    page: Path | None,
     as_json: bool,
 ) -> None:
     """Find the clusters of the people behind the reports in FILES (lines of JSON, or Parquet).
@@ -210,13 +160,35 @@ def collect(
         "epsilon": mechanism.epsilon,
         "private": guarantee.private,
     }
-    _show(decoded, domain, as_json, figures)
+    show_clusters(decoded, domain, as_json, figures)
     talk(f"{len(collector):,} reports, {collector.refused:,} refused. {guarantee.sentence()}")
     if settings.epsilon is None:
         talk(
             f"The first report decided that reports to {label(mechanism)} were decoded: "
             "a stranger may have sent it."
         )
+    if page is not None:
+        from sfumato.pages import report
+
+        talk(f"Report: {report(_fitted(collector, domain, clusters, seed), page)}")
+
+
+def _fitted(collector: Collector, domain: Domain, clusters: int, seed: int) -> PrivateKMeans:
+    """The same clusters, as a report shows them."""
+    mechanism = collector.mechanism
+    assert mechanism is not None
+    found = PrivateKMeans(
+        clusters,
+        epsilon=mechanism.epsilon,
+        L=mechanism.L if isinstance(mechanism, BPM) else "auto",
+        mechanism="bpm" if isinstance(mechanism, BPM) else "laplace",
+        random_state=seed,
+        bounds={name: domain.intervals(None)[name] for name in domain},
+    )
+    with warnings.catch_warnings():
+        # The page says in a sentence what the warning of few reports says.
+        warnings.simplefilter("ignore", UserWarning)
+        return found.fit_reports(collector.points(), private=collector.private)
 
 
 def _named_mechanism(settings: MechanismSettings, any_mechanism: bool) -> Mechanism | None:
@@ -250,137 +222,8 @@ def _named_mechanism(settings: MechanismSettings, any_mechanism: bool) -> Mechan
     return None
 
 
-@local.command(short_help="Try it on a table.")
-@click.argument("file", type=click.Path(path_type=Path))
-@AXES
-@CLUSTERS
-@EPSILON
-@REACH
-@MECHANISM
-@SEED
-@click.option(
-    "--out",
-    type=NewFile(),
-    help="Also write the simulated reports to this file: Parquet if its name ends in .parquet, "
-    "otherwise lines of JSON.",
-)
-@json_option
-@gathers(MechanismSettings)
-def simulate(
-    settings: MechanismSettings,
-    file: Path,
-    clusters: int,
-    seed: int,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    """Try local clustering on a table: how much worse is it than k-means on the true rows?
-
-    Each row of FILE (Parquet or CSV) reports as a device would, and the reports are decoded. The
-    comparison reads the true values: use it on data that you may see. Its output is not private.
-    """
-    domain = settings.domain()
-    bounds = read_bounds(domain.intervals(None), len(domain))
-    points = to_unit(_read(file, tuple(domain)), bounds)
-    mechanism = settings.made()
-    drawn = reports(mechanism, points)
-    if out is not None:
-        write(drawn, out)
-        talk(f"Reports: {out}")
-    collector = Collector(mechanism)
-    collector.add(drawn)
-    decoded = collector.decode(clusters, seed)
-    losses = _losses(points, collector.points(), decoded, clusters, seed)
-    figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
-    _show(decoded, domain, as_json, figures)
-    talk(str(mechanism))
-    best = losses["true rows"]
-    talk(
-        "Sum of squares beyond that of k-means on the true rows: "
-        f"decoded {_excess(losses['reports, decoded'], best)}, "
-        f"k-means on the reports {_excess(losses['reports, k-means'], best)}."
-    )
-    talk("These three figures are not private: they were computed from true rows.")
-
-
-def _losses(
-    points: Array, reported: Array, decoded: Decoded, clusters: int, seed: int
-) -> dict[str, float]:
-    """Sums of squared distances from the true points to three choices of centres."""
-    from sfumato.plain_kmeans import kmeans, sse
-
-    rng = np.random.default_rng(seed)
-    best = kmeans(points, clusters, seed=rng, tries=4)
-    naive = kmeans(reported, clusters, seed=rng, tries=4)
-    return {
-        "true rows": sse(points, best),
-        "reports, decoded": sse(points, decoded.centers),
-        "reports, k-means": sse(points, naive),
-    }
-
-
-def _excess(value: float, best: float) -> str:
-    return f"{100 * (value / best - 1):+,.1f}%" if best > 0 else "unlimited"
-
-
-def _show(decoded: Decoded, domain: Domain, as_json: bool, figures: dict[str, object]) -> None:
-    """Print clusters in the units of the axes; with --json, further figures beside them."""
-    bounds = read_bounds(domain.intervals(None), len(domain))
-    centers = from_unit(decoded.centers, bounds)
-    half_widths = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
-    if as_json:
-        found = {
-            "axes": list(domain),
-            "centers": centers,
-            "half_widths": half_widths,
-            "weights": decoded.weights,
-            "in_model": decoded.in_model,
-        }
-        emit_json(found | figures)
-        return
-    columns = ["share"]
-    for name in domain:
-        columns += [name, "+-"]
-    rows = []
-    for weight, center, half_width in zip(decoded.weights, centers, half_widths, strict=True):
-        numbers = np.stack([center, half_width], axis=1).ravel()
-        rows.append([round(float(weight), 4), *[float(f"{number:.4g}") for number in numbers]])
-    table(columns, rows, "Clusters, by share; +- is a 95% interval")
-    if not decoded.in_model:
-        talk(
-            "The reports do not look like those of that many round clusters: +- is wider for that, "
-            "and its 95% is not proved."
-        )
-
-
 def _number(text: str) -> float:
     number = float_of_text(text)
     if number is None:
         raise UsageError("--value", "it is not a number", "Write NAME=NUMBER")
     return number
-
-
-def _read(file: Path, columns: tuple[str, ...]) -> Array:
-    """The columns of a file as float64 of shape (n_rows, n_columns), without missing values."""
-    from sfumato.data.guard import guarded
-
-    def read() -> pa.Table:
-        import pyarrow.parquet as pq
-        from pyarrow import csv
-
-        if file.suffix == ".parquet":
-            return pq.read_table(file, columns=list(columns))
-        return csv.read_csv(file).select(list(columns))
-
-    def numbers(found: pa.Table) -> Array:
-        arrays = [found[name].to_numpy(zero_copy_only=False) for name in columns]
-        return np.stack([array.astype(float) for array in arrays], axis=1)
-
-    # An error of an engine may quote a value, so each of its steps is guarded.
-    found = guarded(str(file), read)
-    if set(columns) - set(found.column_names):
-        raise DataError(
-            str(file), "a column is missing", f"Give a file with the columns {', '.join(columns)}"
-        )
-    values = guarded(str(file), lambda: numbers(found))
-    return np.asarray(values[~np.isnan(values).any(axis=1)])

@@ -24,6 +24,10 @@ from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import Condition, conditions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
     from sfumato.data import Source
 
 Q = TypeVar("Q", bound=AnyQuestion)
@@ -186,10 +190,15 @@ def _require_picture(kind: type[Question[R]]) -> None:
 
 def save_plot(answer: Release, path: Path) -> None:
     """Draw a release to a file. The ending of its name sets the format."""
+    save_picture(answer.plot, path)
+
+
+def save_picture(draw: Callable[[], Axes], path: Path) -> None:
+    """Write what is drawn to a file. The ending of its name sets the format."""
     from sfumato.charts import style
 
     try:
-        style.save(style.figure_of(answer.plot()), path)
+        style.save(style.figure_of(draw()), path)
     except (OSError, ValueError):
         # The error is raised below, outside this block, so that it carries no frame of the drawing.
         obstacle = "the file cannot be written"

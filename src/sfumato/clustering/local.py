@@ -70,6 +70,9 @@ class PrivateKMeans:
     in_model_ : bool or None
         Whether the reports look like those of ``n_clusters`` round normal clusters, which the
         intervals presume. None for ``method="naive"``.
+    evident_ : bool or None
+        Whether the reports show where clusters are. If not, the centres are spread evenly over the
+        cube. None for ``method="naive"``.
     fits_ : int
         How often ``fit`` let the devices report. Each time costs every person epsilon again.
 
@@ -151,13 +154,15 @@ class PrivateKMeans:
         # It runs under the same bits, which say whether the reports are private.
         return self.fit_reports(reports)
 
-    def fit_reports(self, reports: ArrayLike) -> PrivateKMeans:
+    def fit_reports(self, reports: ArrayLike, *, private: bool = True) -> PrivateKMeans:
         """Cluster reports. This is what a real server calls.
 
         Parameters
         ----------
         reports : float64 array of shape (n, d)
             As ``perturb`` returned them, in the unit cube's scale.
+        private : bool
+            False: say that their noise came from a public seed, as ``Collector.private`` has it.
         """
         shape = np.shape(reports)
         if len(shape) != 2 or not shape[1]:
@@ -177,10 +182,11 @@ class PrivateKMeans:
             )
         self.mechanism_ = mechanism
         self.reports_ = found
-        self._private = current().private
+        self._private = private and current().private
         self._warn_of_few(len(found))
         self._find_centers(found)
         self.in_model_ = None if self._decoded is None else self._decoded.in_model
+        self.evident_ = None if self._decoded is None else self._decoded.evident
         limits = self._limits(shape[1])
         centers = self._unit_centers
         self.cluster_centers_ = centers if limits is None else from_unit(centers, limits)

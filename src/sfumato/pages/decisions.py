@@ -1,4 +1,7 @@
-"""Sections of a page that are not answers about data: how epsilon was chosen, and an audit."""
+"""Sections of a page that are not answers about data: how epsilon was chosen, and an audit.
+
+A rehearsal of local clustering over epsilon and L is one of them.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from sfumato.charts import style
 from sfumato.choosing.windows import Window
+from sfumato.clustering.local_table import COLUMNS, LocalTable
 from sfumato.numbers import rounded
 from sfumato.pages.studies import Study, drawn
 from sfumato.persons import Recommendation
 from sfumato.privacy import belief
 from sfumato.risk import Choice, Choices
 
-Decision: TypeAlias = Choice | Choices | Window | Recommendation
+Decision: TypeAlias = Choice | Choices | Window | Recommendation | LocalTable
 
 
 @runtime_checkable
@@ -64,6 +68,8 @@ def study(item: Decision, anchor: str) -> Study:
             return _of_window(item, anchor)
         case Recommendation():
             return _of_recommendation(item, anchor)
+        case LocalTable():
+            return _of_local_table(item, anchor)
 
 
 def audit(findings: Sequence[Finding]) -> Audit | None:
@@ -139,6 +145,26 @@ def _of_recommendation(advice: Recommendation, anchor: str) -> Study:
         figures=tuple(figures),
         sentences=_grouped(sentences),
         notes=(),
+    )
+
+
+def _of_local_table(found: LocalTable, anchor: str) -> Study:
+    """Sums of squares over epsilon and L, from a rehearsal."""
+    title = "Local clustering, rehearsed over epsilon and L"
+    sentences = found.facts()
+    return Study(
+        anchor,
+        title,
+        charts=drawn(found.plot, title, " ".join(sentences), anchor),
+        figures=(
+            (style.number(found.best), "sum of squares without privacy"),
+            (style.number(found.even), "sum of squares of even centres, without data"),
+        ),
+        sentences=_grouped(sentences),
+        notes=(),
+        columns=COLUMNS,
+        rows=tuple(map(tuple, found.lines())),
+        warning="these sums of squares were computed from true points. Do not publish them.",
     )
 
 

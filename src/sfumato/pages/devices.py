@@ -59,6 +59,11 @@ def _sentences(model: PrivateKMeans) -> list[str]:
     ]
     if model.method == "naive":
         found.append("These centres are those of the reports, and have no intervals.")
+    elif not model.evident_:
+        found.append(
+            "The reports do not show where clusters are: the centres are spread evenly over the "
+            "bounds, and the intervals say how far they may be off."
+        )
     elif not model.in_model_:
         found.append(
             "The points do not form round clusters, as the intervals presume, so the confidence of "

@@ -22,6 +22,7 @@ from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
 from sfumato.clustering import PrivateKMeans
+from sfumato.clustering.local_table import LocalTable
 from sfumato.errors import UsageError, explained, shown
 from sfumato.pages import decisions, devices, front, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
@@ -33,7 +34,7 @@ TITLE = "What was released"
 TITLE_OF_CHOICES = "Choosing epsilon"
 TITLE_OF_LIMITS = "Choosing a limit"
 TITLE_OF_DEVICES = "What devices reported"
-DECISIONS = Choice | Choices | Window | Recommendation
+DECISIONS = Choice | Choices | Window | Recommendation | LocalTable
 Audience: TypeAlias = Literal["technical", "board"]
 AUDIENCES: tuple[str, ...] = get_args(Audience)
 Item: TypeAlias = Release | Decision | PrivateKMeans | Finding

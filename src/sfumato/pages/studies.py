@@ -25,6 +25,10 @@ class Study:
         Items are shown as a list under their sentence.
     notes : tuple of str
         What has to be said where the result is quoted.
+    columns, rows : tuples of text
+        A table; empty where there is none.
+    warning : str
+        Why the section is not private; empty where it is.
     """
 
     anchor: str
@@ -33,6 +37,9 @@ class Study:
     figures: tuple[tuple[str, str], ...]
     sentences: tuple[tuple[str, tuple[str, ...]], ...]
     notes: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    warning: str = ""
 
 
 def drawn(plot: Callable[[], Panels], title: str, text: str, anchor: str) -> tuple[Markup, ...]:

@@ -230,10 +230,13 @@ PAGE = Path(__file__).parents[3] / "docs" / "local.md"
 
 
 def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = re.findall(
+    blocks = re.findall(
         r"```python\n(.*?)```\n(?:.*?)```text\n(.*?)```",
         PAGE.read_text(encoding="utf-8"),
         flags=re.DOTALL,
     )
-    exec(compile(found[0], PAGE.name, "exec"), {})
-    assert capsys.readouterr().out == found[1]
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for code, printed in blocks:
+        exec(compile(code, PAGE.name, "exec"), names)
+        assert capsys.readouterr().out == printed

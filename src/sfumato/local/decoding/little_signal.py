@@ -36,6 +36,10 @@ Of centres fitted to noise the posterior promises more than it keeps: it knows t
 points long before it knows any cluster.
 """
 
+STRUCTURE = 10.0
+PROMISE_WITH_STRUCTURE = 1.25
+"""From so many nats of evidence on, a smaller promise is enough."""
+
 EVEN_POINTS = 2**12
 
 
@@ -51,8 +55,9 @@ def says_much(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> bool:
 
 def shows_structure(posterior: Posterior, points: Floats, centers: Floats) -> bool:
     """Whether to believe centres, which are the best for points of the posterior."""
+    least = PROMISE if posterior.evidence < STRUCTURE else PROMISE_WITH_STRUCTURE
     even = spread_evenly(posterior.k, points.shape[1])
-    return sse(points, even) >= PROMISE * sse(points, centers)
+    return sse(points, even) >= least * sse(points, centers)
 
 
 @lru_cache(maxsize=32)

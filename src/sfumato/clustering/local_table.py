@@ -1,0 +1,284 @@
+"""What local clustering would cost in accuracy: a table over epsilon and L, on data you may see.
+
+The source's README has such a table: epsilon, L, the sum of squares, and its increase over k-means
+without privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.arrays import Array
+from sfumato.errors import UsageError
+from sfumato.local.bpm import BPM
+from sfumato.local.decoding.decoder import check_clusters, decode
+from sfumato.local.decoding.little_signal import spread_evenly
+from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.mechanism import read_array
+from sfumato.local.sampling.floats import Floats
+from sfumato.numbers import Exactly, decimal, positive
+from sfumato.plain_kmeans import kmeans, sse
+from sfumato.random.bits import current
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = ("mechanism", "epsilon", "L", "decoded", "increase", "k-means on reports", "its increase")
+BY_AXIS = "Laplace by axis"
+AUTO = "auto"
+MOST_ROWS = 100
+
+
+class LocalRow(msgspec.Struct, frozen=True):
+    """One mechanism with its parameters, and the sums of squares of the centres from its reports.
+
+    Attributes
+    ----------
+    mechanism : str
+        "BPM", "multivariate Laplace", or "Laplace by axis": epsilon / d on each of d axes.
+    epsilon : str
+    L : str
+        Such as "0.3" or "auto: 2.501"; empty where the mechanism has none.
+    decoded : float or None
+        Median sum of squares of decoded centres; None where there is no decoder.
+    naive : float
+        Median sum of squares of k-means on the reports.
+    evident : bool
+        Whether most reports showed any clusters; if not, decoded centres are spread evenly.
+    """
+
+    mechanism: str
+    epsilon: str
+    L: str
+    decoded: float | None
+    naive: float
+    evident: bool = True
+
+
+class LocalTable(msgspec.Struct, frozen=True):
+    """Sums of squares over epsilon and L.
+
+    Attributes
+    ----------
+    rows : tuple of LocalRow
+    best : float
+        Sum of squares of k-means on the true points.
+    even : float
+        Of centres that are spread evenly over the cube, without data.
+    points, dimension, clusters, repeats : int
+    """
+
+    rows: tuple[LocalRow, ...]
+    best: float
+    even: float
+    points: int
+    dimension: int
+    clusters: int
+    repeats: int
+
+    def increase(self, value: float | None) -> str:
+        """A sum of squares beyond that of k-means on the true points, as text."""
+        if value is None:
+            return "-"
+        return f"{100 * (value / self.best - 1):+,.0f}%" if self.best > 0 else "unlimited"
+
+    def lines(self) -> list[list[str]]:
+        """The table as text, in the order of ``COLUMNS``; the last two rows are for comparison."""
+        found = [
+            [
+                row.mechanism,
+                row.epsilon,
+                row.L or "-",
+                "-" if row.decoded is None else f"{row.decoded:,.4g}",
+                self.increase(row.decoded),
+                f"{row.naive:,.4g}",
+                self.increase(row.naive),
+            ]
+            for row in self.rows
+        ]
+        for name, value in (("no data: even centres", self.even), ("no privacy", self.best)):
+            found.append([name, "-", "-", "-", "-", f"{value:,.4g}", self.increase(value)])
+        return found
+
+    def facts(self) -> list[str]:
+        """What the table says, in sentences."""
+        found = [
+            f"{self.points:,} points in {self.dimension} dimensions, {self.clusters} clusters; "
+            f"medians of {self.repeats} draws of the noise."
+            if self.repeats > 1
+            else f"{self.points:,} points in {self.dimension} dimensions, {self.clusters} clusters."
+        ]
+        decoded = [row for row in self.rows if row.decoded is not None]
+        silent = [row for row in decoded if not row.evident]
+        if silent:
+            found.append(
+                f"In {len(silent)} of {len(decoded)} settings the reports show no clusters: the "
+                "decoded centres are then spread evenly over the cube."
+            )
+        return found
+
+    def curves(self) -> dict[str, tuple[Array, Array]]:
+        """Epsilons and sums of squares of each mechanism and L."""
+        found: dict[str, list[tuple[float, float]]] = {}
+        for row in self.rows:
+            name = row.mechanism
+            if row.L:
+                name += f", L {AUTO}" if row.L.startswith(AUTO) else f", L = {row.L}"
+            value = row.naive if row.decoded is None else row.decoded
+            found.setdefault(name, []).append((float(row.epsilon), value))
+        return {
+            name: (np.array(pairs)[:, 0], np.array(pairs)[:, 1]) for name, pairs in found.items()
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the sums of squares over epsilon, on a matplotlib Axes."""
+        from sfumato.charts import reports as charts
+
+        return charts.draw_local_table(self, ax)
+
+
+def local_table(
+    points: ArrayLike,
+    n_clusters: int,
+    *,
+    epsilon: Sequence[Exactly],
+    L: Sequence[Exactly] = ("auto",),  # noqa: N803
+    repeats: int = 1,
+    random_state: int | None = 0,
+) -> LocalTable:
+    """Simulate devices and server for each epsilon and L, on points that you may see.
+
+    Parameters
+    ----------
+    points : float array of shape (n, d)
+        In the unit cube; what lies outside is clamped.
+    n_clusters : int
+        At most n.
+    epsilon : sequence of str, int, Fraction, Decimal or float
+        Each above 0.
+    L : sequence of the same, or "auto"
+    repeats : int
+        Draws of the noise, of which medians are taken; from 1 on.
+    random_state : int or None
+        Seeds the server, never the noise.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is out of range, or there are more than 100 settings.
+    Infeasible
+        If reports of one of the settings would hardly carry a signal.
+
+    Not covered: its sums of squares are computed from the true points, so they are not private.
+    Source: the table of the README of BPM's public code.
+
+    >>> points = np.random.default_rng(0).random((200, 1)) / 4
+    >>> table = local_table(points, 1, epsilon=[8, 16])
+    >>> [row.epsilon for row in table.rows if row.mechanism == "BPM"]
+    ['8', '16']
+    """
+    given = np.asarray(points)
+    if given.ndim != 2 or not given.size:
+        raise UsageError(
+            f"points of shape {given.shape}",
+            "points form a table, one row a person",
+            "Give an array of shape (n, d)",
+        )
+    found = np.asarray(np.clip(read_array(given, given.shape[1], "points"), 0, 1))
+    k = check_clusters(n_clusters, len(found))
+    _check(epsilon, L, repeats)
+    # All settings are read before the first report: a wrong one is refused at once.
+    costs = [positive(each, "epsilon") for each in epsilon]
+    settings = [one for cost in costs for one in _settings(cost, L, found.shape[1])]
+    rng = np.random.default_rng(random_state)
+    return LocalTable(
+        rows=tuple(_row(one, found, k, repeats, rng) for one in settings),
+        best=sse(found, kmeans(found, k, seed=rng, tries=4)),
+        even=sse(found, spread_evenly(k, found.shape[1])),
+        points=len(found),
+        dimension=found.shape[1],
+        clusters=k,
+        repeats=repeats,
+    )
+
+
+class _ByAxis(msgspec.Struct, frozen=True):
+    """Laplace noise of epsilon / d on each axis, for comparison only: its floats are not private.
+
+    The distance of two points is at least their mean distance along the axes, so epsilon / d on
+    each axis is epsilon in the metric too. Its variance, 2 d^3 / epsilon^2, is what other
+    mechanisms avoid.
+    """
+
+    epsilon: Fraction
+    dimension: int
+
+    def perturb(self, points: Floats) -> Floats:
+        noise = np.random.default_rng(current().words(4).tolist())
+        scale = self.dimension / float(self.epsilon)
+        return np.asarray(points + noise.laplace(scale=scale, size=points.shape))
+
+
+class _Setting(msgspec.Struct, frozen=True):
+    """A mechanism, and how the table names it."""
+
+    made: BPM | MultivariateLaplace | _ByAxis
+    name: str
+    L: str = ""
+
+
+def _settings(epsilon: Fraction, radii: Sequence[Exactly], d: int) -> list[_Setting]:
+    found = []
+    for each in radii:
+        bounded = BPM(epsilon, each, d)
+        # Who has no point to report is told all the same whether reports would carry a signal.
+        bounded.perturb(np.zeros((0, d)))
+        radius = decimal(bounded.L)
+        found.append(_Setting(bounded, "BPM", f"{AUTO}: {radius}" if each == AUTO else radius))
+    found.append(_Setting(MultivariateLaplace(epsilon, d), "multivariate Laplace"))
+    found.append(_Setting(_ByAxis(epsilon, d), BY_AXIS))
+    return found
+
+
+def _row(
+    setting: _Setting, points: Floats, k: int, repeats: int, rng: np.random.Generator
+) -> LocalRow:
+    decoded: list[float] = []
+    naive: list[float] = []
+    evident = 0
+    made = setting.made
+    for _ in range(repeats):
+        reports = made.perturb(points)
+        naive.append(sse(points, kmeans(reports, k, seed=rng, tries=4)))
+        if not isinstance(made, _ByAxis):
+            found = decode(reports, made, k, rng)
+            decoded.append(sse(points, found.centers))
+            evident += found.evident
+    return LocalRow(
+        mechanism=setting.name,
+        epsilon=decimal(made.epsilon),
+        L=setting.L,
+        decoded=float(np.median(decoded)) if decoded else None,
+        naive=float(np.median(naive)),
+        evident=2 * evident >= len(decoded),
+    )
+
+
+def _check(epsilon: Sequence[Exactly], radii: Sequence[Exactly], repeats: object) -> None:
+    for name, values in (("epsilon", epsilon), ("L", radii)):
+        if isinstance(values, str) or not len(values):
+            raise UsageError(name, "it is a list of values", f"Give {name}=[...]")
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise UsageError("repeats", "they are a whole number from 1 on", "Give 1, or 5")
+    if len(epsilon) * (len(radii) + 2) > MOST_ROWS:
+        raise UsageError(
+            f"{len(epsilon)} epsilons by {len(radii)} values of L",
+            f"a table has at most {MOST_ROWS} rows",
+            "Give fewer of them",
+        )
