@@ -31,7 +31,7 @@ from sfumato.streaming import (
 
 
 def example() -> None:
-    """The usage example of the page, which lacks an opening parenthesis in its assert."""
+    """The usage example of the page, but for a parenthesis too many in its assert."""
     total_steps = 16
     random_generator = GaussianNoiseGenerator(noise_std=1.0)
     tree_aggregator = EfficientTreeAggregator(random_generator)
