@@ -24,7 +24,7 @@ from sfumato.errors import InternalError
 @click.option(
     "--quick/--deep",
     default=True,
-    help="Quick takes a minute or two; deep takes an hour, on larger data and with more runs."
+    help="Quick takes a minute or two; deep takes half an hour, on larger data and with more runs."
     "  [default: quick]",
 )
 @click.option(

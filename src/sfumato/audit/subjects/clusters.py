@@ -62,7 +62,7 @@ def _tree_clusters(unit: Unit, cost: CentralMeasure) -> Subject:
         cost,
         spending(1),
         pairs=(pair, pair[::-1]),
-        runs=100,
+        runs=60,
         exact=Decisions(),
         weaker=spending,
         least=0.45,
