@@ -22,6 +22,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import blended_transform_factory
 
 from sfumato.arrays import Array
 from sfumato.charts.palette import (
@@ -254,7 +255,13 @@ def legend(
         # matplotlib fills column by column, and people read row by row.
         handles=[each for column in range(n_columns) for each in handles[column::n_columns]],
         loc="lower left",
-        bbox_to_anchor=(0, 1.005),
+        bbox_to_anchor=(0.015 if narrow else 0, 1.005),
+        # Beside long names of rows there is no room for a note on a phone, but above them there is.
+        bbox_transform=(
+            blended_transform_factory(ax.figure.transFigure, ax.transAxes)
+            if narrow
+            else ax.transAxes
+        ),
         borderaxespad=0.2,
         borderpad=0.2,
         ncols=n_columns,

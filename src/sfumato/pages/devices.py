@@ -15,8 +15,10 @@ from sfumato.pages.studies import Study, drawn
 MOST_CENTRES = 12
 
 
-def study(model: PrivateKMeans, anchor: str) -> Study:
+def study(model: PrivateKMeans, anchor: str, *, technical: bool = True) -> Study:
     """Collect what the page shows of clusters that were found without a trusted curator.
+
+    A page that is not technical leaves out the proof.
 
     Raises
     ------
@@ -24,6 +26,7 @@ def study(model: PrivateKMeans, anchor: str) -> Study:
         If the model has seen no reports.
     """
     guarantee = model.guarantee_
+    promises = tuple(str(guarantee).splitlines())
     title = "Clusters without a trusted curator"
     sentences = _sentences(model)
     if not guarantee.private:
@@ -44,7 +47,7 @@ def study(model: PrivateKMeans, anchor: str) -> Study:
         sentences=(
             *((sentence, ()) for sentence in sentences),
             ("The centres, from the largest down:", _centres(model)),
-            ("What each report promises:", tuple(str(guarantee).splitlines())),
+            ("What each report promises:", promises if technical else promises[:1]),
         ),
         notes=(),
     )

@@ -136,7 +136,10 @@ def render(
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
         studies=[
             *(decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)),
-            *(devices.study(model, f"devices-{i}") for i, model in enumerate(models, 1)),
+            *(
+                devices.study(model, f"devices-{i}", technical=audience == "technical")
+                for i, model in enumerate(models, 1)
+            ),
         ],
         audit=decisions.audit(findings),
         accounts=accounts,
