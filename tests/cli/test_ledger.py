@@ -59,3 +59,13 @@ def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(sfumato: Run) -> 
     assert not any("hunter2" in text for text in (*said, *texts))
     found = json.loads(sfumato("ledger", "show", "--json", *place)[1])
     assert "on a server" in json.dumps(found)
+
+
+def test_a_ledger_moves_to_another_store(sfumato: Run) -> None:
+    assert sfumato("release", "plan.toml", "--ledger", "b.db")[0] == 0
+    code, out, err = sfumato("ledger", "migrate", "b.db", "c.db")
+    assert code == 0
+    assert out.endswith(" entries and 0 streams: the ledger 'c.db'\n")
+    assert "Nothing can be charged to the ledger 'b.db'" in err
+    assert "stored answer" in sfumato("release", "plan.toml", "--ledger", "c.db")[2]
+    assert sfumato("release", "plan.toml", "--fresh", "--ledger", "b.db")[0] == 5

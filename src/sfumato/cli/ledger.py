@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import closing
 from pathlib import Path
 
 import click
 
+from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import (
     charged_option,
     json_ignored_option,
@@ -127,6 +129,37 @@ def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
             str(found.fault),
             "Restore a copy that verifies; do not publish from this one",
         )
+
+
+@ledger.command()
+@click.argument("source", metavar="FROM", type=LEDGER)
+@click.argument("target", metavar="TO", type=LEDGER)
+@json_option
+def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
+    """Move the ledger FROM to TO, such as a file to a database.
+
+    FROM and TO are files or addresses of databases; TO must be new or empty. Stored answers are
+    found by the same questions as before, and streams go on. FROM pays for nothing afterwards. If
+    the move is cut off, give the same command again.
+
+    \b
+    Example:
+      sfumato ledger migrate budget.db postgresql://host/database
+    """
+    from sfumato.ledger.migrating import migrate as move
+    from sfumato.ledger.opening import store_of
+
+    with (
+        closing(store_of(source, create=False)) as old,
+        closing(store_of(target, create=True)) as new,
+    ):
+        done = move(old, new)
+        labels = (old.label, new.label)
+    if as_json:
+        emit_json(dataclasses.asdict(done))
+        return
+    say(f"{done.entries} entries and {done.streams} streams: {labels[1]}")
+    talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
 
 
 @ledger.command()

@@ -128,6 +128,8 @@ class Charges:
 
     def _charge(self, rows: PublicRows, request: Request) -> Entry:
         """Check everything that limits a charge, then enter it."""
+        # In the transaction that charges: a ledger is moved while nobody else can write to it.
+        self._parts.secrets().require_here()
         account = require_account(rows, request.account, self._store.label)
         cost = (request.cost[0], request.cost[1])
         left = account.remaining

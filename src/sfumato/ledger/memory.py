@@ -20,6 +20,7 @@ from sfumato.ledger.rules import broken
 from sfumato.ledger.store import (
     FORKED,
     IN_USE,
+    MOVED,
     ONCE_EACH,
     OUTSIDE,
     REFUSED,
@@ -182,6 +183,9 @@ class MemorySecretRows(SecretRows):
     def values(self) -> Mapping[str, bytes]:
         return self._values
 
+    def value(self, name: str) -> bytes | None:
+        return self._values.get(name)
+
     def add_value(self, name: str, value: bytes) -> None:
         _add(self._values, name, value)
 
@@ -204,8 +208,17 @@ class MemorySecretRows(SecretRows):
         if derived:
             self._derived[account, name.tag] = name
 
+    def names(self) -> list[tuple[str, NameRow, bool]]:
+        return [
+            (account, name, self._derived.get((account, name.tag)) == name)
+            for (account, _), name in sorted(self._names.items())
+        ]
+
     def replaced(self, sequence: int) -> str | None:
         return self._replaced.get(sequence)
+
+    def all_replaced(self) -> Mapping[int, str]:
+        return self._replaced
 
     def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
         for sequence, digest in hashes:
@@ -245,7 +258,7 @@ class MemorySecretRows(SecretRows):
 
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         row = self._streams.get(stream)
-        if row is None or row.at.seal != before:
+        if row is None or row.at.seal != before or MOVED in self._values:
             return False
         if not step.number == after.step == row.at.step + 1:
             return False
@@ -265,6 +278,9 @@ class MemorySecretRows(SecretRows):
         rows = self._tallies.get((stream, person_token), 0) + 1
         self._tallies[stream, person_token] = rows
         return rows
+
+    def counted(self, stream: int) -> Mapping[bytes, int]:
+        return {who: rows for (number, who), rows in self._tallies.items() if number == stream}
 
     def tallies(self) -> Mapping[int, int]:
         sums = dict[int, int]()

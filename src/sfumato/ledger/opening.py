@@ -47,10 +47,11 @@ def open_ledger(
     ...     ledger.account("trips").remaining
     (2500000000, 0)
     """
-    return Book(_store(where, create=create), anchor=anchor)
+    return Book(store_of(where, create=create), anchor=anchor)
 
 
-def _store(where: str | Path | None, *, create: bool) -> Store:
+def store_of(where: str | Path | None, *, create: bool) -> Store:
+    """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
     if isinstance(where, str) and where.startswith(SERVERS):
         return PostgresStore(where, create=create)
     if where is not None and "://" in str(where):

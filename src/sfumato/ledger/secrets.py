@@ -13,10 +13,11 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.store import NameRow, PublicRows, SecretRows, SecretStore
+from sfumato.ledger.store import MOVED, NameRow, PublicRows, SecretRows, SecretStore
 
 KEY_BYTES = 16
 DIGEST_BYTES = 32
@@ -55,12 +56,12 @@ class Secrets:
         if create:
             store.writing(lambda rows: _settle(rows, identity))
         # Checked even if they were made just now: another process may have filled them first.
-        values = store.reading(lambda rows: rows.values())
-        if values.get("identity") != identity.encode():
+        kept, secret = store.reading(lambda rows: (rows.value("identity"), rows.value("secret")))
+        if kept != identity.encode() or secret is None:
             store.close()
-            obstacle = "they belong to another ledger" if values else "they were emptied"
+            obstacle = "they belong to another ledger" if kept else "they were emptied"
             raise LedgerError(store.label, obstacle, "Put back the file that belongs to this one")
-        self._secret = values["secret"]
+        self._secret = secret
 
     def close(self) -> None:
         """Close the store; closing twice is harmless."""
@@ -113,6 +114,10 @@ class Secrets:
         self.adopt(account, fresh, tags[0], derived=key is None)
         return fresh
 
+    def require_here(self) -> None:
+        """Refuse to pay from a ledger that was moved."""
+        self.store.reading(partial(require_here, label=self.store.label))
+
     def tag(self, account: str, asked: str) -> bytes:
         """The HMAC under which a question is kept."""
         # As JSON, no two pairs of texts run together into one.
@@ -149,13 +154,21 @@ class Secrets:
 
         # Looked for and made in one transaction: two processes would otherwise make two keys.
         def settle(rows: SecretRows) -> bytes | None:
-            value = rows.values().get(name)
+            value = rows.value(name)
             if value is None and make is not None:
                 value = make()
                 rows.add_value(name, value)
             return value
 
         return self.store.reading(settle) if make is None else self.store.writing(settle)
+
+
+def require_here(rows: SecretRows, label: str) -> None:
+    """Refuse to use the rows of a ledger that was moved."""
+    where = rows.value(MOVED)
+    if where is not None:
+        obstacle = f"the ledger was moved to {where.decode()}"
+        raise LedgerError(label, obstacle, "Name that one with ledger=")
 
 
 def _first_of_tags(rows: SecretRows, account: str, tags: Sequence[bytes]) -> NameRow | None:
@@ -170,7 +183,7 @@ def _state_name(digest: str) -> str:
 
 def _settle(rows: SecretRows, identity: str) -> None:
     """Fill new secrets: the ledger's identity, and the key of all HMACs."""
-    if not rows.values():
+    if rows.value("identity") is None:
         rows.add_value("identity", identity.encode())
         rows.add_value("secret", secrets.token_bytes(SECRET_BYTES))
 

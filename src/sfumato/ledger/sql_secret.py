@@ -47,6 +47,10 @@ class SQLSecretRows(SQLStreamRows, SecretRows):
         found = cast("Iterable[tuple[str, bytes]]", self._ask("SELECT name, value FROM about", ()))
         return dict(found)
 
+    def value(self, name: str) -> bytes | None:
+        found = self._one("SELECT value FROM about WHERE name = ?", name)
+        return None if found is None else cast("bytes", found[0])
+
     def add_value(self, name: str, value: bytes) -> None:
         self._ask("INSERT INTO about (name, value) VALUES (?, ?)", (name, value))
 
@@ -66,6 +70,14 @@ class SQLSecretRows(SQLStreamRows, SecretRows):
         query = "INSERT INTO requests (account, key, tag, digest, derived) VALUES (?, ?, ?, ?, ?)"
         self._ask(query, (account, name.key, name.tag, name.digest, derived))
 
+    def names(self) -> list[tuple[str, NameRow, bool]]:
+        query = "SELECT account, key, tag, digest, derived FROM requests ORDER BY account, key"
+        found = cast("Iterable[tuple[str, str, bytes, str, int]]", self._ask(query, ()))
+        return [
+            (account, NameRow(key, tag, digest), bool(derived))
+            for account, key, tag, digest, derived in found
+        ]
+
     def replaced(self, sequence: int) -> str | None:
         found = self._one("SELECT hash FROM replaced WHERE sequence = ?", sequence)
         return None if found is None else str(found[0])
@@ -73,6 +85,10 @@ class SQLSecretRows(SQLStreamRows, SecretRows):
     def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
         for sequence, digest in hashes:
             self._ask("INSERT INTO replaced (sequence, hash) VALUES (?, ?)", (sequence, digest))
+
+    def all_replaced(self) -> Mapping[int, str]:
+        query = "SELECT sequence, hash FROM replaced"
+        return dict(cast("Iterable[tuple[int, str]]", self._ask(query, ())))
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -113,6 +129,11 @@ class SQLSecretRows(SQLStreamRows, SecretRows):
             return 1
         self._ask("UPDATE tallies SET rows = rows + 1 WHERE stream = ? AND who = ?", where)
         return cast("int", found[0]) + 1
+
+    def counted(self, stream: int) -> Mapping[bytes, int]:
+        query = "SELECT who, rows FROM tallies WHERE stream = ?"
+        found = cast("Iterable[tuple[bytes, int]]", self._ask(query, (stream,)))
+        return dict(found)
 
     def tallies(self) -> Mapping[int, int]:
         query = "SELECT stream, sum(rows) FROM tallies GROUP BY stream"

@@ -36,6 +36,9 @@ from sfumato.ledger.entries import Account, Amount, Entry, Kind, Step
 T = TypeVar("T")
 R = TypeVar("R")
 
+MOVED = "moved to"
+"""The secret value that says where a ledger was moved to. It pays for nothing any more."""
+
 REFUSED = "the ledger's own rules refuse the entry"
 REPORT = "Verify the ledger; if it is whole, report this as a fault"
 IN_USE = "this thread is in the middle of using it"
@@ -227,8 +230,9 @@ class StreamRows(ABC):
         Returns
         -------
         bool
-            False, and nothing was changed, if the stream has moved since, if the step is not the
-            next one, if its event was taken, or if the sum of tallies would shrink.
+            False, and nothing was changed, if the stream has moved since, if the ledger was moved
+            to another store, if the step is not the next one, if its event was taken, or if the sum
+            of tallies would shrink.
         """
 
 
@@ -239,7 +243,11 @@ class SecretRows(StreamRows):
 
     @abstractmethod
     def values(self) -> Mapping[str, bytes]:
-        """What is kept once for the whole ledger: its identity, its secret, its signing key."""
+        """What is kept by name: identity, secret and signing key, and a value for each charge."""
+
+    @abstractmethod
+    def value(self, name: str) -> bytes | None:
+        """One of the values."""
 
     @abstractmethod
     def add_value(self, name: str, value: bytes) -> None:
@@ -261,12 +269,20 @@ class SecretRows(StreamRows):
         """
 
     @abstractmethod
+    def names(self) -> list[tuple[str, NameRow, bool]]:
+        """All names, each with its account and whether its key was made for the question."""
+
+    @abstractmethod
     def replaced(self, sequence: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded."""
 
     @abstractmethod
     def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
         """Add the hashes that entries had before the ledger was upgraded."""
+
+    @abstractmethod
+    def all_replaced(self) -> Mapping[int, str]:
+        """The hashes that entries had before the ledger was upgraded, by their numbers."""
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -301,6 +317,10 @@ class SecretRows(StreamRows):
     @abstractmethod
     def count(self, stream: int, person_token: bytes) -> int:
         """Count a row of a person, and return how many were counted by now."""
+
+    @abstractmethod
+    def counted(self, stream: int) -> Mapping[bytes, int]:
+        """How many rows of each person were counted, by the token that stands for the person."""
 
     @abstractmethod
     def tallies(self) -> Mapping[int, int]:

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 from sfumato.errors import LedgerError
 from sfumato.ledger.chain import linked, opened, sealed
 from sfumato.ledger.entries import OVER, Entry, Step
+from sfumato.ledger.secrets import require_here
 from sfumato.ledger.store import (
     REFUSED,
     REPORT,
@@ -127,6 +128,7 @@ class StreamRecord:
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
             return _Taken(earlier, fresh=False)
+        require_here(rows, self._store.label)
         counts = [rows.count(number, token) for token in person_tokens]
         at = self._sound(rows.position(number))
         step, after = self._next(at, event, work, counts)

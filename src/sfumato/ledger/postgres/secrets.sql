@@ -112,6 +112,9 @@ CREATE TRIGGER tallies_forward BEFORE INSERT OR UPDATE OR DELETE ON tallies FOR 
 CREATE FUNCTION take_step(which BIGINT, before TEXT, number BIGINT, named TEXT, published BYTEA, linked TEXT,
                           after BYTEA, counted BIGINT, sealed TEXT) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  IF EXISTS (SELECT 1 FROM about WHERE name = 'moved to') THEN
+    RAISE EXCEPTION 'the ledger was moved' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
   PERFORM 1 FROM streams WHERE stream = which AND seal = before FOR UPDATE;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the stream has moved since' USING ERRCODE = 'integrity_constraint_violation';

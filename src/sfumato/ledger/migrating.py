@@ -1,0 +1,149 @@
+"""Moving a ledger from one store to another: from a file to a server, or back.
+
+Everything moves: entries with their hashes, answers, and the secrets by which stored answers are
+found again and streams go on. The old ledger is marked as moved while nobody can charge it, and
+pays for nothing afterwards: two copies that are both spent from would each keep to the whole
+budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.errors import LedgerError
+from sfumato.ledger import stream_record
+from sfumato.ledger.book import Book
+from sfumato.ledger.entries import OVER, Entry, Step
+from sfumato.ledger.store import MOVED, PublicRows, SecretRows, SecretStore, Store, StreamRow
+
+PAST_STATE = b"past"
+"""Stands for the states before the last step, which are gone."""
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What was moved.
+
+    Attributes
+    ----------
+    entries, streams : int
+    """
+
+    entries: int
+    streams: int
+
+
+def migrate(source: Store, target: Store) -> Migrated:
+    """Move a ledger, with its secrets, to an empty store.
+
+    The ledger in ``source`` pays for nothing afterwards, and can still be read and verified.
+
+    Parameters
+    ----------
+    source, target : Store
+
+    Raises
+    ------
+    LedgerError
+        If ``source`` does not verify, was moved before, or has no secrets; or ``target`` is not
+        empty.
+    """
+    with Book(source) as book:
+        found = book.verify()
+        if not found.ok:
+            remedy = "Restore a copy that verifies, and move that one"
+            raise LedgerError(source.label, str(found.fault), remedy)
+        secrets = source.secrets(create=False)
+        try:
+            # While this transaction runs, nobody else can charge the old ledger.
+            return source.writing(lambda rows: _moved(rows, secrets, target))
+        finally:
+            secrets.close()
+
+
+def _moved(rows: PublicRows, secrets: SecretStore, target: Store) -> Migrated:
+    """Mark the old ledger, then copy it. A move that was cut off goes on where it stopped."""
+    entries = list(rows.entries())
+    where = secrets.reading(lambda kept: kept.value(MOVED))
+    if where is None:
+        _require_empty(target)
+        secrets.writing(lambda kept: kept.add_value(MOVED, target.label.encode()))
+    elif where != target.label.encode():
+        obstacle = f"it was moved to {where.decode()} before"
+        raise LedgerError(secrets.label, obstacle, "Move that one")
+    if not target.reading(_is_filled):
+        target.writing(lambda new: _copy_public(rows, new, entries))
+    new_secrets = target.secrets(create=True)
+    try:
+        copied = secrets.reading(
+            lambda kept: new_secrets.writing(
+                lambda new: _copy_secret(kept, new, entries, new_secrets)
+            )
+        )
+        new_secrets.forget()
+    finally:
+        new_secrets.close()
+    return Migrated(len(entries), copied)
+
+
+def _is_filled(rows: PublicRows) -> bool:
+    return rows.identity() is not None or rows.highest() > 0
+
+
+def _require_empty(target: Store) -> None:
+    if target.reading(_is_filled):
+        obstacle = "there is a ledger in it"
+        raise LedgerError(target.label, obstacle, "Name a new file, or an empty database")
+
+
+def _copy_public(rows: PublicRows, new: PublicRows, entries: list[Entry]) -> None:
+    """Copy the rows, each after those that it refers to."""
+    identity = rows.identity()
+    if identity is not None:
+        new.set_identity(identity)
+    for name, (rule, total) in rows.totals().items():
+        new.add_account(name, rule, total)
+    for entry in entries:
+        new.add(entry)
+    for account, (protects, data) in rows.bindings().items():
+        new.add_binding(account, protects, data)
+    for data, (rule, amount) in rows.ceilings().items():
+        new.add_ceiling(data, rule, amount)
+    for sequence, payload in rows.answers():
+        new.add_answer(sequence, payload)
+
+
+def _copy_secret(
+    kept: SecretRows, new: SecretRows, entries: list[Entry], store: SecretStore
+) -> int:
+    streams = kept.streams()
+    if new.value("identity") is not None:
+        return len(streams)  # all of it was copied before the move was cut off
+    for name, value in kept.values().items():
+        if name != MOVED:
+            new.add_value(name, value)
+    for account, row, derived in kept.names():
+        new.keep(account, row, derived=derived)
+    new.add_replaced(kept.all_replaced().items())
+    charges = {entry.sequence: entry for entry in entries}
+    for stream in streams:
+        _copy_stream(kept, new, stream, charges[stream.number], store)
+    return len(streams)
+
+
+def _copy_stream(
+    kept: SecretRows, new: SecretRows, stream: StreamRow, charge: Entry, store: SecretStore
+) -> None:
+    """Copy a stream: its steps, then the state after the last of them."""
+    steps: list[Step] = kept.steps(stream.number)
+    first = PAST_STATE if steps else stream.at.state
+    stream_record.begin(new, charge, stream.spec, first, stream.secret)
+    record = stream_record.found(new, charge, store)
+    for step in steps[:-1]:
+        record.put(new, step, PAST_STATE, tallied=0)
+    for step in steps[-1:]:
+        over = stream.at.state == OVER
+        record.put(new, step, stream.at.state, tallied=0 if over else stream.at.tallied)
+    for who, rows in kept.counted(stream.number).items():
+        for _ in range(rows):
+            new.count(stream.number, who)

@@ -1,0 +1,132 @@
+"""A ledger moves between stores whole, once, and the old one pays for nothing afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.stores import STORES, filled, public_rows, secret_rows
+from ledger.adding import add_one, open_stream
+from sfumato.errors import LedgerError
+from sfumato.ledger import Book, Store
+from sfumato.ledger.migrating import migrate
+from sfumato.ledger.sqlite import SQLiteStore
+from sfumato.ledger.store import MOVED
+
+DURABLE = ("SQLite in a file", "PostgreSQL")
+PAIRS = [(one, other) for one in (*DURABLE, "memory") for other in DURABLE]
+
+
+class Reopened:
+    """A store that may be closed and asked for again, on the same rows."""
+
+    def __init__(self, make: Callable[[Path], Store], folder: Path) -> None:
+        folder.mkdir()
+        self._make = make
+        self._folder = folder
+        self._last: Store | None = None
+
+    def __call__(self) -> Store:
+        if self._last is None or "Memory" not in type(self._last).__name__:
+            self._last = self._make(self._folder)
+        return self._last
+
+
+def lived_in(store: Store) -> Book:
+    """A book with an answered key, one that is left, a stream on its way and one that is over."""
+    book = Book(store)
+    book.open_account("trips", "marbles", (1000, 0))
+    book.signer(create=True)
+    with book.reserve("trips", None, "a question", (10, 0), "") as hold:
+        hold.store(b"noisy")
+    with book.reserve("trips", "left", "another", (10, 0), ""):
+        pass
+    stream = open_stream(book)
+    for number in range(3):
+        stream.take(f"e{number}", add_one, [b"someone"])
+    return book
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_everything_moves_and_goes_on(one: str, other: str, tmp_path: Path) -> None:
+    source = Reopened(STORES[one], tmp_path / "source")
+    target = Reopened(STORES[other], tmp_path / "target")
+    book = lived_in(source())
+    head = book.verify().head
+    before = public_rows(source())
+    signer = book.signer()
+    done = migrate(source(), target())
+    assert (done.entries, done.streams) == (len(list(before["entries"])), 1)
+    assert public_rows(target()) == before
+    moved = Book(target())
+    assert moved.verify(head).ok
+    assert moved.signer() == signer
+    with moved.reserve("trips", None, "a question", (10, 0), "") as hold:
+        assert hold.stored == b"noisy"
+    stream = open_stream(moved)
+    assert stream.take("e1", add_one)[1] is False  # found again
+    assert stream.take("e3", add_one, [b"someone"])[0].number == 4
+    assert moved.verify().ok
+
+
+def test_the_old_ledger_pays_for_nothing_and_takes_no_step(tmp_path: Path) -> None:
+    make = Reopened(STORES["SQLite in a file"], tmp_path / "source")
+    book = lived_in(make())
+    stream = open_stream(book)
+    target = Reopened(STORES["memory"], tmp_path / "target")
+    migrate(make(), target())
+    for old in (book, Book(make())):  # one that was open all the time, and a new one
+        with pytest.raises(LedgerError, match="was moved to the ledger in memory"):
+            old.reserve("trips", None, "more", (1, 0), "")
+        assert old.verify().ok
+    for tokens in ([], [b"someone"]):
+        with pytest.raises(LedgerError, match="was moved to"):
+            stream.take("late", add_one, tokens)
+    with pytest.raises(LedgerError, match="was moved to"):
+        migrate(make(), SQLiteStore(tmp_path / "third.db"))
+
+
+@pytest.mark.parametrize("cut_after", ["mark", "public"])
+def test_a_move_that_was_cut_off_goes_on(
+    cut_after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Reopened(STORES["SQLite in a file"], tmp_path / "source")
+    lived_in(source())
+    before = public_rows(source())
+    target = Reopened(STORES["SQLite in a file"], tmp_path / "target")
+    name = {"mark": "_copy_public", "public": "_copy_secret"}[cut_after]
+
+    def cut(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"sfumato.ledger.migrating.{name}", cut)
+        with pytest.raises(KeyboardInterrupt):
+            migrate(source(), target())
+    with pytest.raises(LedgerError, match="was moved to"):
+        Book(source()).reserve("trips", None, "more", (1, 0), "")
+    migrate(source(), target())
+    assert public_rows(target()) == before
+    kept = secret_rows(source().secrets(create=False))
+    del kept["values"][MOVED]  # type: ignore[attr-defined]
+    assert secret_rows(target().secrets(create=False)) == kept
+    assert migrate(source(), target()).streams == 1  # nothing more to do
+
+
+def test_a_store_with_a_ledger_in_it_is_no_target(tmp_path: Path) -> None:
+    source = SQLiteStore(tmp_path / "a.db")
+    lived_in(source)
+    with pytest.raises(LedgerError, match="there is a ledger in it"):
+        migrate(SQLiteStore(tmp_path / "a.db"), filled(SQLiteStore(tmp_path / "b.db")))
+    assert Book(SQLiteStore(tmp_path / "a.db")).reserve("trips", None, "more", (1, 0), "")
+
+
+def test_a_ledger_that_was_edited_stays_where_it_is(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "a.db")
+    lived_in(store)
+    store.database.atomic(lambda db: db.execute("DROP TRIGGER entries_stay"))
+    store.database.atomic(lambda db: db.execute("DELETE FROM entries WHERE sequence = 5"))
+    with pytest.raises(LedgerError, match="Restore a copy that verifies"):
+        migrate(SQLiteStore(tmp_path / "a.db"), SQLiteStore(tmp_path / "b.db"))
