@@ -68,16 +68,17 @@ def test_intervals_of_ranges_hold_and_are_not_too_wide(releases: list[HistogramR
     starts = np.array([0, 5, 20, 31, 0])
     stops = np.array([64, 6, 50, 33, 32])
     truth = np.array([TRUE.sum(axis=0)[i:j].sum() for i, j in zip(starts, stops, strict=True)])
-    found = [release.count(age=(starts, stops)) for release in releases]
+    some = releases[:60]
+    found = [release.count(age=(starts, stops)) for release in some]
     held = np.array([(each.low <= truth) & (truth <= each.high) for each in found])
-    assert held.mean() >= 0.935
+    assert covers(int(held.sum()), held.size, 0.95)
     # Every second error in an interval of half the width would be too many: it is not too wide.
     error = np.array([np.abs(each.value - truth) for each in found])
     half = np.array([(each.high - each.low) / 2 for each in found])
     assert (error > 0.8 * half).mean() > 0.06
-    every = [release.count(age=(starts, stops), simultaneous=True) for release in releases]
+    every = [release.count(age=(starts, stops), simultaneous=True) for release in some[:30]]
     all_held = [bool(((e.low <= truth) & (truth <= e.high)).all()) for e in every]
-    assert np.mean(all_held) >= 0.94
+    assert covers(sum(all_held), len(every), 0.95)
 
 
 def test_running_totals_and_their_band_hold(releases: list[HistogramRelease]) -> None:

@@ -32,6 +32,7 @@ from trust.tables import (
 
 PURE: dict[str, Any] = {
     "known": sf.Histogram(["x", "kind"], bins={"x": 4}),
+    "ranges": sf.Histogram(["x", "kind"], bins={"x": 64}, workload="ranges"),
     "records": sf.Histogram("x", records=8),
     "records, rows stated": sf.Histogram("y", records=8, rows=48),
     "mean": sf.Mean("x", by="kind"),

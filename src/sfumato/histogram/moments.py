@@ -34,6 +34,8 @@ from sfumato.lattice import EdgesAxis, GridAxis
 
 GRID = 513  # points at which an interval is looked for
 REFINEMENTS = 4  # of each end, by a factor of 64 each
+SMOOTH = 1.002  # by how much more than a half-width a count may be off where ends are refined
+HALVINGS = 8  # of the distance between two points of the grid
 _ROUNDING = 1e-14  # of a sum of products in doubles, relative
 Ends: TypeAlias = tuple[float, float]
 
@@ -187,7 +189,8 @@ def shares(counts: Array, noise: TableNoise, alpha: float) -> tuple[Array, Array
     """Divide each count by the total, with intervals: float64 ndarrays like ``counts``.
 
     It is the inversion of ``ratio`` for all cells at once. The half-width is computed on one grid
-    of shares, which is fine near 0. The ends of intervals are rounded outwards to the grid.
+    of shares, which is fine near 0. The ends of intervals are then looked for between two points of
+    the grid, and rounded outwards.
     """
     total = float(counts.sum())
     grid = np.unique(
@@ -196,14 +199,41 @@ def shares(counts: Array, noise: TableNoise, alpha: float) -> tuple[Array, Array
     half_width = noise.of_shares(grid, alpha)
     # A count fits a share if it lies between these two. They are made monotone, so that a binary
     # search finds the ends for all cells. That can only widen an interval.
-    largest_fitting = np.maximum.accumulate(grid * total + half_width)
-    least_fitting = np.minimum.accumulate((grid * total - half_width)[::-1])[::-1]
+    rising = grid * total + half_width
+    falling = grid * total - half_width
+    largest_fitting = np.maximum.accumulate(rising)
+    least_fitting = np.minimum.accumulate(falling[::-1])[::-1]
     first = np.searchsorted(largest_fitting, counts, side="left")
     last = np.searchsorted(least_fitting, counts, side="right")
     low = grid[np.clip(first - 1, 0, None)]
     high = grid[np.clip(last, None, len(grid) - 1)]
+    if total > 0:
+        next_to_low = grid[np.clip(first, None, len(grid) - 1)]
+        next_to_high = grid[np.clip(last - 1, 0, None)]
+        low = _nearer(low, next_to_low, counts, total, noise, alpha)
+        high = _nearer(high, next_to_high, counts, total, noise, alpha)
     value = np.clip(counts / total, 0, 1) if total > 0 else np.full(counts.shape, 0.5)
     return value, np.minimum(low, high), high
+
+
+def _nearer(
+    outside: Array, inside: Array, counts: Array, total: float, noise: TableNoise, alpha: float
+) -> Array:
+    """Move shares that do not fit towards those that do, by halving; the ends 0 and 1 stay."""
+    fits = np.abs(counts - outside * total) <= noise.of_shares(outside.reshape(-1), alpha).reshape(
+        outside.shape
+    )
+    for _ in range(HALVINGS):
+        middle = (outside + inside) / 2
+        is_inside = np.abs(counts - middle * total) <= _share_half_widths(noise, middle, alpha)
+        inside = np.where(is_inside, middle, inside)
+        outside = np.where(is_inside | fits, outside, middle)
+    return outside
+
+
+def _share_half_widths(noise: TableNoise, shares: Array, alpha: float) -> Array:
+    """``of_shares`` of any shape, and a little more: between points of a grid it is not smooth."""
+    return np.asarray(SMOOTH * noise.of_shares(shares.reshape(-1), alpha).reshape(shares.shape))
 
 
 def herfindahl(

@@ -16,9 +16,6 @@ from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
 from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
 from sfumato.random.bits import Bits
 
-MOST_INVERTED = 1200
-"""Of how many different sums the exact law is computed; further ones have Chernoff's bound."""
-
 COUPLED = 1.000001
 """How far a draw of a discrete Gaussian and a normal one are apart at most: see
 ``aggregates.tails``."""
@@ -154,15 +151,12 @@ class RangeErrors:
         """
         if isinstance(self.strategy, RangeMatrix):
             return _normal(self.strategy, coefficients, alpha, times)
-        rows, back = _distinct(coefficients)
-        if len(rows) > MOST_INVERTED:
-            return self.bounds(coefficients, alpha, times)
         which = self.strategy.which
         parts = [
-            _together(Weighted.of(law, rows[:, which == at]), times)
+            Weighted.of(law, coefficients[:, which == at], times)
             for at, law in enumerate(self.strategy.laws)
         ]
-        return np.asarray(weighted_half_widths(parts, alpha)[back])
+        return weighted_half_widths(parts, alpha)
 
     def bounds(self, coefficients: Array, alpha: float, times: int = 1) -> Array:
         """Half-widths like ``half_widths``, by Chernoff's bound: quicker, and wider for trees."""
@@ -194,32 +188,6 @@ def _normal(strategy: RangeMatrix, coefficients: Array, alpha: float, times: int
 
     normal = -float(ndtri(alpha / 2)) * np.sqrt(squared * squares)
     return np.asarray(normal + COUPLED * times * np.abs(coefficients).sum(axis=1))
-
-
-def _distinct(coefficients: Array) -> tuple[Array, Array]:
-    """The rows that differ beyond rounding, and which of them each row is."""
-    size = np.abs(coefficients)
-    largest = size.max(initial=0.0) or 1.0
-    steps = np.rint(size / largest * 2.0**40)
-    _, first, back = np.unique(steps, axis=0, return_index=True, return_inverse=True)
-    return size[first], back.reshape(-1)
-
-
-def _together(draws: Weighted, times: int) -> Weighted:
-    """The draws of several groups; of each sum, those with the least weights are one entry less."""
-    # Draws of equal weight are one entry, so that a sum over many blocks is quick.
-    order = np.sort(np.ceil(draws.weights * 2.0**40) / 2.0**40, axis=1)[:, ::-1]
-    columns = []
-    for row in order:
-        values, numbers = np.unique(row[row > 0], return_counts=True)
-        columns.append((values, numbers))
-    longest = max((len(values) for values, _ in columns), default=0)
-    weights = np.zeros((len(order), max(longest, 1)))
-    numbers_of = np.zeros_like(weights)
-    for at, (values, numbers) in enumerate(columns):
-        weights[at, : len(values)] = values[::-1]
-        numbers_of[at, : len(values)] = numbers[::-1] * times
-    return Weighted(draws.law, weights, numbers_of)
 
 
 @lru_cache(maxsize=16)

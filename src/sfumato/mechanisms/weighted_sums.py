@@ -50,6 +50,9 @@ SMALL = 1e-6
 WIDE = 2**14
 """Up to this half-width, the law of a sum of integers is computed point by point."""
 
+MOST_SUMS = 1200
+"""Of how many different sums the law is computed; for more of them, Chernoff's bound serves."""
+
 FAINT = 1e-9
 """Below this alpha, rounding of the sums would show: Chernoff's bound serves."""
 
@@ -102,6 +105,22 @@ class Weighted:
         """The same draws, without those that are not wanted."""
         return Weighted(self.law, np.where(where, self.weights, 0), self.numbers)
 
+    def packed(self) -> Weighted:
+        """The same draws, the largest weights first, those of equal weight together.
+
+        Weights are rounded up to multiples of 2^-36, so none may exceed 1 by much.
+        """
+        lines = []
+        for weights, numbers in zip(np.ceil(self.weights * 2.0**36), self.numbers, strict=True):
+            distinct, back = np.unique(-weights[weights > 0], return_inverse=True)
+            lines.append((-distinct / 2.0**36, np.bincount(back, numbers[weights > 0])))
+        longest = max((len(weights) for weights, _ in lines), default=0)
+        found = np.zeros((2, len(lines), longest))
+        for row, (weights, numbers) in enumerate(lines):
+            found[0, row, : len(weights)] = weights
+            found[1, row, : len(weights)] = numbers
+        return Weighted(self.law, found[0], found[1])
+
     def log_transform(self, angles: Array) -> Array:
         """The logarithm of the characteristic function: float64 ndarray like ``angles``.
 
@@ -134,19 +153,37 @@ def weighted_half_widths(parts: Sequence[Weighted], alpha: float) -> Array:
     >>> weighted_half_widths([Weighted.of(law, np.array([1.0, 0.5]))], 0.05).round()
     array([332.])
     """
-    sums = len(parts[0].weights)
     largest = np.max([part.weights.max(axis=1, initial=0) for part in parts], axis=0)
     safe = np.where(largest > 0, largest, 1)
     # Bounds are for weights of at most 1.
     scaled = [part.times(1 / safe) for part in parts]
     found = _chernoff(scaled, alpha)
     if alpha >= FAINT:
-        step = max(1, AT_ONCE // FREQUENCIES)
-        for start in range(0, sums, step):
-            rows = [part.rows(start, start + step) for part in scaled]
-            bound = found[start : start + step]
-            found[start : start + step] = np.minimum(bound, _by_inversion(rows, alpha))
+        distinct, back = _distinct([part.packed() for part in scaled])
+        if len(distinct[0].weights) <= MOST_SUMS:
+            found = np.minimum(found, _by_inversions(distinct, alpha)[back])
     return np.asarray(np.where(largest > 0, largest * found, 0))
+
+
+def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
+    """The sums that differ beyond rounding, and which of them each sum is."""
+    columns = [np.hstack([np.rint(part.weights * 2.0**34), part.numbers]) for part in parts]
+    _, first, back = np.unique(np.hstack(columns), axis=0, return_index=True, return_inverse=True)
+    chosen = [Weighted(part.law, part.weights[first], part.numbers[first]) for part in parts]
+    # Of sums that are equal but for rounding, the one that is computed has the larger weights.
+    slack = np.full(len(first), 1 + 2.0**-32)
+    return [part.times(slack) for part in chosen], back.reshape(-1)
+
+
+def _by_inversions(parts: list[Weighted], alpha: float) -> Array:
+    """``_by_inversion``, some sums at a time."""
+    sums = len(parts[0].weights)
+    step = max(1, AT_ONCE // FREQUENCIES)
+    found = [
+        _by_inversion([part.rows(start, start + step) for part in parts], alpha)
+        for start in range(0, sums, step)
+    ]
+    return np.concatenate(found) if found else np.zeros(0)
 
 
 def sum_half_width(law: Law, draws: int, alpha: float) -> int:

@@ -46,6 +46,11 @@ class GridEstimates:
         """Half-widths of sums of these variances: float64 ndarray like ``variances``."""
         return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
 
+    def cell_half_widths(self, alpha: float) -> Array:
+        """Half-widths of the noisy counts, which nothing else informs: float64 ndarray (cells,)."""
+        half = [float(law.half_width(alpha)) for law in self.laws]
+        return values_per_cell(half, self.which, len(self.noisy))
+
     def sums(
         self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
     ) -> tuple[Array, Array, Array]:

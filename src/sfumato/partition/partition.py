@@ -246,7 +246,7 @@ class Partition(
             return values_per_cell(half, self.which, cells)
         # Estimates depend on one another, so Sidak's correction does not apply: Bonferroni's does.
         each = alpha / cells if simultaneous else alpha
-        return self._estimates.half_widths(self._estimates.variances, each)
+        return self._estimates.cell_half_widths(each)
 
     def interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.keys import KeySelection
-from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, published
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_question, published
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
 from sfumato.cube import Cube
 from sfumato.data import count as data_count
@@ -23,7 +23,7 @@ from sfumato.histogram import Histogram
 from sfumato.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
 from sfumato.privacy.limits import Limits
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
 from sfumato.random.bits import Bits
 
@@ -185,10 +185,37 @@ LIMITED: tuple[tuple[int, Limits, tuple[Ridden, ...]], ...] = (
 """Rows in all, limits by cell, and people with as many rows as these allow, and with more."""
 
 
+MANY_BINS = Domain(x=Interval(0, 50, step=1))
+IN_MANY: Rows = ((0.5,), (9.5,), (50.0,))
+"""Two values in one block of the coarser level of a tree, and one in another."""
+
+
+def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
+    """Noisy sums of many bins: of few, noise would be added to each by itself."""
+    question = Histogram("x", workload="ranges")
+
+    def spending(times: int) -> Mechanism:
+        return of_question(question, MANY_BINS, unit, less_noise(cost, times))
+
+    # Under rho, replace pays as if two rows had no sum in common; in one line of bins they have.
+    shares_sums = isinstance(cost, ZCDP) and unit.neighbours == "replace"
+    return Subject(
+        "Histogram for ranges",
+        unit,
+        cost,
+        spending(1),
+        IN_MANY,
+        weaker=spending,
+        least=0.7 if shares_sums else 0.98,
+    )
+
+
 def subjects() -> Iterator[Subject]:
     """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Histogram", Histogram("x", bins=3), *promise)
+    for promise in product((UNITS[0], UNITS[-1]), COSTS):
+        yield _ranges(*promise)
     ridden = ((), (2,), (1, 3), (1, 1, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1, 1))
     for limit, relation, cost in product((1, 2), RELATIONS, COSTS):
         unit = Unit(limit, relation, "rider")

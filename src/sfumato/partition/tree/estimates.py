@@ -11,11 +11,15 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
+from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
 from sfumato.partition.tree.cover import Counted
 from sfumato.partition.tree.geometry import Tree
-from sfumato.partition.tree.inference import Inferred, infer, whole_counts
+from sfumato.partition.tree.inference import Inferred, infer, influence, whole_counts
 from sfumato.partition.tree.summed_area import SummedAreaTables
 from sfumato.partition.tree.walker import Ranges, RangeWalker
+
+MOST_DRAWS = 2**11
+"""Up to so many noisy counts, half-widths of cells follow from the exact law of their noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +67,7 @@ class TreeEstimates:
             # variances.
             node = self.inner.node
             other_variance = self._noise_variances[self.inner.which]
-            variance = variances[node]
-            has_one_count = np.isinf(variance)
-            total = np.where(has_one_count, 1, variance + other_variance)
-            weight = np.where(has_one_count, 1, variance / total)
+            weight = self._weight_of_inner
             counts[node] += weight * (self.inner.count - counts[node])
             variances[node] = weight * other_variance
         return infer(tree, counts, variances)
@@ -124,6 +125,51 @@ class TreeEstimates:
             terms = list(zip(self.laws, coefficients, strict=True))
             half[here] = half_widths(variances[here], terms, alpha)
         return half
+
+    def cell_half_widths(self, alpha: float) -> Array:
+        """Half-widths of the estimates of the cells: float64 ndarray of shape (cells,).
+
+        They follow from the exact law of the noise, by the coefficients with which all counts enter
+        an estimate. Where there are more than 2,048 counts, they are bounds: see ``half_widths``.
+        """
+        if len(self._law_of_draw) > MOST_DRAWS:
+            return self.half_widths(self.variances, alpha)
+        coefficients = influence(self.tree, self._combined, self.inferred)[self.tree.leaves]
+        parts = [
+            Weighted.of(law, coefficients[:, self._law_of_draw == at])
+            for at, law in enumerate(self.laws)
+        ]
+        return weighted_half_widths(parts, alpha)
+
+    @cached_property
+    def _law_of_draw(self) -> Array:
+        """The index of the law of each noisy count, of the cells and then of the others."""
+        if self.inner is None:
+            return self._law_of_cell
+        return np.concatenate([self._law_of_cell, self.inner.which])
+
+    @cached_property
+    def _combined(self) -> Array:
+        """How a node's own counts are combined: float64 ndarray of shape (nodes, draws)."""
+        found = np.zeros((len(self.tree.axis), len(self._law_of_draw)))
+        found[self.tree.leaves, np.arange(self.tree.cells)] = 1
+        if self.inner is not None:
+            node = self.inner.node
+            draw = self.tree.cells + np.arange(len(node))
+            found[node] *= 1 - self._weight_of_inner[:, None]
+            found[node, draw] = self._weight_of_inner
+        return found
+
+    @cached_property
+    def _weight_of_inner(self) -> Array:
+        """The weight of each count above the cells, beside that of a cell on the same node."""
+        assert self.inner is not None
+        variances = np.full(len(self.tree.axis), np.inf)
+        variances[self.tree.leaves] = self._noise_variances[self._law_of_cell]
+        variance = variances[self.inner.node]
+        has_one_count = np.isinf(variance)
+        total = np.where(has_one_count, 1, variance + self._noise_variances[self.inner.which])
+        return np.where(has_one_count, 1, np.where(has_one_count, 1, variance) / total)
 
     @cached_property
     def _tables(self) -> SummedAreaTables:

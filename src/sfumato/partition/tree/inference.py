@@ -98,6 +98,39 @@ def infer(tree: Tree, counts: Array, variances: Array) -> Inferred:
     return Inferred(estimate, variance, z, s, gain, share)
 
 
+def influence(tree: Tree, own: Array, inferred: Inferred) -> Array:
+    """With which coefficients the noisy counts enter the estimate of every node.
+
+    It takes the two passes of ``infer`` with vectors of coefficients in place of numbers.
+
+    Parameters
+    ----------
+    tree : Tree
+    own : float64 ndarray of shape (nodes, counts)
+        How each node's own counts are combined into one; 0 where it has none.
+    inferred : Inferred
+
+    Returns
+    -------
+    float64 ndarray of shape (nodes, counts)
+    """
+    seen = own.copy()
+    of_children = np.zeros_like(own)
+    for nodes in tree.up():
+        left = tree.child[nodes]
+        of_children[nodes] = seen[left] + seen[left + 1]
+        # s = t (1 - own weight), and the gain is t - s.
+        total = inferred.own[nodes] + inferred.gain[nodes]
+        own_weight = (inferred.gain[nodes] / total)[:, None]
+        seen[nodes] = of_children[nodes] * (1 - own_weight) + own_weight * own[nodes]
+    found = seen.copy()
+    for nodes in tree.down():
+        for child in (tree.child[nodes], tree.child[nodes] + 1):
+            part = inferred.share[child][:, None]
+            found[child] = seen[child] + part * (found[nodes] - of_children[nodes])
+    return found
+
+
 def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
     """Non-negative whole numbers near the estimates: int64 ndarray of shape (nodes,).
 
