@@ -1,6 +1,5 @@
 """Decisions are enumerated by the code that publishes, and broken ones are caught or refused."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -138,9 +137,3 @@ def test_trees_beside_other_rows_and_at_other_costs():
             pairs = neighbours(((0.5,), (2.5,)), unit, 2)
             found = Decisions(((), (300,)))(mechanism, pairs, cost, ())
             assert found.loss <= float(cost.epsilon) * (1 + 1e-9)
-
-
-def test_fewer_pairs_find_no_more():
-    subject = subject_named("PrivTree")
-    few = dataclasses.replace(subject, pairs=subject.pairs[:1])
-    assert loss_of(few) <= loss_of(subject) <= 1
