@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -70,16 +71,26 @@ _HOUSE: dict[RcKeyType, object] = {
 }
 
 
+_in_house: ContextVar[bool] = ContextVar("sfumato_in_house", default=False)
+
+
 @contextmanager
 def house() -> Iterator[None]:
     """Put the house style in force for a block, whatever the user's own settings are."""
+    if _in_house.get():
+        yield
+        return
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message=r"Glyph .* missing from"
         )  # the reader's own fonts draw the text of an SVG
         mpl.rcdefaults()
         mpl.rcParams.update(_HOUSE)
-        yield
+        token = _in_house.set(True)
+        try:
+            yield
+        finally:
+            _in_house.reset(token)
 
 
 def density_map() -> LinearSegmentedColormap:

@@ -24,7 +24,7 @@ from sfumato.choosing.windows import Window
 from sfumato.clustering import PrivateKMeans
 from sfumato.clustering.local_table import LocalTable
 from sfumato.errors import UsageError, explained, shown
-from sfumato.pages import decisions, devices, front, proofs, sections, spending
+from sfumato.pages import decisions, devices, front, looks, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
@@ -123,7 +123,7 @@ def render(
     shown = [
         sections.section(release, anchor) for release, anchor in zip(releases, anchors, strict=True)
     ]
-    return _template().render(
+    text = _template().render(
         title=title or _title(bool(releases), bool(models), limits),
         limits=limits,
         devices=len(models),
@@ -153,6 +153,7 @@ def render(
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
+    return looks.shared(text)
 
 
 def _title(releases: bool, models: bool, limits: bool) -> str:
