@@ -76,22 +76,26 @@ def gathers(
     def decorate(command: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
         @functools.wraps(command)
         def run(*args: P.args, **given: P.kwargs) -> R:
-            return command(msgspec.convert(_taken(given, kind), kind), *args, **given)
+            return command(_taken(given, kind), *args, **given)
 
         return run
 
     return decorate
 
 
-def _taken(given: dict[str, object], kind: type[msgspec.Struct]) -> dict[str, object]:
-    """Take the fields of a struct out of the options that are given."""
+def _taken(given: dict[str, object], kind: type[Options]) -> Options:
+    """Take the fields of a struct out of the options that are given, and make it of them.
+
+    Click has read and checked the values, so nothing is converted here: msgspec converts no field
+    that may be a text or a path.
+    """
     fields: dict[str, object] = {}
     for field in msgspec.structs.fields(kind):
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             fields[field.name] = _taken(given, field.type)
         else:
             fields[field.name] = given.pop(field.name)
-    return fields
+    return kind(**fields)
 
 
 # --- output ---
