@@ -11,6 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.clustering.error import HEAVIER_TAILS, Cells
 from sfumato.clustering.methods import occupied
+from sfumato.clustering.space import nearest
 from sfumato.cube import Cube
 from sfumato.lattice import GridAxis
 from sfumato.random import PublicSeed
@@ -39,6 +40,11 @@ def skewed(n: int, d: int, k: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, d]).beta(2, 5, (n, d)) * 2 - 1
 
 
+def far_inside(n: int, d: int, k: int, seed: int) -> np.ndarray:
+    """The same clusters, in bounds that are twelve times too wide."""
+    return mixture(n, d, k, seed) / 12
+
+
 def lattice_points(n: int, d: int, k: int, seed: int) -> np.ndarray:
     """Values rounded to quarters, on an axis that was not declared to have a step."""
     return np.round(mixture(n, d, k, seed) * 4) / 4
@@ -55,17 +61,38 @@ def counted(points: np.ndarray, question: sf.KMeans, axis: sf.Interval = UNDECLA
     return occupied(Cube.of_cells(lattice, np.stack(cells, axis=1)))
 
 
+def weights_held(points: np.ndarray, release: sf.KMeansRelease) -> np.ndarray:
+    """Whether the interval of each weight holds the rows of its group: bool ndarray (k,).
+
+    The groups of a grid are made of whole cells, those of steps of rows.
+    """
+    k = len(release.weights)
+    space = release.space
+    if release.steps:
+        where = space.whole(space.scale(points))
+        groups = nearest(where, release.steps[-1].centres.reshape(k, -1))
+    else:
+        assert release.partition is not None
+        middles = (release.partition.lower + release.partition.upper) / 2
+        of_cells = nearest(space.whole(space.scale_edges(middles)), release._whole)
+        groups = of_cells[release.partition.assign(points)]
+    rows = np.bincount(groups, minlength=k)
+    low, high = release.interval()
+    return np.asarray((low <= rows) & (rows <= high))
+
+
 class Found(NamedTuple):
     """Of one release, for centres whose weight can be told from 0: ndarrays of shape (centres, d).
 
     Centre less the mean of the rows nearest to it; its standard error; that of the noise alone;
-    what rounded values may add.
+    what rounded values may add. And whether the interval of each weight holds: (k,).
     """
 
     off: np.ndarray
     error: np.ndarray
     alone: np.ndarray
     rounding: np.ndarray
+    weights: np.ndarray
 
 
 def errors(points: np.ndarray, cube: Cube, question: sf.KMeans, epsilon: str, noise: Bits) -> Found:
@@ -86,7 +113,13 @@ def errors(points: np.ndarray, cube: Cube, question: sf.KMeans, epsilon: str, no
     rounding = np.broadcast_to(release.rounding_error, (k, d))
     off = release.centers - means
     alone = alone * release.space.widths
-    return Found(off[known], release.standard_error[known], alone[known], rounding[known])
+    return Found(
+        off[known],
+        release.standard_error[known],
+        alone[known],
+        rounding[known],
+        weights_held(points, release),
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +137,7 @@ def test_the_mean_of_the_nearest_rows_is_within_two_standard_errors(
     held, noise_alone = 0, 0
     for trial in range(trials):
         found = errors(points, cube, question, "1", noise)
-        off, error, alone, _ = (part.ravel() for part in found)
+        off, error, alone, *_ = (part.ravel() for part in found)
         at = trial % len(off)
         held += abs(off[at]) <= WITHIN * error[at]
         noise_alone += abs(off[at]) <= WITHIN * alone[at]
@@ -218,7 +251,7 @@ def test_values_at_one_side_of_all_cells_are_within_the_bound_for_rounded_ones()
     found = []
     for trial in range(trials):
         one = errors(points, cube, question, "1", noise)
-        off, error, _, rounding = (part.ravel() for part in one)
+        off, error, _, rounding, _ = (part.ravel() for part in one)
         at = trial % len(off)
         held += abs(off[at]) <= WITHIN * error[at] + rounding[at]
         presumed += abs(off[at]) <= WITHIN * error[at]
@@ -239,7 +272,7 @@ def test_declared_steps_leave_nothing_to_rounding() -> None:
     errors_found = []
     for trial in range(trials):
         one = errors(points, cube, question, "1", noise)
-        off, error, _, rounding = (part.ravel() for part in one)
+        off, error, _, rounding, _ = (part.ravel() for part in one)
         at = trial % len(off)
         held += abs(off[at]) <= WITHIN * error[at]
         assert not rounding.any()
@@ -277,6 +310,7 @@ KINDS = {
     "mixture, d = 2": Kind(mixture, 2, 5),
     "mixture, d = 5": Kind(mixture, 5, 8),
     "skewed, d = 2": Kind(skewed, 2, 4),
+    "wide bounds, d = 2": Kind(far_inside, 2, 5),
     "quarters, d = 2": Kind(lattice_points, 2, 4),
     "quarters, declared, d = 2": Kind(lattice_points, 2, 4, DECLARED),
 }
@@ -293,10 +327,12 @@ def coverage(
     before = []
     rounded = []
     widths = []
+    of_weights = []
     single = 0
     for trial in range(trials):
         found = errors(points, cube, question, epsilon, current())
-        off, error, alone, rounding = (part.ravel() for part in found)
+        off, error, alone, rounding, weights = (part.ravel() for part in found)
+        of_weights.append(weights.mean())
         if not len(off):  # no centre is known: nothing is said that could fail
             single += 1
             continue
@@ -312,6 +348,7 @@ def coverage(
     row["noise alone"] = round(float(np.concatenate(before).mean()), 3)
     if method == "eugkm":
         row["with rounding"] = round(float(np.concatenate(rounded).mean()), 3)
+    row["weights"] = round(float(np.mean(of_weights)), 3)
     row["half-width"] = round(float(np.median(widths)), 4)
     return row, single
 
@@ -335,3 +372,4 @@ def test_coverage_of_centres(method: Method, evidence: Callable[[str, object], N
             assert covers(single, trials, 0.95), row
         elif method == "eugkm":
             assert float(str(row["with rounding"])) >= 0.95, row
+        assert float(str(row["weights"])) >= 0.93, row
