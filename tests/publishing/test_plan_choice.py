@@ -356,6 +356,19 @@ def test_what_does_not_fit_the_cost(words, cost, said: str) -> None:
         previewed(sf.Plan(tens(2), **words), **cost)
 
 
+def test_a_cost_of_fewer_units_than_questions_is_refused():
+    with pytest.raises(sf.UsageError, match="smallest unit"):
+        previewed(sf.Plan(tens(3), minimise="absolute"), epsilon="2e-9")
+    three = previewed(sf.Plan(unequal([2, 3, 40]), minimise="absolute"), epsilon="3e-9")
+    assert [str(one.cost) for one in three] == ["epsilon = 1e-09"] * 3
+
+
+def test_a_delta_too_small_for_gaussian_noise_leaves_laplace_noise():
+    choice = previewed(tens(3), epsilon="1e-6", delta="1e-18").choice
+    assert choice.in_rho == ()
+    assert choice.cost == sf.PureDP("1e-6")
+
+
 def test_an_accuracy_that_cannot_be_known_beforehand():
     within = sf.Within(20, simultaneous=True)
     for question, said in (

@@ -79,6 +79,14 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     >>> plan = Plan([Histogram("age"), Histogram("hour")], shares=[1, 3])
     >>> [str(cost) for cost in plan.costs(PureDP("1"))]
     ['epsilon = 0.25', 'epsilon = 0.75']
+
+    Or say how accurate each answer must be, and let the cost follow:
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), hour=sf.Interval(0, 24))
+    >>> plan = sf.Plan([sf.Histogram("age"), sf.Histogram("hour")], accuracy=[20, 60])
+    >>> print(sf.preview(plan, domain=domain, unit=sf.Unit()).choice)
+    Epsilon = 0.195514588 is the least cost at which every answer is as accurate as requested.
     """
 
     questions: Sequence[AnyQuestion]

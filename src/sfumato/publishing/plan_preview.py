@@ -22,7 +22,7 @@ class PlanPreviews(tuple[Preview, ...]):
 
     choice: PlanChoice | None
 
-    def __new__(cls, previews: Iterable[Preview], choice: PlanChoice | None) -> PlanPreviews:
+    def __new__(cls, previews: Iterable[Preview], choice: PlanChoice | None = None) -> PlanPreviews:
         """Make them of previews in their order."""
         made = super().__new__(cls, previews)
         made.choice = choice
