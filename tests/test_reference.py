@@ -14,10 +14,10 @@ from types import ModuleType
 import pytest
 
 import sfumato as sf
-from sfumato import extending
+from sfumato import extending, streaming
 
 ROOT = Path(__file__).parent.parent
-MODULES: tuple[ModuleType, ...] = (sf, sf.risk, sf.testing, extending)
+MODULES: tuple[ModuleType, ...] = (sf, sf.risk, sf.testing, extending, streaming)
 PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", re.S | re.M)
 ENTRY = re.compile(r"^([\w*][\w, *]*)(?: : |$)", re.M)
 

@@ -38,6 +38,10 @@ def compute_zcdp_tree_restart(
     completed : bool
         Whether trees are completed before a restart (``complete_state``).
 
+    Returns
+    -------
+    float
+
     >>> compute_zcdp_tree_restart(1.0, [4, 4])
     3.0
     """
@@ -60,7 +64,27 @@ def compute_rdp_tree_restart(
     *,
     completed: bool = False,
 ) -> float | Array:
-    """Return the same loss as Renyi divergences, like ``orders``: a float, or an ndarray."""
+    """Return the loss of several trees together as Renyi divergences.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of a node over the clipping norm.
+    steps_list : int or sequence of int
+        The number of steps of each tree.
+    orders : float or sequence of float
+        Orders above 1.
+    completed : bool
+        Whether trees are completed before a restart (``complete_state``).
+
+    Returns
+    -------
+    float, or float64 ndarray like ``orders``
+
+    >>> from sfumato.streaming import compute_rdp_tree_restart
+    >>> compute_rdp_tree_restart(2.0, [8, 8], orders=[2, 8]).tolist()
+    [2.0, 8.0]
+    """
     rho = compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed)
     return _renyi(rho, orders)
 
@@ -77,6 +101,10 @@ def compute_zcdp_single_tree(
         At least 1.
     min_separation : int
         The least number of steps between two participations; 0 allows neighbouring steps.
+
+    Returns
+    -------
+    float
 
     >>> compute_zcdp_single_tree(1.0, 8, max_participation=3, min_separation=2)
     10.0
@@ -101,7 +129,25 @@ def compute_rdp_single_tree(
     min_separation: int,
     orders: float | Sequence[float],
 ) -> float | Array:
-    """Return the same loss as Renyi divergences, like ``orders``: a float, or an ndarray."""
+    """Return the loss of one tree as Renyi divergences.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of a node over the clipping norm.
+    total_steps, max_participation, min_separation : int
+        As in ``compute_zcdp_single_tree``.
+    orders : float or sequence of float
+        Orders above 1.
+
+    Returns
+    -------
+    float, or float64 ndarray like ``orders``
+
+    >>> from sfumato.streaming import compute_rdp_single_tree
+    >>> compute_rdp_single_tree(2.0, 8, 1, 8, orders=[2, 8]).tolist()
+    [1.0, 4.0]
+    """
     rho = compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation)
     return _renyi(rho, orders)
 
@@ -113,6 +159,17 @@ def get_privacy_spent(
 
     ``privacy.composition.zcdp_to_approx`` needs no list of orders: it takes the best of all orders,
     and its epsilon is never larger.
+
+    Parameters
+    ----------
+    orders, rdp : sequences of float, of one length
+        Orders above 1, and the divergence at each.
+    target_delta : float in (0, 1)
+
+    Returns
+    -------
+    epsilon, order : float
+
     Source: Canonne, Kamath, Steinke 2020, Prop. 12.
 
     >>> orders = [1 + x / 10 for x in range(1, 100)] + list(range(12, 64))

@@ -46,6 +46,14 @@ class Aggregator(abc.ABC, Generic[V_co]):
     value_generator : ValueGenerator, or a function without arguments
         Generates independent values: scalars, arrays, or nested lists, tuples and dicts of arrays.
         Only ``+`` and ``*`` are used, so arrays of torch and jax pass through untouched.
+
+    >>> from sfumato.streaming import Aggregator, EfficientTreeAggregator
+    >>> aggregator = EfficientTreeAggregator(lambda: 1.0)
+    >>> isinstance(aggregator, Aggregator)
+    True
+    >>> noise, state = aggregator.get_cumsum_and_update(aggregator.init_state())
+    >>> noise
+    1.0
     """
 
     kind: str
@@ -233,6 +241,12 @@ def plot_errors(
     Returns
     -------
     Axes
+
+    >>> from sfumato.streaming import EfficientTreeAggregator, ToeplitzAggregator, plot_errors
+    >>> root = ToeplitzAggregator(lambda: 0.0, horizon=64)
+    >>> found = {"tree": EfficientTreeAggregator(lambda: 0.0), "square root": root}
+    >>> plot_errors(found, 64, rho="0.5").get_xlabel()
+    'step'
     """
     from sfumato.charts.errors import draw_errors
 

@@ -64,6 +64,11 @@ class StreamState(State, Generic[V_co, M], frozen=True, eq=False):
     value_generator_state : object
     kind : str
         The aggregator to which it belongs.
+
+    >>> from sfumato.streaming import StreamState, ToeplitzAggregator
+    >>> state = ToeplitzAggregator(lambda: 1.0, horizon=3).init_state()
+    >>> isinstance(state, StreamState), state.step
+    (True, 0)
     """
 
     step: int

@@ -32,6 +32,15 @@ class ValueGenerator(abc.ABC, Generic[V_co]):
     """Generates values one after another from a state that is passed on.
 
     Subclass it for a generator of your own.
+
+    >>> from sfumato.streaming import EfficientTreeAggregator, ValueGenerator
+    >>> class Ones(ValueGenerator[float]):
+    ...     def initialize(self):
+    ...         return ()
+    ...     def next(self, state):
+    ...         return 1.0, state
+    >>> EfficientTreeAggregator(Ones()).init_state().level_buffer
+    (1.0,)
     """
 
     @abc.abstractmethod
@@ -90,7 +99,12 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 class NoiseState(msgspec.Struct, frozen=True):
-    """The state of a stream of noise. Secret: whoever reads it knows all past and future noise."""
+    """The state of a stream of noise. Secret: whoever reads it knows all past and future noise.
+
+    >>> from sfumato.streaming import GaussianNoiseGenerator
+    >>> GaussianNoiseGenerator(noise_std=1.0).initialize()
+    <NoiseState at 0>
+    """
 
     key: bytes
     position: int

@@ -98,6 +98,16 @@ class CumulativeSumQuery:
     Not covered: sums and noise are floats, whose low-order bits may tell sums apart (Mironov 2012);
     a clip_fn of your own.
     Source: Kairouz et al. 2021; TensorFlow Privacy's ``TreeCumulativeSumQuery``.
+
+    >>> import numpy as np
+    >>> from sfumato.streaming import CumulativeSumQuery, ToeplitzAggregator, clip_l2
+    >>> silent = ToeplitzAggregator(lambda: np.zeros(2), horizon=4)
+    >>> query = CumulativeSumQuery(silent, (2,), clip_l2, 1.0)
+    >>> state = query.initial_global_state()
+    >>> sums = query.accumulate_record(1.0, query.initial_sample_state(), np.array([3.0, 4.0]))
+    >>> total, state, event = query.get_noised_result(sums, state)
+    >>> total.round(3).tolist(), event.steps
+    ([0.6, 0.8], 1)
     """
 
     GlobalState: ClassVar[type[SumState]] = SumState
@@ -204,6 +214,17 @@ class ResidualSumQuery(CumulativeSumQuery):
 
     Parameters are as for ``CumulativeSumQuery``, but the clipping norm may be 0: records then count
     as zero. The guarantee is the same, too: the differences are post-processing of the totals.
+
+    >>> import numpy as np
+    >>> from sfumato.streaming import ResidualSumQuery, ToeplitzAggregator, clip_l2
+    >>> silent = ToeplitzAggregator(lambda: np.zeros(2), horizon=4)
+    >>> query = ResidualSumQuery(silent, (2,), clip_l2, 1.0)
+    >>> state = query.initial_global_state()
+    >>> for _ in range(2):
+    ...     sums = query.accumulate_record(1.0, query.initial_sample_state(), np.array([3.0, 4.0]))
+    ...     step, state, event = query.get_noised_result(sums, state)
+    >>> step.round(3).tolist()
+    [0.6, 0.8]
     """
 
     @staticmethod
@@ -290,7 +311,17 @@ class TreeCumulativeSumQuery(_OfTree):
 
 
 class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
-    """``ResidualSumQuery`` over a tree of noise."""
+    """``ResidualSumQuery`` over a tree of noise.
+
+    >>> import numpy as np
+    >>> from sfumato.streaming import TreeResidualSumQuery
+    >>> query = TreeResidualSumQuery.build_l2_gaussian_query(1.0, 0.0, record_specs=(2,))
+    >>> state = query.initial_global_state()
+    >>> sums = query.accumulate_record(1.0, query.initial_sample_state(), np.array([3.0, 4.0]))
+    >>> step, state, event = query.get_noised_result(sums, state)
+    >>> step.round(3).tolist()
+    [0.6, 0.8]
+    """
 
     def reset_l2_clip_gaussian_noise(
         self, global_state: SumState, clip_norm: float, stddev: float
@@ -345,6 +376,16 @@ def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
     """Scale the leaves of a record together to an L2 norm of at most ``clip_norm``.
 
     A value that is not finite makes the whole record zero.
+
+    Parameters
+    ----------
+    record_as_list : sequence of ndarrays
+        The leaves.
+    clip_norm : float
+
+    Returns
+    -------
+    list of ndarrays like the leaves
 
     >>> clip_l2([np.array([3.0]), np.array([4.0])], 10.0)
     [array([3.]), array([4.])]

@@ -267,6 +267,13 @@ class NoisyTree:
     arity : int
     law : DiscreteLaplace or DiscreteGaussian
         The noise on each node.
+
+    >>> import numpy as np
+    >>> from sfumato.privacy.measures import ZCDP
+    >>> from sfumato.streaming import TreeRangeSumQuery
+    >>> tree = TreeRangeSumQuery(arity=2).noisy_tree(np.arange(8), ZCDP("1e5"))
+    >>> [len(layer) for layer in tree.layers], tree.sum(2, 5).value
+    ([1, 2, 4, 8], 9)
     """
 
     def __init__(self, layers: list[Array], cells: int, arity: int, law: Law) -> None:

@@ -24,7 +24,12 @@ V = TypeVar("V")
 
 
 class RestartIndicator(abc.ABC, Generic[S]):
-    """Decides after each step whether to restart, from public information only."""
+    """Decides after each step whether to restart, from public information only.
+
+    >>> from sfumato.streaming import PeriodicRoundRestartIndicator, RestartIndicator
+    >>> isinstance(PeriodicRoundRestartIndicator(3), RestartIndicator)
+    True
+    """
 
     @abc.abstractmethod
     def initialize(self) -> S:
@@ -166,6 +171,17 @@ class RestartQuery(Generic[S]):
     adaptively.
     Not covered: an indicator that looks at the data.
     Source: Kairouz et al. 2021, app. D; TensorFlow Privacy's ``RestartQuery``.
+
+    >>> from sfumato.streaming import PeriodicRoundRestartIndicator
+    >>> from sfumato.streaming import RestartQuery, TreeCumulativeSumQuery
+    >>> tree = TreeCumulativeSumQuery.build_l2_gaussian_query(1.0, 0.0, record_specs=())
+    >>> query = RestartQuery(tree, PeriodicRoundRestartIndicator(2))
+    >>> state = query.initial_global_state()
+    >>> for _ in range(3):
+    ...     sums = query.accumulate_record(1.0, query.initial_sample_state(), 1.0)
+    ...     total, state, event = query.get_noised_result(sums, state)
+    >>> round(float(total), 3), event.steps  # the tree began again before the third step
+    (3.0, 1)
     """
 
     GlobalState: ClassVar[type] = RestartState

@@ -75,6 +75,10 @@ def squared_sensitivity(
         only. The square is doubled for non-negative contributions, because the two patterns have a
         non-negative inner product. Otherwise it is multiplied by four.
 
+    Returns
+    -------
+    int or float
+
     Raises
     ------
     UsageError
@@ -177,6 +181,10 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
         never released.
     participations, separation : int
         As in ``squared_sensitivity``.
+
+    Returns
+    -------
+    int
 
     >>> squared_tree_sensitivity(1600)
     11

@@ -25,9 +25,17 @@ MOST_PRECISE = 48
 
 
 def coefficients(horizon: int) -> Array:
-    """Return the first coefficients of (1 - x)^(-1/2): a float64 ndarray of shape (horizon,).
+    """Return the first coefficients of (1 - x)^(-1/2).
 
-    The relative error of coefficient k is below k 2^-52.
+    Parameters
+    ----------
+    horizon : int
+        At least 1.
+
+    Returns
+    -------
+    float64 ndarray of shape (horizon,)
+        The relative error of coefficient k is below k 2^-52.
 
     >>> coefficients(4)
     array([1.    , 0.5   , 0.375 , 0.3125])
@@ -107,9 +115,18 @@ def inverse_series(column: Array) -> Array:
 def decoder(column: Array) -> Array:
     """Return the first column of B, where B C is the matrix of running sums.
 
-    It holds the prefix sums of the inverse of C, as a float64 ndarray like ``column``. A stream
-    y = C x + z is read as the totals B y. Their errors are B z, of variance
+    A stream y = C x + z is read as the totals B y. Their errors are B z, of variance
     sigma^2 (b_0^2 + ... + b_t^2) at step t.
+
+    Parameters
+    ----------
+    column : float64 ndarray of shape (horizon,)
+        The first column of C.
+
+    Returns
+    -------
+    float64 ndarray like ``column``
+        The prefix sums of the inverse of C.
 
     >>> decoder(coefficients(4)).round(6).tolist()
     [1.0, 0.5, 0.375, 0.3125]

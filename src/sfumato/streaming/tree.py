@@ -45,6 +45,11 @@ class TreeState(State, Generic[V_co], frozen=True, eq=False):
     value_generator_state : object
     kind : str
         The aggregator to which it belongs.
+
+    >>> from sfumato.streaming import EfficientTreeAggregator, TreeState, get_step_idx
+    >>> state = EfficientTreeAggregator(lambda: 1.0).init_state()
+    >>> isinstance(state, TreeState), state.level_buffer_idx, get_step_idx(state)
+    (True, (0,), 0)
     """
 
     level_buffer: tuple[V_co, ...]
@@ -64,7 +69,14 @@ class TreeState(State, Generic[V_co], frozen=True, eq=False):
 def get_step_idx(state: State | Sequence[int]) -> int:
     """Return the index of the current step, from 0 on.
 
-    It is given a state of any aggregator, or a tree's ``level_buffer_idx``.
+    Parameters
+    ----------
+    state : State, or sequence of int
+        A state of any aggregator, or a tree's ``level_buffer_idx``.
+
+    Returns
+    -------
+    int
 
     >>> get_step_idx((0, 2))
     4
