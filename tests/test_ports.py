@@ -17,6 +17,7 @@ NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 # What each source states, and must be found among its numbers.
 STATED = {
+    "bpm.py": ["21.8", "22.5", "0.58", "8.63", "4.02", "5.03", "1.79", "1399", "597", "772", "211"],
     "dprivatize.py": ["10", "25", "2", "4", "5"],
     "notebook.py": [
         "0.33898835",

@@ -1,46 +1,48 @@
-"""The public code of BPM, in its own words and calls, with Sfumato.
+"""BPM's public code, in its README's words: the Basic Example, the scripts, the tables.
 
 Source: "BPM: Bounded Perturbation Mechanism for Privacy-Preserving K-means Clustering", which
-implements Yang, Tjuawinata, Lam, "K-means clustering with local d_chi-privacy". Each part below
-names the script or the section of its README that it follows. Where our numbers differ from the
-source's, the line says why.
+implements Yang, Tjuawinata, Lam, "K-means clustering with local d_chi-privacy".
+Run it: python examples/ports/bpm.py
 """
 
 # ruff: noqa: N803, N806 (names of the source)
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
+from beside import beside, holds
 from sklearn.datasets import make_blobs
 
 import sfumato as sf
 from sfumato.local.diagnostics import diagnose, sweep
-from sfumato.plain_kmeans import kmeans, sse
+from sfumato.plain_kmeans import kmeans as plain_kmeans
+from sfumato.plain_kmeans import sse
 
-REPORTS = 20_000
+SAMPLES = 10_000
+DROPPED = "the source drops a factor exp(-k L) in B_L, so its density jumps at L"
+NOT_NAMED = "the source does not name the data of its table; these are of its Basic Example"
+MORE_SIGNAL = "the source's reports lie nearer to the points than epsilon allows"
 SOURCES_TABLE = (
     (1.0, 0.3, 8.63, 1399),
     (2.0, 0.3, 4.02, 597),
     (4.0, 0.3, 5.03, 772),
     (4.0, 0.5, 1.79, 211),
 )
-"""epsilon, L, SSE and SSE increase in percent, as in "Example Results (2D data, 3 clusters)"."""
+"""epsilon, L, SSE and SSE increase in percent: "Example Results (2D data, 3 clusters)"."""
 
 
-def blobs() -> np.ndarray:
-    """The data of "Basic Example".
-
-    The source scales by the data's own minimum and maximum, which is not private. It is done here
-    only to have the same points. For data of persons, give public ``bounds`` to PrivateKMeans.
-    """
-    X, _ = make_blobs(n_samples=300, n_features=2, centers=3, random_state=42)
-    return np.asarray((X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)))
-
-
-def basic_example(X_normalized: np.ndarray) -> None:
+def basic_example() -> np.ndarray:
     """ "Basic Example", call for call."""
+    # Generate data
+    X, _ = make_blobs(n_samples=300, n_features=2, centers=3, random_state=42)
+
+    # Normalize to [0,1]^d. The data's own range is not private: for persons, give public bounds.
+    X_normalized = np.asarray((X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)))
+
+    # Run private K-means
     kmeans = sf.PrivateKMeans(
         n_clusters=3,
         epsilon=2.0,  # Privacy budget
@@ -48,85 +50,112 @@ def basic_example(X_normalized: np.ndarray) -> None:
         random_state=42,
     )
     kmeans.fit(X_normalized)
+
+    # Compute SSE
     print(f"SSE: {kmeans.compute_sse(X_normalized):.4f}")
-    if not kmeans.evident_:
-        print("The reports do not show where clusters are: the centres are spread evenly.")
+    holds("L is the threshold distance", float(kmeans.mechanism_.L) == 0.3)
+    holds("the server sees perturbed data only", kmeans.reports_.shape == X_normalized.shape)
+    holds("server-side: standard k-means, if asked for", "naive" in sf.clustering.local.METHODS)
+    return X_normalized
+
+
+def mathematical_formulas() -> None:
+    """ "Mathematical Formulas", Lemma 4 and Theorem 8, in two dimensions."""
+    k, L = 2.0, 0.3
+    ball = 2 * math.pi * (1 - math.exp(-k * L) * (1 + k * L)) / k**2
+    mu = ball + math.exp(-k * L) * ((1 + 2 * L) ** 2 - math.pi * L**2)
+    bpm = sf.BPM(epsilon=2, L="0.3", dimension=2)
+    beside("lambda_L = mu_L^(-1)", 1 / mu, math.exp(bpm.log_normalizer))
+    beside("p_L = B_L / mu_L", ball / mu, bpm.ball_probability)
+    center = np.array([0.5, 0.5])
+    for r in (0.0, 0.15, 0.3, 0.45):
+        source = math.exp(-k * min(r, L)) / mu
+        beside(
+            f"f_v(x) at distance {r}", source, float(bpm.density(center, center + np.array([r, 0])))
+        )
+    others = np.random.default_rng(0).random((200, 2))
+    x = np.random.default_rng(1).uniform(-L, 1 + L, (200, 2))
+    apart = np.linalg.norm(others - center, axis=1)
+    lost = np.abs(bpm.log_density(center, x) - bpm.log_density(others, x))
+    holds("Theorem 8: epsilon d_E-privacy when k is epsilon", (lost <= k * apart + 1e-12).all())
 
 
 def debug_bpm() -> None:
-    """``debug_bpm.py``: samples inside the ball, the report space, and the density."""
+    """``debug_bpm.py``: samples inside the ball, the report space, the density."""
     bpm = sf.BPM(epsilon=2, L="0.3", dimension=2)
-    print(f"p_L = {100 * bpm.ball_probability:.1f}% (source: 21.8%, which drops exp(-k L) in B_L)")
-    print(diagnose(bpm, REPORTS))
+    beside("samples expected inside the ball, %", 21.8, 100 * bpm.ball_probability, DROPPED)
+    found = diagnose(bpm, SAMPLES)
+    beside("samples inside the ball, %", 22.5, round(100 * found.inside, 1), DROPPED)
+    # Six standard errors: the sampler is exact, so this fails about twice in 10^9 runs.
+    near = abs(found.inside - found.expected) < 6 * found.standard_error
+    holds("samples inside the ball are about p_L", near)
+    holds("all samples in [-L, 1+L]^d", found.in_space)
     center = np.array([0.5, 0.5])
-    distances = (0.0, 0.15, 0.3, 0.45)
-    densities = [float(bpm.density(center, center + np.array([r, 0]))) for r in distances]
-    print("density at distance", dict(zip(distances, np.round(densities, 3).tolist(), strict=True)))
+    at = [
+        float(bpm.density(center, center + np.array([r, 0]))) for r in (0, 0.1, 0.2, 0.3, 0.4, 0.5)
+    ]
+    holds("density decreases up to L, then is constant", at[0] > at[1] > at[2] > at[3])
+    holds("constant beyond L", np.allclose(at[3:], at[3]))
 
 
 def test_bpm(X_normalized: np.ndarray) -> None:
-    """``test_bpm.py``: the two samplers have one law, and reports stay in [-L, 1 + L]^d."""
+    """``test_bpm.py``: the two-stage sampling of Algorithm 2 stays in the report space."""
     bpm = sf.BPM(epsilon=4, L="0.5", dimension=2)
     for method in ("mixture", "two-stage"):
         reports = bpm.perturb(X_normalized, method=method)
-        inside = bool(((reports >= -0.5) & (reports <= 1.5)).all())
-        print(f"{method}: all of {len(reports)} reports in the report space: {inside}")
+        holds(f"{method}: all reports in R_L", ((reports >= -0.5) & (reports <= 1.5)).all())
 
 
-def test_optimal_l() -> None:
-    """``test_optimal_L.py``: what L costs, and the L that "auto" takes."""
-    for epsilon in (1, 2, 4):
-        found = sweep(epsilon=epsilon, dimension=2, points=5)
-        worst = found.limit / np.asarray(found.variance)
-        shown = ", ".join(f"{L:.3g}: {share:.2g}" for L, share in zip(found.L, worst, strict=True))
-        print(f"epsilon {epsilon}: auto L = {found.auto:g}; accuracy kept at L = {shown}")
-    print("The least distance of a report, as the paper has it, gives L = 0 at these epsilons.")
+def test_optimal_L() -> None:  # noqa: N802
+    """``test_optimal_L.py``: "Optimal L depends on epsilon and data dimension"."""
+    autos = [sweep(epsilon=epsilon, dimension=2, points=3).auto for epsilon in (1, 2, 4)]
+    holds(f"optimal L depends on epsilon: {autos}", autos == sorted(autos, reverse=True))
+    deeper = sweep(epsilon=2, dimension=4, points=3).auto
+    holds(f"optimal L depends on the dimension: {deeper} in four", deeper > autos[1])
 
 
 def example_results(X_normalized: np.ndarray) -> None:
-    """ "Example Results": SSE over epsilon and L, beside the source's."""
-    best = sse(X_normalized, kmeans(X_normalized, 3, tries=4))
-    print("epsilon  L    source SSE  increase   our SSE  increase   k-means on the reports")
+    """ "Example Results": SSE over epsilon and L, and its increase."""
+    best = sse(X_normalized, plain_kmeans(X_normalized, 3, tries=4))
+    beside("Standard (no privacy): SSE", 0.58, round(best, 2), NOT_NAMED)
     for epsilon, L, theirs, increase in SOURCES_TABLE:
-        ours = sf.PrivateKMeans(3, epsilon=epsilon, L=L, random_state=42).fit(X_normalized)
-        naive = sf.PrivateKMeans(3, epsilon=epsilon, L=L, random_state=42, method="naive")
-        naive.fit_reports(ours.reports_)
-        found, plain = ours.compute_sse(X_normalized), naive.compute_sse(X_normalized)
-        print(
-            f"{epsilon:7.1f} {L:4.1f} {theirs:10.2f} {increase:8d}% {found:9.2f} "
-            f"{100 * (found / best - 1):8.0f}% {plain:10.2f} {100 * (plain / best - 1):8.0f}%"
+        kmeans = sf.PrivateKMeans(
+            n_clusters=3, epsilon=epsilon, L=L, random_state=42, method="naive"
         )
-    print(f"Standard (no privacy): SSE = {best:.2f} (source: 0.58, on data that it does not name)")
-    print("The source's reports carry more signal than epsilon allows: its density jumps at L.")
+        kmeans.fit(X_normalized)
+        naive = kmeans.compute_sse(X_normalized)
+        kmeans.method = "aware"
+        found = kmeans.fit_reports(kmeans.reports_).compute_sse(X_normalized)
+        row = f"epsilon {epsilon:g}, L {L:g}"
+        beside(f"{row}: SSE", theirs, [round(found, 2)], MORE_SIGNAL)
+        beside(f"{row}: SSE increase, %", increase, [round(100 * (found / best - 1))], NOT_NAMED)
+        print(f"{row}: standard k-means on our reports has SSE {naive:.2f}")
 
 
 def key_differences() -> None:
-    """ "Key Differences from Traditional Mechanisms": how the variance of a report grows."""
-    print(" d  Laplace, epsilon/d per axis  multivariate Laplace  BPM, L auto")
+    """ "Key Differences from Traditional Mechanisms", at epsilon 2."""
     for d in (1, 2, 4, 8):
-        by_axis = 2 * d**3 / 2**2
-        whole = sf.MultivariateLaplace(epsilon=2, dimension=d).variance
-        bounded = sf.BPM(epsilon=2, L="auto", dimension=d).variance
-        print(f"{d:2d} {by_axis:28.2f} {whole:21.2f} {bounded:12.2f}")
-    print("O(d^3) holds for the first. The source's O(d) is that of a report in a small box, most")
-    print("of which is noise: debiased, BPM has d (d + 1) / epsilon^2 and more.")
+        whole = sf.MultivariateLaplace(epsilon=2, dimension=d)
+        # Laplace noise of epsilon / d on each axis has the variance 2 (d / epsilon)^2 there.
+        gain = 2 * d**3 / 2**2 / whole.variance
+        beside(f"{d} axes: traditional O(d^3) over ours", 2 * d**2 / (d + 1), gain)
+    bounded = sf.BPM(epsilon=2, L="auto", dimension=8).variance
+    raw = "debiased, a report has d (d + 1) / epsilon^2 and more; O(d) is of reports in a small box"
+    beside("variance growth of BPM", "O(d)", f"O(d^2): {bounded:.3g} for d = 8", raw)
 
 
 def main() -> None:
     """Run the source's scripts in turn."""
-    X_normalized = blobs()
-    # 300 reports are few: what the library says of that is printed by the parts.
-    warnings.simplefilter("ignore", UserWarning)
-    for title, part in (
-        ("Basic Example", lambda: basic_example(X_normalized)),
-        ("debug_bpm.py", debug_bpm),
-        ("test_bpm.py", lambda: test_bpm(X_normalized)),
-        ("test_optimal_L.py", test_optimal_l),
-        ("Example Results", lambda: example_results(X_normalized)),
-        ("Key Differences", key_differences),
-    ):
-        print(f"\n## {title}")
-        part()
+    with warnings.catch_warnings():
+        # 300 reports are few, and the library warns of it. The source says nothing.
+        warnings.simplefilter("ignore", UserWarning)
+        X_normalized = basic_example()
+        mathematical_formulas()
+        debug_bpm()
+        test_bpm(X_normalized)
+        test_optimal_L()
+        example_results(X_normalized)
+        key_differences()
 
 
 if __name__ == "__main__":
