@@ -261,7 +261,7 @@ def run_of_tree(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMe
     """The code that publishes the quantiles of a tree: from rows to all its noisy counts.
 
     The quantiles follow from these. Under a script, the question is answered with the same draws,
-    and its edges are published with the counts: whatever else they followed from would show.
+    and the release is published with the counts: whatever else it followed from would show.
     """
     lattice = question.needs(domain).lattice
     method = axis_method(question, lattice, unit, cost)
@@ -275,10 +275,10 @@ def run_of_tree(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMe
         if not isinstance(noise, Scripted):
             return Published(numbers, numbers)
         again = Scripted(tuple(noise.values))
-        edges = question.answer(cube, unit, cost, again).edges
+        release = question.answer(cube, unit, cost, again)
         if again.laws != noise.laws:
             raise NotAdditive("the answer asks for other noise than its tree of counts")
-        return Published(numbers, {"counts": numbers, "edges": edges.tolist()})
+        return Published(numbers, {"counts": numbers, "release": release})
 
     return run
 

@@ -99,7 +99,7 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
         spending(1),
         universe=rest,
         pairs=(pair, pair[::-1]),
-        runs=400,
+        runs=250,
         weaker=spending,
     )
 
