@@ -11,10 +11,11 @@ import pytest
 import sfumato as sf
 from pages.making import Outline, answered, receipted
 from sfumato.charts import style
-from sfumato.domain import Categories, Domain
+from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.pages import page, report
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from support.workers import HANG
@@ -212,6 +213,44 @@ for (const [width, height] of sizes) {
 </script>"""
 
 
+ZOOM = """<!doctype html><body style="margin:0">
+<pre id=o></pre>
+<script>
+const f = document.createElement('iframe');
+f.style = 'width:1280px;height:900px;border:0';
+f.src = 'report.html';
+f.onload = () => {
+  const d = f.contentDocument, w = f.contentWindow, box = d.querySelector('.wide.zoomable');
+  const say = name => {
+    const moved = box.querySelector('.coast .moved').getAttribute('transform');
+    const bar = box.querySelector('.scale-text text').textContent;
+    const ticks = [...box.querySelectorAll('.map-x text')].map(x => x.textContent).join(' ');
+    o.textContent += `${name}: ${moved.match(/scale\\(([^)]*)/)[1]} | ${bar} | ${ticks}\n`;
+  };
+  const key = key => box.dispatchEvent(new w.KeyboardEvent('keydown', { key, bubbles: true }));
+  const wheel = deltaY => {
+    const svg = box.querySelector('svg').getBoundingClientRect();
+    const event = new w.WheelEvent('wheel', { deltaY, clientX: svg.left + svg.width / 2,
+      clientY: svg.top + svg.height / 2, bubbles: true, cancelable: true });
+    box.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  say('whole');
+  o.textContent += `scrolls: ${!wheel(-1)}\n`;
+  const [plus, minus, whole] = box.querySelectorAll('button');
+  plus.click(); plus.click(); say('buttons');
+  key('ArrowRight'); say('moved');
+  key('-'); say('minus');
+  box.focus();
+  o.textContent += `zooms: ${wheel(-1)}\n`; say('wheel');
+  whole.click(); say('again');
+  const names = [plus, minus, whole].map(x => x.getAttribute('aria-label'));
+  o.textContent += `names: ${names.join(', ')}\n`;
+};
+document.body.append(f);
+</script>"""
+
+
 def _browse(folder, *flags):
     """What headless Chromium shows and says of the probe in a folder."""
     browser = shutil.which("chromium")
@@ -268,6 +307,29 @@ def test_long_and_foreign_labels_stay_in_their_columns(tmp_path):
         assert outside == 0
         assert 0 < bottom <= height
         assert (hints > 0) == (width == 390)
+
+
+@pytest.mark.deep
+def test_a_map_is_enlarged_by_buttons_keys_and_wheel(tmp_path):
+    """Under the page's own policy, which allows this one script."""
+    domain = Domain(lon=Interval(-10, 30), lat=Interval(35, 60))
+    release = receipted(answered(UniformPartitioner(["lon", "lat"], partitions=400), domain=domain))
+    report(release, tmp_path / "report.html")
+    (tmp_path / "probe.html").write_text(ZOOM, "utf-8")
+    done = _browse(tmp_path, "--dump-dom")
+    assert "CONSOLE" not in done.stderr
+    lines = done.stdout.partition("<pre")[2].partition("</pre>")[0].splitlines()
+    said = dict(line.lstrip('> id="o').split(": ", 1) for line in lines if ": " in line)
+    scale = {name: float(text.split(" | ")[0]) for name, text in said.items() if "|" in text}
+    assert scale == pytest.approx(
+        {"whole": 1, "buttons": 4, "moved": 4, "minus": 2, "wheel": 2 * 2**0.5, "again": 1}
+    )
+    assert said["whole"] == said["again"]
+    assert said["buttons"].split(" | ")[1] == "100 km at 48° N"
+    assert said["buttons"].split(" | ")[2] != said["moved"].split(" | ")[2]
+    # The wheel scrolls the page until the map was chosen.
+    assert (said["scrolls"], said["zooms"]) == ("true", "true")
+    assert said["names"] == "Enlarge the map, Reduce the map, Show the whole map"
 
 
 @pytest.mark.deep
