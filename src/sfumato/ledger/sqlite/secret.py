@@ -7,9 +7,14 @@ import sqlite3
 from sfumato.ledger.entries import Step
 from sfumato.ledger.sql_secret import SQLSecretRows, SQLStreamRows
 from sfumato.ledger.sqlite.schema import SECRETS, damage, differences
-from sfumato.ledger.store import Position
+from sfumato.ledger.store import MOVED, Position
 
-COMMIT_STEP = "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# Where the ledger was moved to another store, no seal is the one that the step was computed from.
+COMMIT_STEP = f"""
+    INSERT INTO moves VALUES (
+      ?, CASE WHEN EXISTS (SELECT 1 FROM about WHERE name = '{MOVED}') THEN NULL ELSE ? END,
+      ?, ?, ?, ?, ?, ?, ?)
+"""
 
 
 class SQLiteStreamRows(SQLStreamRows):
