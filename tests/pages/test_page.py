@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 import sfumato as sf
@@ -285,7 +286,10 @@ def _sizes(folder):
 def test_the_front_page_fits_one_screen_and_nothing_sticks_out(
     releases, decisions, tmp_path, audience
 ):
-    path = report([releases, decisions, _finding()], tmp_path / "report.html", audience=audience)
+    points = np.random.default_rng(1).random((2000, 2))
+    model = sf.PrivateKMeans(2, epsilon=8, random_state=0).fit(points)
+    items = [releases, decisions, model, _finding()]
+    path = report(items, tmp_path / "report.html", audience=audience)
     path.write_text(path.read_text("utf-8").replace("<details>", "<details open>"), "utf-8")
     for width, height, wide, outside, bottom, _ in _sizes(tmp_path):
         assert wide <= width

@@ -227,6 +227,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
         style.count_axis(ax.yaxis)
     if series is not None:
         _name_series(ax, series)
+        note = f"{note} Colours: {style.plain(series.name)}.".strip()
     keys = style.interval_keys(table.values.size, dense)
     style.legend(ax, keys[:1] if dense and series is not None else keys, note)
     return ax
