@@ -85,6 +85,7 @@ def test_estimates_are_the_best_linear_ones(cost: CentralMeasure) -> None:
     weighted = matrix.T / np.array(scales)[strategy.which]
     best = np.linalg.solve(weighted @ matrix, weighted)
     assert strategy.influence(np.eye(60)) == pytest.approx(best, rel=1e-6, abs=1e-12)
+    assert strategy.of_bins == pytest.approx(best, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("cells", [48, 64, 599, 600, 1024])

@@ -59,7 +59,7 @@ def band(tree: ElderTree, first: int, last: int, alpha: float) -> Array:
     >>> from sfumato.mechanisms.noise import DiscreteLaplace
     >>> tree = ElderTree(30, radices_for(30), DiscreteLaplace(Fraction(10)))
     >>> union_bound = tree.half_widths(1, 30, 0.05 / 30)
-    >>> bool((band(tree, 1, 30, 0.05) < 0.9 * union_bound).all())
+    >>> bool((band(tree, 1, 30, 0.05) < 0.95 * union_bound).all())
     True
     """
     limits = _limits(tree, alpha)

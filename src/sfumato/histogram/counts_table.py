@@ -5,6 +5,7 @@ A table knows its axes, its counts and the law of their noise, but no kind of qu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -15,6 +16,7 @@ from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.errors import UsageError
 from sfumato.histogram import marginals, moments
+from sfumato.histogram.range_counts import RangeErrors
 from sfumato.histogram.summed_counts import SummedCounts
 from sfumato.label_axes import LabelAxis
 from sfumato.lattice import EdgesAxis, GridAxis
@@ -136,6 +138,25 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         The bins at the ends also hold what lies beyond them. Their names say so: "65 and above".
         """
         return self.lattice.axes[self._axis_indices(axis)[0]].cell_names()
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """How accurate ranges are, where the noise was made for them."""
+        answers = self.paid_ranges
+        if answers is None:
+            return ()
+        errors = RangeErrors(answers.strategy)
+        cells = answers.strategy.cells
+        groups = self.lattice.size // cells
+        each, every = (
+            math.floor(float(errors.cumulated(alpha).max()))
+            for alpha in (0.05, 0.05 / (cells * groups))
+        )
+        return (
+            f"The noise was made for ranges of bins: of {self.about}, a total up to any one bin is "
+            f"within +-{each:,} of the truth with 95% confidence; all {cells * groups:,} such "
+            f"totals at once within +-{every:,}.",
+        )
 
     @property
     def label_columns(self) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
 from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
 from sfumato.random.bits import Bits
 
+CANDIDATES = 12
+"""Among how many bins of the largest variances the least accurate one is sought."""
+
 COUPLED = 1.000001
 """How far a draw of a discrete Gaussian and a normal one are apart at most: see
 ``aggregates.tails``."""
@@ -119,6 +122,12 @@ class RangeErrors:
         """Half-widths of the bins, each summed over ``times`` groups: float64 ndarray (cells,)."""
         return _of_cells(self.strategy, alpha, times)
 
+    def least_accurate_cell(self, alpha: float) -> float:
+        """The largest half-width of a bin: that of one of the bins with the largest variances."""
+        coefficients = self.strategy.of_bins
+        worst = np.argsort(-self.variances(coefficients), kind="stable")[:CANDIDATES]
+        return float(self.half_widths(coefficients[worst], alpha).max())
+
     def cumulated(self, alpha: float, times: int = 1) -> Array:
         """Half-widths of the running totals: float64 ndarray of shape (cells,)."""
         return _of_totals(self.strategy, alpha, times)
@@ -192,11 +201,10 @@ def _normal(strategy: RangeMatrix, coefficients: Array, alpha: float, times: int
 
 @lru_cache(maxsize=16)
 def _of_cells(strategy: Strategy, alpha: float, times: int) -> Array:
-    coefficients = strategy.influence(np.eye(strategy.cells))
-    return RangeErrors(strategy).half_widths(coefficients, alpha, times)
+    return RangeErrors(strategy).half_widths(strategy.of_bins, alpha, times)
 
 
 @lru_cache(maxsize=16)
 def _of_totals(strategy: Strategy, alpha: float, times: int) -> Array:
-    coefficients = strategy.influence(np.tril(np.ones((strategy.cells,) * 2)))
+    coefficients = np.cumsum(strategy.of_bins, axis=0)
     return RangeErrors(strategy).half_widths(coefficients, alpha, times)

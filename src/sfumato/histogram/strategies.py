@@ -119,13 +119,18 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
         -------
         float64 ndarray of shape (sums, answers)
         """
-        solved = weights @ _inverse(self)
-        levels = zip(self.lengths, _precisions(self.laws), strict=True)
-        parts = [
-            np.add.reduceat(solved, np.arange(0, self.cells, length), axis=1) * precision
-            for length, precision in levels
-        ]
-        return np.concatenate(parts, axis=1)
+        shape = self._shape
+        return _of_levels(weights @ _inverse(*shape), *shape)
+
+    @property
+    def of_bins(self) -> Array:
+        """``influence`` of each bin by itself: float64 ndarray of shape (cells, answers)."""
+        return _bins_of_levels(*self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, tuple[int, ...], tuple[float, ...]]:
+        """What the estimates depend on: not on how wide the noise is."""
+        return self.cells, self.lengths, _precisions(self.laws)
 
     def estimates(self, noisy: Array) -> Array:
         """Estimate the bins by least squares: float64 ndarray of shape (groups, cells)."""
@@ -134,11 +139,11 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
         levels = zip(self.lengths, _precisions(self.laws), parts, strict=True)
         for length, precision, part in levels:
             found += precision * np.repeat(part, length, axis=1)[:, : self.cells]
-        return np.asarray(found @ _inverse(self))
+        return np.asarray(found @ _inverse(*self._shape))
 
     def __str__(self) -> str:
         levels = [
-            f"{law} on sums of {length} bins"
+            f"{law} on each sum of {length} bins"
             for length, law in zip(self.lengths[1:], self.laws[1:], strict=True)
         ]
         return ", ".join([f"{self.laws[0]} on each bin", *levels])
@@ -195,14 +200,21 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
         lines = [np.convolve(inverse, line[::-1])[: self.cells][::-1] for line in weights]
         return np.stack(lines) if lines else np.zeros(weights.shape)
 
+    @property
+    def of_bins(self) -> Array:
+        """``influence`` of each bin by itself: float64 ndarray of shape (cells, answers)."""
+        return _bins_of_matrix(self.cells, self.precision)
+
     def estimates(self, noisy: Array) -> Array:
         """The bins of which these are the answers: float64 ndarray of shape (groups, cells)."""
         inverse = _inverse_column(self.cells, self.precision)
         return np.stack([np.convolve(inverse, line)[: self.cells] for line in noisy])
 
     def __str__(self) -> str:
-        units = f"2^-{self.precision}"
-        return f"{self.law} on each answer of a Toeplitz matrix over bins, in units of {units}"
+        sigma = self.law.sigma / 2.0**self.precision
+        sums = f"each of {self.cells:,} weighted sums of bins (a Toeplitz matrix)"
+        steps = f"in steps of 2^-{self.precision}"
+        return f"discrete Gaussian noise of sigma {sigma:.6g}, {steps}, on {sums}"
 
 
 Strategy: TypeAlias = RangeTree | RangeMatrix
@@ -340,21 +352,47 @@ def _inverse_column(cells: int, precision: int) -> Array:
     return inverse / 2.0**precision
 
 
-def _precisions(laws: tuple[Law, ...]) -> list[float]:
+def _precisions(laws: tuple[Law, ...]) -> tuple[float, ...]:
     """The weights of the levels in least squares, the first being 1."""
     scales = [law.scale if isinstance(law, DiscreteLaplace) else law.sigma_squared for law in laws]
     power = 2 if isinstance(laws[0], DiscreteLaplace) else 1
-    return [float(scales[0] / scale) ** power for scale in scales]
+    return tuple(float(scales[0] / scale) ** power for scale in scales)
 
 
 @lru_cache(maxsize=4)
-def _inverse(tree: RangeTree) -> Array:
+def _inverse(cells: int, lengths: tuple[int, ...], precisions: tuple[float, ...]) -> Array:
     """The inverse of the normal equations of a tree: float64 ndarray of shape (cells, cells)."""
     from scipy.linalg import cho_factor, cho_solve
 
-    normal = np.zeros((tree.cells, tree.cells))
-    cell = np.arange(tree.cells)
-    for length, precision in zip(tree.lengths, _precisions(tree.laws), strict=True):
+    normal = np.zeros((cells, cells))
+    cell = np.arange(cells)
+    for length, precision in zip(lengths, precisions, strict=True):
         block = cell // length
         normal += precision * (block[:, None] == block)
-    return np.asarray(cho_solve(cho_factor(normal), np.eye(tree.cells)))
+    return np.asarray(cho_solve(cho_factor(normal), np.eye(cells)))
+
+
+@lru_cache(maxsize=4)
+def _bins_of_levels(cells: int, lengths: tuple[int, ...], precisions: tuple[float, ...]) -> Array:
+    return _of_levels(_inverse(cells, lengths, precisions), cells, lengths, precisions)
+
+
+def _of_levels(
+    solved: Array, cells: int, lengths: tuple[int, ...], precisions: tuple[float, ...]
+) -> Array:
+    """Add solutions of the normal equations up over the blocks of each level."""
+    parts = [
+        np.add.reduceat(solved, np.arange(0, cells, length), axis=1) * precision
+        for length, precision in zip(lengths, precisions, strict=True)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+@lru_cache(maxsize=4)
+def _bins_of_matrix(cells: int, precision: int) -> Array:
+    """The transpose of the inverse: a line for each bin, shifted by one from that before."""
+    inverse = _inverse_column(cells, precision)
+    found = np.zeros((cells, cells))
+    for at in range(cells):
+        found[at, : at + 1] = inverse[at::-1]
+    return found

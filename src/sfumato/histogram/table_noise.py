@@ -188,7 +188,7 @@ class RangeNoise:
 
     def of_shares(self, shares: Array, alpha: float) -> Array:
         """A cell less a share of the total: the total of its own group, and of the others."""
-        own = self._influence(np.eye(self.answers.strategy.cells))
+        own = self.answers.strategy.of_bins
         total = self._total()
         errors = self._errors
         own_variances = errors.variances(own)
@@ -206,7 +206,7 @@ class RangeNoise:
         times = self._times((axis,))
         cells = self.shape[axis]
         if axis == self.answers.axis:
-            influence = self._influence(np.eye(cells))
+            influence = self.answers.strategy.of_bins
             half = self._errors.bounds(influence, alpha / cells, times)
             return times * float(self._errors.variances(influence).sum()), math.hypot(*half)
         total = self._total()

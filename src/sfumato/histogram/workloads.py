@@ -75,7 +75,7 @@ class RangesPreview(Preview, frozen=True):
         ``simultaneous``: all of them hold together (Bonferroni).
         """
         alpha = error_probability(confidence) / ((self.cells or 1) if simultaneous else 1)
-        return int(np.floor(RangeErrors(self.strategy).cells(alpha).max() + 1))
+        return int(np.floor(RangeErrors(self.strategy).least_accurate_cell(alpha) + 1))
 
     def of_range(self, bins: int, confidence: Exactly = "0.95") -> int:
         """Half-width of the interval of a range of so many bins, of the least accurate one.
