@@ -1,7 +1,9 @@
 """Three methods to choose m quantiles of one axis: jointly, by halving, or from noisy counts.
 
-*joint*: JointExp (``mechanisms.jointexp``), one selection. For m = 1 it is the exponential
-mechanism.
+*joint*: one selection. For m = 1 it is the exponential mechanism. For more it is given a noisy
+number of rows (``mechanisms.joint_total``), which a part of the cost pays for. Under replace
+without labels, and in releases whose ranks are not paid for, it is JointExp
+(``mechanisms.jointexp``).
 *recursive*: the middle quantile is selected first, then those below it among the rows below it, and
 so on. The nodes of a level hold disjoint rows, so a level costs one selection. Each of the
 floor(log2 m) + 1 levels gets an equal share of the cost.
@@ -11,6 +13,9 @@ the noise is post-processing.
 Under replace a person may leave one node (or label) and enter another. So selections in nodes use
 half their share and the sensitivity of add-remove (``ranks.nested``). An answer with rho uses the
 exponential mechanism at epsilon = sqrt(8 rho).
+
+After a selection, a part of the cost pays for counts of the rows between the chosen values
+(``quantiles.paid_ranks``).
 
 Selections are made on sub-cells (``quantiles.subcells``), so that a cell with many rows is chosen
 where a quantile lies inside it. The tree answers with the cell in which its noisy ranks pass the

@@ -45,7 +45,7 @@ DESCRIPTIONS = {
     "recursive": "the exponential mechanism, by halving",
     "tree": "a 16-ary tree of counts",
 }
-GIVEN_ROWS = "all quantiles of an axis in one selection, given a noisy number of rows"
+GIVEN_ROWS = "one selection of all quantiles of an axis, given a noisy number of rows"
 
 
 class Quantiles(
@@ -75,7 +75,8 @@ class Quantiles(
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all quantiles at once (JointExp). "recursive" selects one after another by
         halving. "tree" reads them off noisy counts. "auto" goes by the number of quantiles: joint
-        up to 9, recursive up to 1000 (to 100 for pure epsilon on at most 2^12 points), then tree.
+        up to 40 (to 9 under replace without ``by``), recursive up to 1000 (to 100 for pure epsilon
+        on at most 2^12 points), then tree.
     heading, measured_in, label_names
         Words for people, by name: see ``Question``.
 
@@ -104,8 +105,9 @@ class Quantiles(
     proof: ClassVar[Proof] = Proof(
         sensitivity=(
             "of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of "
-            "JointExp's utility, 2r (1 - the least gap) (replace: 2r); of a level of counts, and "
-            "of the rows between chosen values, L1 = r (replace: 2r), with r = rows_per_person."
+            "JointExp's utility, 2r (1 - the least gap) (replace: 2r), and of that utility given a "
+            "noisy number of rows, r; of that number, of a level of counts, and of the rows "
+            "between chosen values, L1 = r (replace: 2r), with r = rows_per_person."
         ),
         because=(
             "the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay"

@@ -52,6 +52,8 @@ FEW = Domain(x=Interval(0, 12, step=1))
 ON_FEW: Rows = ((0.0,), (1.0,), (11.0,))
 MANY: Rows = (*3 * ((0.5,),), *5 * ((1.5,),), *3 * ((2.5,),))
 """On ``LINE``: quartiles that are far from the ends."""
+SPREAD: Rows = 5 * ((0.5,), (1.0,), (1.5,), (3.0,))
+"""On ``LINE``: gaps between quartiles can hold about their shares."""
 TWO_LEVELS = Domain(x=Interval(0, 20, step=1))
 """More cells than the fan-out of a tree of counts."""
 
@@ -174,8 +176,9 @@ def subjects() -> Iterator[Subject]:
         yield _tree(unit, PURE)
         for cost in COSTS:
             yield _gaps(unit, cost)
-    for question in (Quantiles("x"), Quantiles("x", method="recursive")):
-        yield _selected(f"Quartiles, {question.method}", question, Unit(), CONCENTRATED, MANY)
+    recursive = Quantiles("x", method="recursive")
+    yield _selected("Quartiles, auto", Quantiles("x"), Unit(), CONCENTRATED, SPREAD)
+    yield _selected("Quartiles, recursive", recursive, Unit(), CONCENTRATED, MANY)
     yield _tree(Unit(neighbours="replace"), CONCENTRATED)
     yield _two_bins(Unit(), CONCENTRATED)
     yield _two_bins(Unit(neighbours="replace"), CONCENTRATED)
