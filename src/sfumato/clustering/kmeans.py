@@ -36,7 +36,7 @@ ROWS_SHARE = Fraction(1, 50)
 REST_SHARE = Fraction(49, 50)
 MANY_ROWS = 10**15
 """The number of rows that previews assume if nobody states one."""
-FEW_ROWS = 1500
+FEW_ROWS = 1200
 """Rows times epsilon below which "auto" takes a grid."""
 MOST_GRID_AXES = 6
 """The number of axes up to which "auto" takes a grid."""
