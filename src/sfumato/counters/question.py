@@ -87,7 +87,7 @@ class Counter(
       for any one person contributing at most one row, added or removed:
       by an elder tree of 2 levels (radices 21) with discrete Laplace noise of scale 2 on each draw
       of the rows counted, each of 365 totals is within +-29 of the truth with 95% confidence
-      all of them at once are within +-58
+      all of them at once are within +-50
       anyone 1% sure that a person is in the data can become at most 2.68% sure
     """
 

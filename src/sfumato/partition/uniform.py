@@ -87,8 +87,8 @@ class UniformPartitioner(
     ---------
     {proof}
 
-    In two steps, each count is paid for by itself: on every path from the root to a cell the costs
-    of the number of rows, of the block and of the cell add up to the whole.
+    With ``stop_below`` or ``shares``, instead:
+    {proof_in_steps}
 
     >>> eugkm_cells(5000, 0.1, d=2)
     (50.0, 8)
