@@ -30,6 +30,10 @@ def test_the_preview_of_a_sum_of_rounded_values_wants_the_number_of_rows() -> No
 
 
 def test_the_preview_says_what_a_row_adds_beside_the_noise(publisher: sf.Publisher) -> None:
+    said = str(publisher.preview(sf.Mean("wage"), epsilon="0.4"))
+    assert said.count("(a scale of 2.5 rows)") == 1
+    said = str(publisher.preview(sf.Mean("wage"), rho="0.005"))
+    assert said.count("(a sigma of 10 rows)") == 1
     said = str(publisher.preview(sf.Mean("wage"), epsilon=1))
     assert "noise of scale 2147483648 to 2 sums in one group, where each row adds" in said
     assert "adds 2,147,483,648 in all" in said

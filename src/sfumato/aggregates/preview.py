@@ -21,7 +21,7 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.errors import UsageError, printable
 from sfumato.histogram.keys import describe_selection
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.numbers import Exactly, sidak
 
@@ -168,8 +168,10 @@ class AggregatePreview(Preview, frozen=True):
         adds = f"row adds {basis.unity:,} in all"
         if self.of_persons:
             adds = f"{self.unit.who} in it adds {basis.unity:,} in all"
+        # Sums are whole numbers in a fine unit: the noise beside a row is what a reader can judge.
         lines = [
-            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}, where each {adds}"
+            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}, where each {adds} "
+            f"({_noise_in_rows(encoding, things)})"
         ]
         if self.chooses_clip:
             lines.append(
@@ -198,6 +200,15 @@ class AggregatePreview(Preview, frozen=True):
             every = self._accuracy_of(encoding, "0.95", simultaneous=True)
             lines.append(f"all of them at once are within +-{every:,.4g}")
         return lines
+
+
+def _noise_in_rows(encoding: Encoding, things: str) -> str:
+    """The scale or sigma of the noise on a sum, as a number of rows or persons."""
+    match encoding.law:
+        case DiscreteLaplace(scale=scale):
+            return f"a scale of {float(scale / encoding.basis.unity):,.4g} {things}"
+        case DiscreteGaussian(sigma=sigma):
+            return f"a sigma of {sigma / encoding.basis.unity:,.4g} {things}"
 
 
 def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:
