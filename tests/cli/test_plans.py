@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -55,6 +56,19 @@ def test_previews_touch_neither_data_nor_ledger(sfumato: Run) -> None:
     assert list(Path().glob("*.db")) == []
     code, out, _ = sfumato("preview", "plan.toml", "--json")
     assert len(json.loads(out)) == 3
+
+
+def test_a_preview_names_the_cost_of_a_fixed_plan_only_where_it_is_lower(sfumato: Run) -> None:
+    assert "fixed plan" not in sfumato("preview", "plan.toml")[1]
+    head, question = Path("plan.toml").read_text(encoding="utf-8").split("[[questions]]")[:2]
+    head = re.sub("shares = .*", "", head)
+    many = head + f"[[questions]]{question}" * 20
+    Path("many.toml").write_text(many, encoding="utf-8")
+    code, out, err = sfumato("preview", "many.toml")
+    assert code == 0, err
+    found = re.search(r"as one fixed plan, it is also epsilon = ([0-9.]+), delta = 0.000001", out)
+    assert found is not None
+    assert float(found[1]) < 0.495
 
 
 def test_a_plan_may_state_the_ceiling_of_its_data_set(sfumato: Run) -> None:

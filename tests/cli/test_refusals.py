@@ -34,6 +34,13 @@ def test_as_json_it_is_an_error_like_ours(sfumato: Run, words: list[str]) -> Non
     assert sfumato(*words)[2] == f"Error: {found['message']}\n"
 
 
+def test_a_preview_of_another_question_is_found_in_a_plan(sfumato: Run) -> None:
+    code, _, err = sfumato("quantiles", "people.parquet", "--axis", "age=0..100", "--preview")
+    assert code == 2
+    assert "sfumato preview PLAN.toml" in " ".join(err.split())
+    assert "--preview" in sfumato("histogram", "--help")[1]
+
+
 def test_a_group_alone_prints_its_help(sfumato: Run) -> None:
     code, out, err = sfumato("ledger")
     assert code in (0, 2)  # before click 8.2 it counts as asked for

@@ -28,6 +28,7 @@ from sfumato.publishing.plan_choice import PlanChoice
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 
 DELTA = Fraction(1, 10**6)
+WORTH_SAYING = Fraction(99, 100)  # of the sum: a plan that costs more than this saves nothing
 """The delta at which the cost of a whole plan is also shown, where it is tighter that way."""
 
 
@@ -93,7 +94,9 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
     pure = [cost for cost in costs if isinstance(cost, PureDP)]
     # Tighter composition needs dp-accounting, which the extra `risk` installs.
     if len(pure) == len(costs) and importlib.util.find_spec("dp_accounting") is not None:
-        text += f"; as one fixed plan, {ApproxDP(plan_epsilon(pure, DELTA), DELTA)}"
+        fixed = plan_epsilon(pure, DELTA)
+        if fixed <= WORTH_SAYING * sum(cost.epsilon for cost in pure):
+            text += f"; as one fixed plan, it is also {ApproxDP(fixed, DELTA)}"
     return f"{text}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}"
 
 

@@ -82,6 +82,10 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
             near = long if long in known else "--epsilon"
             asked = f"{command} {word}"
             return UsageError(asked, "one hyphen stands before it", f"Write {near}, with two")
+    if name == "--preview":
+        obstacle = "of the commands that ask one question, only sfumato histogram has this option"
+        remedy = "Write a plan with sfumato init, and type: sfumato preview PLAN.toml"
+        return UsageError(f"{command} {name}", obstacle, remedy)
     obstacle = f"there is no such option; {nearest(name, known)}"
     return UsageError(f"{command} {name}", obstacle, f"Type {command} --help for all options")
 
