@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 import sfumato as sf
-from pages.making import DOMAIN
+from pages.making import DOMAIN, answered
 from sfumato.answers.release import Release
 from sfumato.charts import style
 from sfumato.cube import Cube
@@ -66,6 +66,24 @@ def test_the_largest_count_is_given_with_the_interval_that_survives_picking(text
     top = np.unravel_index(np.argmax(releases[0].values), (3, 10))
     low, high = (style.number(int(end[top])) for end in releases[0].interval(simultaneous=True))
     assert f"(between {low} and {high})" in text
+
+
+def test_a_count_that_is_lost_in_noise_is_not_called_the_largest():
+    """The cells of a map have unequal noise: the largest number may be that of the noisiest."""
+    release = answered(sf.AutoPartitioner(["lon", "lat"]), PureDP("0.02"))
+    low, high = release.interval(simultaneous=True)
+    counts = np.asarray(release.values)
+    assert low[np.argmax(counts)] <= 0 < max(low)
+    top = int(np.argmax(np.where(low > 0, counts, -np.inf)))
+    said = html.unescape(page.render([release]))
+    assert f"the largest noisy count that can be told from 0 is {style.number(counts[top])}" in said
+    assert f"(between {style.number(low[top])} and {style.number(high[top])})" in said
+
+
+def test_the_contents_count_answers_and_further_sections_apart(releases, decisions):
+    one = "Contents: 12 answers and 1 further section<"
+    assert one in page.render([releases[2]] * 12 + decisions[1:])
+    assert "Contents: 13 answers<" in page.render([releases[2]] * 13)
 
 
 def test_kinds_without_picture_or_intervals_are_shown_by_what_they_have(releases):

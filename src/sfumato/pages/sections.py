@@ -136,12 +136,18 @@ def _facts(release: Release) -> tuple[str, ...]:
     if not set(TAIL) <= set(frame.column_names):
         return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
+    told = low > 0
     top = int(np.argmax(counts))
+    which = "the largest noisy count"
+    if told.any() and not told[top]:
+        # Where some counts have far more noise than others, the largest may be noise alone.
+        top = int(np.argmax(np.where(told, counts, -np.inf)))
+        which = "the largest noisy count that can be told from 0"
     axes = {name: frame[name][top].as_py() for name in frame.column_names if name not in TAIL}
-    seen = int((low > 0).sum())
+    seen = int(told.sum())
     largest = (
         f"Of {release.guarantee.unit.counted}, "
-        f"the largest noisy count is {style.number(counts[top])} "
+        f"{which} is {style.number(counts[top])} "
         f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence, "
         f"at {_cell_name(release, axes)}."
     )
