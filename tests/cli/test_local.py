@@ -142,7 +142,7 @@ def test_a_table_over_epsilon_and_reach(
     assert run([*words, "--plot", "t.svg", "--report", "t.html"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines()[1].split("\t")[:4] == ["mechanism", "epsilon", "L", "decoded"]
-    assert "200 points in 1 dimensions, 2 clusters." in captured.err
+    assert "200 points in 1 dimension, 2 clusters; one draw of the noise" in captured.err
     assert "not private" in captured.err
     assert "<svg" in Path("t.svg").read_text()
     assert "rehearsed over epsilon and L" in Path("t.html").read_text()

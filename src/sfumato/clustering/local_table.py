@@ -108,12 +108,12 @@ class LocalTable(msgspec.Struct, frozen=True):
 
     def facts(self) -> list[str]:
         """What the table says, in sentences."""
-        found = [
-            f"{self.points:,} points in {self.dimension} dimensions, {self.clusters} clusters; "
-            f"medians of {self.repeats} draws of the noise."
-            if self.repeats > 1
-            else f"{self.points:,} points in {self.dimension} dimensions, {self.clusters} clusters."
-        ]
+        s = "" if self.dimension == 1 else "s"
+        of = f"{self.points:,} points in {self.dimension} dimension{s}, {self.clusters} clusters"
+        drawn = f"medians of {self.repeats} draws of the noise"
+        if self.repeats == 1:
+            drawn = "one draw of the noise, and another may order them otherwise (see repeats)"
+        found = [f"{of}; {drawn}."]
         decoded = [row for row in self.rows if row.decoded is not None]
         silent = [row for row in decoded if not row.evident]
         if silent:
