@@ -79,6 +79,19 @@ def test_a_charge_may_be_resumed_once_unless_the_caller_says_otherwise(ledger):
     assert ledger.verify().ok
 
 
+def test_a_charge_is_not_resumed_at_another_cost(ledger):
+    account, key, asked, (first, second), note = ASK
+    with ledger.reserve(*ASK):
+        pass
+    for cost in ((first + 1, second), (first, second + 1), (first - 1, second)):
+        with pytest.raises(LedgerError, match="picked another cost"):
+            ledger.reserve(account, key, asked, cost, note)
+    with ledger.reserve(*ASK) as again:
+        again.store(b"answer")
+    # An answer that is stored was paid for, whatever its question costs now.
+    assert ledger.reserve(account, key, asked, (first + 1, second), note).stored == b"answer"
+
+
 def test_leaving_without_an_answer_ends_the_lease_too(ledger):
     with ledger.reserve(*ASK):
         pass

@@ -80,6 +80,7 @@ class Charges:
             return past, self._charge(rows, request)
         if _is_answered(past) or _is_leased(rows, past[-1]):
             return past, None
+        self._parts.secrets().require_here()
         self._fix_binding(rows, request)
         return past, _take_over(rows, request, past)
 
@@ -170,8 +171,18 @@ class Charges:
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
         """Store an answer if there is none, then hand out what is there."""
-        self._store.writing(lambda rows: _store_once(rows, first, payload))
+        self._store.writing(lambda rows: self._store_here(rows, first, payload))
         return self._hand_out(first)
+
+    def _store_here(self, rows: PublicRows, first: Entry, payload: bytes) -> None:
+        """Enter an answer, unless the ledger was moved since the charge.
+
+        The charge moved along without an answer. It is resumed there, and a second answer here
+        would be a second draw under it.
+        """
+        if not rows.has(first.account, first.key, "store"):
+            self._parts.secrets().require_here()
+        _store_once(rows, first, payload)
 
     def _hand_out(self, first: Entry) -> bytes:
         """Read an answer back, compare it with its entry, and enter that it is handed out."""
@@ -258,6 +269,10 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     resumed = sum(entry.kind == "resume" for entry in past)
     if request.resumes is not None and resumed >= request.resumes:
         raise refusals.resumed_too_often(past[0])
+    if tuple(request.cost) != past[0].cost:
+        # What is picked for a plan may differ between versions, and no answer may spend more than
+        # was charged for it.
+        raise refusals.other_cost(past[0])
     until = journal.lease_end(rows, request.lease)
     draft = journal.follow(past[0], "resume", until=until, holder=process_identity.current())
     return journal.append(rows, draft)

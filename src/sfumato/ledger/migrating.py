@@ -16,6 +16,9 @@ from sfumato.ledger.book import Book
 from sfumato.ledger.entries import OVER, Entry, Step
 from sfumato.ledger.store import MOVED, PublicRows, SecretRows, SecretStore, Store, StreamRow
 
+COPIED = "public rows copied"
+"""The secret value that says that only the store which holds them may be moved to."""
+
 PAST_STATE = b"past"
 """Stands for the states before the last step, which are gone."""
 
@@ -46,7 +49,7 @@ def migrate(source: Store, target: Store) -> Migrated:
     ------
     LedgerError
         If ``source`` does not verify, was moved before, or has no secrets; or ``target`` is not
-        empty.
+        empty, or is not the store to which a move that was cut off had copied.
     """
     with Book(source) as book:
         found = book.verify()
@@ -71,8 +74,14 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store) -> Migrated:
     elif where != target.label.encode():
         obstacle = f"it was moved to {where.decode()} before"
         raise LedgerError(secrets.label, obstacle, "Move that one")
-    if not target.reading(_is_filled):
+    if target.reading(_is_filled):
+        _require_same(rows, target)
+    else:
+        _require_never_copied(secrets)
         target.writing(lambda new: _copy_public(rows, new, entries))
+    # Before there are secrets with which the copy could be charged: two stores may have one label,
+    # and a second copy would be spent from beside the first.
+    secrets.writing(_note_copied)
     new_secrets = target.secrets(create=True)
     try:
         copied = secrets.reading(
@@ -94,6 +103,25 @@ def _require_empty(target: Store) -> None:
     if target.reading(_is_filled):
         obstacle = "there is a ledger in it"
         raise LedgerError(target.label, obstacle, "Name a new file, or an empty database")
+
+
+def _require_same(rows: PublicRows, target: Store) -> None:
+    """Refuse to go on in a store that another ledger has filled meanwhile."""
+    if target.reading(lambda new: new.identity()) != rows.identity():
+        obstacle = "there is another ledger in it"
+        raise LedgerError(target.label, obstacle, "Name the store that the move began with")
+
+
+def _require_never_copied(secrets: SecretStore) -> None:
+    """Refuse a second copy in an empty store, where the first one may be spent from."""
+    if secrets.reading(lambda kept: kept.value(COPIED)) is not None:
+        obstacle = "it was copied to another store of this name before"
+        raise LedgerError(secrets.label, obstacle, "Use that one, or restore it")
+
+
+def _note_copied(kept: SecretRows) -> None:
+    if kept.value(COPIED) is None:
+        kept.add_value(COPIED, b"1")
 
 
 def _copy_public(rows: PublicRows, new: PublicRows, entries: list[Entry]) -> None:
@@ -120,7 +148,7 @@ def _copy_secret(
     if new.value("identity") is not None:
         return len(streams)  # all of it was copied before the move was cut off
     for name, value in kept.values().items():
-        if name != MOVED:
+        if name not in (MOVED, COPIED):
             new.add_value(name, value)
     for account, row, derived in kept.names():
         new.keep(account, row, derived=derived)

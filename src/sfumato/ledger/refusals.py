@@ -139,6 +139,16 @@ def resumed_too_often(first: Entry) -> LedgerError:
     )
 
 
+def other_cost(first: Entry) -> LedgerError:
+    """A charge without an answer was made for another cost than the question has now."""
+    return LedgerError(
+        f"key {first.key!r}",
+        "it was charged by a version that picked another cost for the same question",
+        "The charge stands; use the version that made it, or ask with fresh=True, which pays anew",
+        account=first.account,
+    )
+
+
 def still_answering(last: Entry) -> LedgerError:
     """Another process did not answer the key within the time to wait."""
     return LedgerError(

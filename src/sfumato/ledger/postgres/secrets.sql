@@ -112,6 +112,8 @@ CREATE TRIGGER tallies_forward BEFORE INSERT OR UPDATE OR DELETE ON tallies FOR 
 CREATE FUNCTION take_step(which BIGINT, before TEXT, number BIGINT, named TEXT, published BYTEA, linked TEXT,
                           after BYTEA, counted BIGINT, sealed TEXT) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  -- A move marks the ledger under a lock that waits for this one: no step is under way when it copies.
+  LOCK TABLE about IN ROW EXCLUSIVE MODE;
   IF EXISTS (SELECT 1 FROM about WHERE name = 'moved to') THEN
     RAISE EXCEPTION 'the ledger was moved' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
