@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sfumato.errors import UsageError
@@ -15,9 +17,18 @@ def test_in_memory_every_ledger_is_its_own():
         assert other.accounts() == []
 
 
-def test_an_address_of_another_server_is_refused_without_quoting_it():
-    with pytest.raises(UsageError, match=r"mysql://\.\.\.: a ledger is a file") as refusal:
-        open_ledger("mysql://someone:hunter2@host/db")
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [
+        ("mysql://someone:hunter2@host/db", r"mysql:\.\.\."),
+        (Path("postgresql://someone:hunter2@host/db"), r"postgresql:\.\.\."),
+        ("postgres:/someone:hunter2@host/db", r"postgres:\.\.\."),
+        ("host=host password=hunter2", "an address"),
+    ],
+)
+def test_another_address_is_refused_without_quoting_it(where, named):
+    with pytest.raises(UsageError, match=f"{named}: a ledger is a file") as refusal:
+        open_ledger(where)
     assert "hunter2" not in str(refusal.value)
 
 

@@ -11,6 +11,7 @@ from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import Store
 
 SERVERS = ("postgresql://", "postgres://")
+KINDS = ("postgresql:", "postgres:")
 
 
 def open_ledger(
@@ -54,10 +55,16 @@ def store_of(where: str | Path | None, *, create: bool) -> Store:
     """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
     if isinstance(where, str) and where.startswith(SERVERS):
         return PostgresStore(where, create=create)
-    if where is not None and "://" in str(where):
+    if where is not None and _is_address(str(where)):
         # An address may hold a password: only its kind is quoted.
-        asked = f"ledger = {str(where).partition('://')[0]}://..."
+        kind, _, _ = str(where).partition(":")
+        asked = f"ledger = {kind}:..." if kind.isalpha() else "ledger = an address"
         obstacle = "a ledger is a file, or a PostgreSQL database"
         remedy = 'Give a path such as "budget.db", or "postgresql://user@host/database"'
         raise UsageError(asked, obstacle, remedy)
     return SQLiteStore(where, create=create)
+
+
+def _is_address(where: str) -> bool:
+    """Whether it was meant as an address of a server: ``Path`` leaves one slash of two."""
+    return "://" in where or "password=" in where or where.lower().startswith(KINDS)
