@@ -87,7 +87,8 @@ def test_a_picture_says_what_is_clipped_and_when_groups_do_not_compare() -> None
         whole = publisher.release(sf.Mean("wage", by="ward"), epsilon=10)
         alone = publisher.release(sf.Mean("wage", clip="auto"), epsilon=10)
     assert release.clips[0] < release.clips[1]
-    assert _picture_of(release) == ("Mean of wage over rows, each clipped (logarithmic scale)", True)
+    clipped = "Mean of wage over rows, each clipped (logarithmic scale)"
+    assert _picture_of(release) == (clipped, True)
     assert _picture_of(whole) == ("Mean of wage over rows", False)
     clip = f"{float(alone.clips):,.6g}"
     assert alone.plot().get_xlabel() == f"Mean of wage over rows, each clipped to at most {clip}"
