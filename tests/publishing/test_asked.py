@@ -290,3 +290,25 @@ def test_a_misspelt_label_of_a_counter_is_refused_before_the_charge(publisher):
     with pytest.raises(sf.UsageError, match="no label 'WM'"):
         counted(publisher, label_names={"WM": "Southwest"})
     assert publisher.account.spent == (0, 0)
+
+
+def test_what_was_charged_before_plans_picked_is_not_resumed_at_more(publisher, monkeypatch):
+    questions = [sf.Histogram("wage", bins=bins) for bins in range(40, 100, 6)]
+    cost = {"epsilon": "1", "delta": "1e-6"}
+
+    def cut_off(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as earlier:
+        # Earlier versions divided the epsilon, and charged no delta.
+        earlier.setattr("sfumato.publishing.publisher.chosen", lambda *given, **named: None)
+        earlier.setattr("sfumato.publishing.answering.Answering._encoded_answers", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            publisher.release(questions, **cost)
+    assert publisher.account.spent == (10**9, 0)
+    assert publisher.preview(questions, **cost).choice.in_rho, "Gaussian noise needs a delta"
+    with pytest.raises(sf.errors.LedgerError, match="picked another cost"):
+        publisher.release(questions, **cost)
+    assert publisher.account.spent == (10**9, 0)
+    publisher.release(questions, **cost, fresh=True)
+    assert publisher.account.spent == (2 * 10**9, 10**12)

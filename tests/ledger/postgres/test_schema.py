@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import psycopg
 import pytest
 
+from sfumato.errors import LedgerError
 from sfumato.ledger import Book
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.postgres.schema import BOOK, SECRETS, expected_objects, objects
+from support.postgres import address, schema_of
 
 CHANGES = {
     "a rule is dropped": "DROP TRIGGER entries_fit ON entries",
@@ -40,3 +44,22 @@ def test_a_change_of_tables_or_rules_shows(
     (found, *_) = store.reading(lambda rows: rows.damage(thorough=False))
     assert found.endswith("was dropped, replaced or added to the ledger's tables and rules")
     assert not Book(open_store()).verify().ok
+
+
+def test_an_auditor_who_may_read_the_public_part_verifies_it(
+    open_store: Callable[[], PostgresStore], tmp_path: Path
+) -> None:
+    book = Book(open_store())
+    book.open_account("trips", "marbles", (100, 0))
+    with book.reserve("trips", "k", "asked", (1, 0), "") as hold:
+        hold.store(b"noisy")
+    name = schema_of(tmp_path)
+    with psycopg.connect(address(), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {name} LOGIN")
+        owner.execute(f"GRANT USAGE ON SCHEMA {name} TO {name}")
+        owner.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {name}")
+    theirs = address().replace("postgres:@", f"{name}:@")
+    with Book(PostgresStore(theirs, schema=name, create=False)) as copy:
+        assert copy.verify().ok
+        with pytest.raises(LedgerError, match="this user sees no schema"):
+            copy.reserve("trips", "other", "asked", (1, 0), "")

@@ -296,9 +296,11 @@ class Database:
             db.execute(_quoted(f"COMMENT ON SCHEMA {{}} IS '{mark}'", self.schema))
 
     def exists(self, suffix: str) -> bool:
-        """Whether the schema of another part of the ledger is there."""
+        """Whether the schema of another part of the ledger is there, for this user to look into."""
         name = f"{self.schema}{suffix}"
-        query = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
+        query = (
+            "SELECT 1 FROM pg_namespace WHERE nspname = ? AND has_schema_privilege(oid, 'usage')"
+        )
         return bool(self.reading(lambda ask: list(ask(query, (name,)))))
 
     def _broken(self, error: psycopg.Error) -> StoreError:

@@ -55,8 +55,10 @@ class PostgresStore(Store):
         if not create and not self.has_secrets():
             raise LedgerError(
                 self.label,
-                f"its secrets are missing: there is no schema {self._schema + SECRETS.suffix!r}",
-                "Restore that schema from the same backup; without it, only verify the ledger",
+                f"its secrets are missing: this user sees no schema "
+                f"{self._schema + SECRETS.suffix!r}",
+                "Use the role that made it, or restore it from the same backup; without it, only "
+                "verify the ledger",
             )
         return PostgresSecretStore(self._address, self._schema, create=create)
 
