@@ -3,6 +3,8 @@
 The geometry of error bars equals the release's own intervals.
 """
 
+from itertools import pairwise
+
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -222,6 +224,23 @@ def test_nothing_is_clipped(histogram, axes, width):
     assert box.y0 >= -0.01
     assert box.x1 <= fig.get_figwidth() + 0.01
     assert box.y1 <= fig.get_figheight() + 0.01
+
+
+def test_shades_on_a_phone_keep_the_name_and_the_numbers_apart(histogram):
+    domain = Domain(
+        airline=Categories([f"A long name {i:02}" for i in range(16)]), delay=sf.Interval(-60, 180)
+    )
+    release = histogram(["airline", "delay"], [-60, 0, 15, 60, 180], 400_000, domain=domain)
+    with style.sized(style.NARROW), style.house():
+        ax = release.plot()
+        fig = ax.figure
+        fig.draw_without_rendering()
+        box = fig.get_tightbbox()
+        (bar,) = (other for other in fig.axes if other is not ax)
+        numbers = [label.get_window_extent() for label in bar.get_xticklabels()]
+    assert ax.get_xlabel() == "delay\n(bins of unequal width)"
+    assert box.x1 <= fig.get_figwidth() + 0.01
+    assert all(one.x1 < other.x0 for one, other in pairwise(numbers))
 
 
 def test_svg_is_deterministic_and_small(histogram):

@@ -93,7 +93,10 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) ->
         ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0
     )
     scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
-    ax.set_xlabel(scales.name_of(right), parse_math=False)
+    name = scales.name_of(right)
+    if len(name) * LETTER > room:
+        name = name.replace(" (bins", "\n(bins")
+    ax.set_xlabel(name, parse_math=False)
     ax.set_ylabel(scales.name_of(down), parse_math=False)
     ax.grid(visible=False)
     ax.margins(0)

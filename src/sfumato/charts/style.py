@@ -296,6 +296,9 @@ def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:
     bar.outline.set_visible(False)
     bar.ax.grid(visible=False)
     count_axis(bar.ax.xaxis if is_narrow(ax) else bar.ax.yaxis)
+    if is_narrow(ax):
+        # More numbers run into each other on so short a bar.
+        bar.ax.xaxis.set_major_locator(MaxNLocator(4))
     return bar
 
 
