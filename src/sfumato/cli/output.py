@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 import msgspec
@@ -29,12 +31,33 @@ BAR_DELAY = 1.0  # seconds before a progress bar appears
 
 def talk(message: str) -> None:
     """Print a message for the person, on stderr."""
-    click.echo(printable_lines(message), err=True)
+    click.echo(_fitted(printable_lines(message), sys.stderr), err=True)
 
 
 def say(message: str) -> None:
     """Print text on stdout."""
-    click.echo(printable_lines(message))
+    click.echo(_fitted(printable_lines(message), sys.stdout))
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """Text whose long lines are broken between words on a terminal; unchanged in a pipe or file."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (line if len(line) <= width else _broken(line, width) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def _broken(line: str, width: int) -> str:
+    """A long line as several; those after the first are indented further."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=f"{indent}    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def emit_json(value: object) -> None:
