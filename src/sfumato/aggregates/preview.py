@@ -179,7 +179,9 @@ class AggregatePreview(Preview, frozen=True):
                 f"2^-{encoding.basis.size - 2} of the range, and the noise falls with the clip"
             )
         if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
-            remedy = "" if self.cells is None else ": state rows= to preview it"
+            remedy = (
+                "" if self.cells is None else ": state rows= (command line: --rows) to preview it"
+            )
             if remedy and self.of_persons:
                 remedy = ": state that as rows= to preview it"
             depends = f"how accurate each is depends on how many {things} a group has{remedy}"

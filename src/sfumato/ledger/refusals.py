@@ -85,7 +85,8 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
     return UsageError(
         f"charging account {account.name!r} to protect {binding.protects}",
         f"it protects {account.protects}, and the two costs do not add up",
-        "Name the same person column as before, or open another account for this",
+        "Name the same person column as before, or open another account for this: "
+        'account="NAME" (command line: --account NAME)',
     )
 
 
