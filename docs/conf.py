@@ -34,6 +34,8 @@ exclude_patterns = ["_build"]
 myst_heading_anchors = 4
 # A link that leads nowhere is an error: `make docs` turns every warning into one.
 nitpicky = True
+# States of queries are opaque: they are passed on, and have no page.
+nitpick_ignore_regex = [("py:class", r"sfumato\.streaming\.\w+\.\w+State")]
 
 # Types stand in the text of each parameter. The signature shows names and defaults alone.
 autodoc_typehints = "none"
