@@ -76,3 +76,21 @@ def test_answers_that_share_a_rho_cost_what_was_charged_for_it():
         for i, axis in enumerate(("kind", "age"), 1)
     ]
     assert "bounded by rho = 0.02" in page.render(in_rho)
+
+
+def test_charges_of_two_ledgers_add_up_where_their_names_and_numbers_are_alike():
+    """Two accounts in memory are both called default, and their first charges have one number."""
+    two = [receipted(answered(Histogram("kind"), PureDP(cost))) for cost in ("1", "2")]
+    receipts = [
+        msgspec.structs.replace(release.receipt, entry_hash=digest)
+        for release, digest in zip(two, ("ab" * 32, "cd" * 32), strict=True)
+    ]
+    shown = page.render(
+        [
+            msgspec.structs.replace(release, receipt=receipt)
+            for release, receipt in zip(two, receipts, strict=True)
+        ]
+    )
+    assert "bounded by epsilon = 3." in shown
+    table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
+    assert table.count("2026-03-01, 09:15 UTC") == 2

@@ -16,6 +16,7 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Measure, Pu
 from sfumato.privacy.unit import Unit
 
 Paid: TypeAlias = tuple[Release, Receipt]
+Place: TypeAlias = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,15 @@ def accounts(releases: Sequence[Release]) -> list[Account]:
 
 
 def _account(name: str, paid: list[Paid]) -> Account:
-    charges: dict[int, list[Paid]] = {}
+    charges: dict[Place, list[Paid]] = {}
     for release, receipt in paid:
-        charges.setdefault(receipt.entry, []).append((release, receipt))
+        charges.setdefault(_place(receipt), []).append((release, receipt))
     units = [release.guarantee.unit for release, _ in paid]
     whole = _together([release for release, _ in paid])
     return Account(
         name,
         _protects(units),
-        tuple(_charge(entry, charges[entry]) for entry in sorted(charges)),
+        tuple(_charge(charges[place]) for place in sorted(charges)),
         None if whole is None else str(whole),
         None if whole is None else belief.afterwards(whole),
         "" if whole is None else _sentence(belief.sentence(whole, units[0])),
@@ -116,29 +117,34 @@ def _protects(units: list[Unit]) -> str:
     )
 
 
-def _charge(entry: int, paid: list[Paid]) -> Charge:
+def _place(receipt: Receipt) -> Place:
+    """Which entry paid: two ledgers may have accounts of one name and entries of one number."""
+    return receipt.entry, receipt.entry_hash
+
+
+def _charge(paid: list[Paid]) -> Charge:
     _, receipt = paid[0]
     # An answer may be given twice, and is listed once.
     answers = dict.fromkeys(
         heading_of(release) if one.part == "1 of 1" else f"{heading_of(release)} ({one.part})"
         for release, one in paid
     )
-    return Charge(entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))
+    return Charge(receipt.entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))
 
 
 def _measures(releases: list[Release]) -> list[Measure]:
     """What each answer costs; answers of a plan that share a rho cost what was charged for it."""
     found: list[Measure] = []
-    converted: dict[int, CentralMeasure] = {}
+    converted: dict[Place, CentralMeasure] = {}
     for release in releases:
         receipt = release.receipt
         whole = None if receipt is None else receipt.cost
         in_rho = isinstance(release.guarantee.measure, ZCDP)
         if receipt is not None and in_rho and isinstance(whole, ApproxDP):
-            converted[receipt.entry] = whole
+            converted[_place(receipt)] = whole
     for release in releases:
         receipt = release.receipt
-        if receipt is None or receipt.entry not in converted:
+        if receipt is None or _place(receipt) not in converted:
             found.append(release.guarantee.measure)
     return [*found, *converted.values()]
 
@@ -150,7 +156,7 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
     """
     # A release given twice was paid for once.
     by_charge = {
-        (release.receipt.entry, release.receipt.part): release
+        (_place(release.receipt), release.receipt.part): release
         for release in releases
         if release.receipt is not None
     }
