@@ -2,6 +2,8 @@
 
 import pickle
 
+import numpy as np
+
 import sfumato as sf
 from sfumato.answers.preview import Preview
 
@@ -31,3 +33,14 @@ def test_a_plan_without_a_choice_shows_its_previews_alone():
     assert str(found) == "\n".join(map(str, found))
     one = sf.preview(TENS[0], domain=DOMAIN, unit=sf.Unit(), epsilon=1, delta="1e-6")
     assert isinstance(one, Preview)
+
+
+def test_an_account_in_rho_is_charged_its_own_least_cost_whatever_delta_is_given():
+    ages = sf.source(np.array([[31.0]]), sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    plan = sf.Plan([sf.Histogram("age", bins=50), sf.Histogram("age", bins=40)], accuracy=[10, 12])
+    costs = []
+    for delta in (0, "1e-6"):
+        publisher = sf.Publisher(ages, budget=sf.ZCDP("50"))
+        publisher.release(plan, delta=delta)
+        costs.append(publisher.account.spent)
+    assert costs[0] == costs[1]

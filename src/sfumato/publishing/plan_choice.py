@@ -176,7 +176,10 @@ class Chooser:
                 f"{open_question.title} has no accuracy, and any cost would do for it",
                 'State the cost, such as epsilon="1", or an accuracy for each question',
             )
-        return Kind.of("zcdp" if self.rule == "zcdp" and not stated.delta else "pure", stated.delta)
+        if self.rule == "zcdp":
+            # Such an account pays for no delta, so what is least is its own rho.
+            return Kind.of("zcdp")
+        return Kind.of("pure", stated.delta)
 
     def _ways(self) -> list[tuple[int, ...]]:
         """The questions that may be answered in rho: none; all that can; all counts that can."""
