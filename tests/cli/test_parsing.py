@@ -46,6 +46,8 @@ def test_axes(text: str, axis: Axis) -> None:
         ("year:date", "years have no first"),
         ("month:date:2024-01..", "last is no month"),
         ("0..120,mising", "not ',missing'"),
+        ("0,5..60", "bounds have a decimal point. Write bounds as in"),
+        ("0..60,5", "bounds have a decimal point"),
         ('a,"b, c', "a double quote begins a label, and none ends it"),
         ('a,"b"c', "a double quote begins a label, and none ends it"),
         ('a,""', "one of its labels is empty"),

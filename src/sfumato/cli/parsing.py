@@ -86,6 +86,12 @@ def _axis(name: str, text: str) -> Axis:
             )
         return Categories(labels)
     text, comma, word = text.partition(",")
+    if comma and re.match(r"\d", word):
+        raise UsageError(
+            f"--axis {name}",
+            f"a comma stands before {shown(word)}, and bounds have a decimal point",
+            f"Write bounds as in {name}=0.5..60, whatever the file has",
+        )
     if comma and word.strip() != "missing":
         raise UsageError(
             f"--axis {name}",
