@@ -10,6 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.mechanisms.weighted_sums import sum_half_width
 from sfumato.testing import deterministic
 
 
@@ -72,6 +73,27 @@ def test_what_a_table_calls_known_has_an_interval_that_says_something(kind: type
     assert 0 < known.sum() < 500
     assert ((low > 0) | (high < most))[known].all()
     assert not (np.isnan(release.values) & known).any()
+    assert (release.counts[known] > 0).all()
+
+
+@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_group_whose_rows_cannot_be_told_from_none_is_not_known(kind: type, seed: int) -> None:
+    """Otherwise a mean of -1,108 rows would be shown, if its interval missed."""
+    table = np.stack([np.zeros(200), np.full(200, 3.0)], axis=1)
+    domain = sf.Domain(g=sf.Interval(0, 1000, step=1), x=sf.Interval(0, 10))
+    with (
+        deterministic(seed),
+        sf.Publisher(sf.source(table, domain, name="g"), budget=10) as publisher,
+    ):
+        release = publisher.release(kind("x", by="g"), epsilon=2)
+    known, _, _ = release.drawn()
+    (sums,) = release.tables
+    half = sum_half_width(sums.law, sums.basis.size, 0.05) / sums.basis.unity
+    assert known[0]
+    assert (release.counts[known] > half).all()
+    empty = ~np.isnan(release.values) & (release.counts <= half)
+    assert empty.any()  # and they have values, which nobody should read
 
 
 @pytest.mark.parametrize(
@@ -90,7 +112,7 @@ def test_what_is_drawn_is_found_by_leaving_out_groups_one_round_after_another(
 ) -> None:
     release = of_many_groups(kind, epsilon, **more)
     (sums,) = release.tables
-    known = ~np.isnan(release.values)
+    known = ~np.isnan(release.values) & release._is_of_rows(sums, 0.05)
     n_shown = -1
     while n_shown != known.sum():
         n_shown = int(known.sum())

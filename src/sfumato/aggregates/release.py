@@ -260,9 +260,12 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[Array, Array, Array]:
         """What pictures and tables show: which groups are known, and the ends of their intervals.
 
-        Some groups look known only because of their noise. So the more groups are left out as not
-        known, the wider are the intervals of the others. On average at most ``1 - confidence`` of
-        the intervals shown miss the truth (Benjamini, Yekutieli 2005: the false coverage rate).
+        A mean or a variance is not known where the number of rows cannot be told from 0. Some
+        groups look known only because of their noise. So the more groups are left out as not known,
+        the wider are the intervals of the others. On average at most ``1 - confidence`` of the
+        intervals shown miss the truth (Benjamini, Yekutieli 2005: the false coverage rate). That
+        holds for what is left out for its own number of rows, too: whether it is depends on no
+        other group.
 
         Returns
         -------
@@ -275,7 +278,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
         """What is shown of one value."""
-        known = ~np.isnan(self._values_of(sums))
+        known = ~np.isnan(self._values_of(sums)) & self._is_of_rows(sums, alpha)
         if not known.any():
             return known, *self._interval_of(sums, alpha)
         n_groups = len(known)
@@ -315,6 +318,13 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         """Where an interval is not all that was possible beforehand."""
         raise NotImplementedError
+
+    def _is_of_rows(self, sums: ValueSums, alpha: float) -> Array:
+        """Where there is anything that the statistic could be of.
+
+        A group whose number of rows cannot be told from 0 has no mean that a reader could believe.
+        """
+        return sums.has_rows(alpha)
 
     # --- forms ------------------------------------------------------------------------------------
 

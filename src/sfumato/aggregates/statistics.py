@@ -83,6 +83,9 @@ class SumRelease(
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         return np.ones(low.shape, bool)
 
+    def _is_of_rows(self, sums: ValueSums, alpha: float) -> Array:
+        return np.ones(sums.counts.shape, bool)  # the sum over no rows is 0
+
 
 class VarianceRelease(
     AggregateRelease,
