@@ -48,13 +48,24 @@ STATED = {
 }
 
 
+SEEDED = """
+import runpy, sys
+from sfumato.testing import deterministic
+
+del sys.argv[0]
+with deterministic(1):
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""What the scripts say of noisy numbers holds nearly always. A test must hold always."""
+
+
 @pytest.fixture(scope="module")
 def printed() -> dict[str, list[list[str]]]:
     """What every script prints, line by line, in columns."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     running = {
         name: subprocess.Popen(
-            [sys.executable, "-W", "error", name],
+            [sys.executable, "-W", "error", "-c", SEEDED, name],
             cwd=PORTS,
             env=environment,
             stdout=subprocess.PIPE,

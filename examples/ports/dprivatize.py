@@ -101,12 +101,14 @@ def binary() -> None:
     holds("each of the four has a quarter of the space", np.ptp(two.upper - two.lower) == 0)
     holds("no privacy budget is required for a fixed depth", fixed.inner is None)
     early = stopped.depth < stopped.depth.max()
-    holds("a cell where splitting stopped early has less noise", _less_noise(stopped, early))
+    holds("the sooner splitting stops, the less noise a cell has", _less_noise(stopped, early))
     beside("the budget of every path, stopped early or not", [EPSILON], _spent(stopped))
 
 
 def _less_noise(release: sf.Partition, early: np.ndarray) -> bool:
-    return bool(release.scale[early].max() < release.scale[~early].max())
+    """A cell one level above the last has paid for as many tests as those below it."""
+    most = release.scale[~early].max()
+    return bool((release.scale[early] <= most).all() and release.scale[early].min() < most)
 
 
 def _spent(release: sf.Partition) -> list[float]:
