@@ -68,13 +68,8 @@ def entry_of(columns: Row) -> Entry:
     return Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, *c[12:])
 
 
-class SQLPublicRows(PublicRows):
-    """The public rows within one transaction of a connection.
-
-    A subclass says in ``place`` which column numbers accounts in the order of their opening.
-    """
-
-    place: ClassVar[str]
+class SQLRows:
+    """Rows of either part, which are asked for in SQL."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -84,6 +79,15 @@ class SQLPublicRows(PublicRows):
         # To its end: a statement that is not would keep an older view of the rows open.
         found = list(self._ask(query, values))
         return found[0] if found else None
+
+
+class SQLPublicRows(SQLRows, PublicRows):
+    """The public rows within one transaction of a connection.
+
+    A subclass says in ``place`` which column numbers accounts in the order of their opening.
+    """
+
+    place: ClassVar[str]
 
     # --- what a charge needs ----------------------------------------------------------------------
 

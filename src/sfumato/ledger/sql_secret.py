@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from sfumato.ledger.entries import Step
-from sfumato.ledger.sql_public import Ask, Row
+from sfumato.ledger.sql_public import Row, SQLRows
 from sfumato.ledger.store import NameRow, Position, SecretRows, StreamRow, StreamRows
 
 POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
@@ -18,16 +18,8 @@ STEPS = "SELECT step, event, output, hash FROM steps WHERE stream = ?"
 NAMES = "SELECT key, tag, digest FROM requests WHERE account = ?"
 
 
-class SQLStreamRows(StreamRows):
+class SQLStreamRows(SQLRows, StreamRows):
     """What taking a step needs; each call is one statement, whose rows are all fetched."""
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    def _one(self, query: str, *values: object) -> Row | None:
-        """The only row that a query finds, or the first."""
-        found = list(self._ask(query, values))
-        return found[0] if found else None
 
     def position(self, stream: int) -> Position | None:
         found = self._one(POSITION, stream)
