@@ -9,7 +9,6 @@ entries.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, Self, TypeVar
@@ -19,12 +18,9 @@ from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Step
 from sfumato.ledger.rules import broken
 from sfumato.ledger.store import (
     FORKED,
-    IN_USE,
     MOVED,
     ONCE_EACH,
-    OUTSIDE,
     REFUSED,
-    REOPEN,
     REPORT,
     NameRow,
     Position,
@@ -36,6 +32,7 @@ from sfumato.ledger.store import (
     StreamRow,
     Tip,
 )
+from sfumato.ledger.turns import Turns
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -312,16 +309,13 @@ class Copied(Protocol):
 C = TypeVar("C", bound=Copied)
 
 
-class _Turn(Generic[C]):
+class _Rows(Generic[C]):
     """Gives the rows to one caller at a time: to read them, or a copy that takes their place."""
 
     def __init__(self, label: str, rows: C) -> None:
-        self.label = label
-        self.closed = False
+        self.turns = Turns(label)
         self._rows = rows
         self._process = os.getpid()
-        self._lock = threading.RLock()
-        self._entered = False
 
     def reading(self, action: Callable[[C], T]) -> T:
         return self._alone(lambda: action(self._rows))
@@ -339,40 +333,31 @@ class _Turn(Generic[C]):
     def _alone(self, action: Callable[[], T]) -> T:
         # A child process might wait for ever: the thread that held the lock may not exist in it.
         if self._process != os.getpid():
-            raise LedgerError(self.label, FORKED, ONCE_EACH)
-        with self._lock:
-            if self._entered:
-                raise LedgerError(self.label, IN_USE, OUTSIDE)
-            if self.closed:
-                raise LedgerError(self.label, "it is closed", REOPEN)
-            self._entered = True
-            try:
-                return action()
-            finally:
-                self._entered = False
+            raise LedgerError(self.turns.label, FORKED, ONCE_EACH)
+        return self.turns.alone(action)
 
 
 class MemorySecretStore(SecretStore):
     """The secrets of a ledger in memory."""
 
     def __init__(self) -> None:
-        self._turn = _Turn("the secrets of the ledger in memory", MemorySecretRows())
+        self._kept = _Rows("the secrets of the ledger in memory", MemorySecretRows())
 
     @property
     def label(self) -> str:
-        return self._turn.label
+        return self._kept.turns.label
 
     def reading(self, action: Callable[[SecretRows], T]) -> T:
-        return self._turn.reading(action)
+        return self._kept.reading(action)
 
     def writing(self, action: Callable[[SecretRows], T]) -> T:
-        return self._turn.writing(action)
+        return self._kept.writing(action)
 
     def forget(self) -> None:
         """There is no log."""
 
     def close(self) -> None:
-        self._turn.closed = True
+        self._kept.turns.closed = True
 
 
 class MemoryStore(Store):
@@ -385,7 +370,7 @@ class MemoryStore(Store):
     """
 
     def __init__(self) -> None:
-        self._turn = _Turn("the ledger in memory", MemoryPublicRows())
+        self._kept = _Rows("the ledger in memory", MemoryPublicRows())
         self._secrets: MemorySecretStore | None = None
 
     def __repr__(self) -> str:
@@ -393,13 +378,13 @@ class MemoryStore(Store):
 
     @property
     def label(self) -> str:
-        return self._turn.label
+        return self._kept.turns.label
 
     def reading(self, action: Callable[[PublicRows], T]) -> T:
-        return self._turn.reading(action)
+        return self._kept.reading(action)
 
     def writing(self, action: Callable[[PublicRows], T]) -> T:
-        return self._turn.writing(action)
+        return self._kept.writing(action)
 
     def has_secrets(self) -> bool:
         return self._secrets is not None
@@ -413,4 +398,4 @@ class MemoryStore(Store):
         """Nobody else reads this process's memory."""
 
     def close(self) -> None:
-        self._turn.closed = True
+        self._kept.turns.closed = True

@@ -8,9 +8,7 @@ server is asked by that number what became of it: it stands, or it is run again.
 
 from __future__ import annotations
 
-import os
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -23,7 +21,8 @@ from sfumato.forking import renewed_in_children
 from sfumato.ledger.postgres.failures import is_clash, is_lost, meaning_of
 from sfumato.ledger.postgres.schema import SchemaKind, script
 from sfumato.ledger.sql_public import Ask, Row
-from sfumato.ledger.store import IN_USE, OUTSIDE, REOPEN, StoreError
+from sfumato.ledger.store import StoreError
+from sfumato.ledger.turns import Turns
 
 if TYPE_CHECKING:
     import psycopg
@@ -82,46 +81,30 @@ class Database:
         self._address = address
         self.label = f"{kind.noun} {public_address(address)!r}"
         self._connection: Connection | None = None
-        self._closed = False
-        self._renew()
+        self._turns = Turns(self.label)
         renewed_in_children(self, Database._renew)
-        self._alone(lambda: self._prepare(create=create))
+        self._turns.alone(lambda: self._prepare(create=create))
 
     def _renew(self) -> None:
         """Begin with a new lock and no connection, as a child process must."""
         if self._connection is not None:
             _ABANDONED.append(self._connection)
             self._connection = None
-        self._lock = threading.RLock()
-        self._entered = False
-        self._pid = os.getpid()
+        self._turns.renew()
 
     # --- transactions -----------------------------------------------------------------------------
 
     def atomic(self, action: Callable[[Ask], T]) -> T:
         """Run one transaction that writes: durable when this returns, undone if it raises."""
-        return self._alone(lambda: self._until_settled(partial(self._write, action)))
+        return self._turns.alone(lambda: self._until_settled(partial(self._write, action)))
 
     def reading(self, action: Callable[[Ask], T]) -> T:
         """Look at one consistent view."""
-        return self._alone(lambda: self._until_settled(partial(self._read, action)))
+        return self._turns.alone(lambda: self._until_settled(partial(self._read, action)))
 
     def apart(self, action: Callable[[Ask], T]) -> T:
         """Run statements, each a transaction of its own."""
-        return self._alone(lambda: self._until_settled(lambda db: action(_ask(db))))
-
-    def _alone(self, action: Callable[[], T]) -> T:
-        """Let nobody else use the connection meanwhile: no thread, and no signal handler."""
-        with self._lock:
-            if self._entered:
-                raise LedgerError(self.label, IN_USE, OUTSIDE)
-            if self._closed:
-                raise LedgerError(self.label, "it is closed", REOPEN)
-            self._entered = True
-            try:
-                return action()
-            finally:
-                self._entered = False
+        return self._turns.alone(lambda: self._until_settled(lambda db: action(_ask(db))))
 
     def _until_settled(self, action: Callable[[Connection], T]) -> T:
         """Try until no other transaction gets in the way, and the connection holds."""
@@ -320,8 +303,8 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""
-        with self._lock:
-            self._closed = True
+        with self._turns.lock:
+            self._turns.closed = True
             self._drop()
 
     def __del__(self) -> None:

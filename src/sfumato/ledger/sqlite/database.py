@@ -25,7 +25,8 @@ from urllib.parse import quote
 from sfumato.errors import LedgerError, missing_file
 from sfumato.ledger.sqlite.failures import MEANING, UNKNOWN, error_name, primary_code
 from sfumato.ledger.sqlite.schema import BOOK, SECRETS, FileKind, script, statements
-from sfumato.ledger.store import FORKED, IN_USE, ONCE_EACH, OUTSIDE, REOPEN, StoreError
+from sfumato.ledger.store import FORKED, ONCE_EACH, StoreError
+from sfumato.ledger.turns import Turns
 
 T = TypeVar("T")
 Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
@@ -100,12 +101,10 @@ class Database:
         self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
         whose = "in memory" if self.path is None else repr(str(where))
         self.label = f"{kind.noun} {whose}"
-        self._lock = threading.RLock()
-        self._entered = False
+        self.turns = Turns(self.label)
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._pid = os.getpid()
-        self._closed = False
         with OPENING:
             self._connect(create=create)
             _LIVE.add(self)
@@ -127,19 +126,8 @@ class Database:
         return self._alone(partial(self._singly, action))
 
     def _alone(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Let nobody else use the connection meanwhile.
-
-        The lock keeps other threads out, and lets this thread in again. So a flag refuses a signal
-        handler that interrupts this thread here: its statements would join the open transaction.
-        """
-        with self._lock:
-            if self._entered:
-                raise LedgerError(self.label, IN_USE, OUTSIDE)
-            self._entered = True
-            try:
-                return action(self._ready())
-            finally:
-                self._entered = False
+        """Let nobody else use the connection meanwhile."""
+        return self.turns.alone(lambda: action(self._ready()))
 
     def _transaction(
         self,
@@ -182,8 +170,6 @@ class Database:
 
     def _ready(self) -> sqlite3.Connection:
         """The connection, after a check that it is this process's, to the same file as before."""
-        if self._closed:
-            raise LedgerError(self.label, "it is closed", REOPEN)
         if self._pid != os.getpid() and (self.path is None or self._connection is not None):
             raise LedgerError(self.label, FORKED, ONCE_EACH)
         if self._connection is None:
@@ -385,8 +371,8 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""
-        with self._lock:
-            self._closed = True
+        with self.turns.lock:
+            self.turns.closed = True
             # A child process must not close a connection that it shares with its parent.
             if self._connection is not None and (self.path is None or self._pid == os.getpid()):
                 self._connection.close()
@@ -412,14 +398,14 @@ def _before_fork() -> None:
     OPENING.acquire()
     databases = sorted(_LIVE, key=lambda database: database.number)
     for database in databases:
-        database._lock.acquire()
+        database.turns.lock.acquire()
         database._drop()
     _FORKING.extend(databases)
 
 
 def _after_fork() -> None:
     for database in reversed(_FORKING):
-        database._lock.release()
+        database.turns.lock.release()
     _FORKING.clear()
     OPENING.release()
 
