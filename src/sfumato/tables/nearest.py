@@ -1,0 +1,203 @@
+"""The nearest non-negative table with given margins, in least squares.
+
+A table is a vector of cells here. ``rows`` says in which cell of one margin each cell lies, and
+``columns`` in which cell of a second one. The nearest table is max(0, x + u[row] + v[column]) for
+some u and v: with one margin, each row is projected onto a simplex, exactly. With two, u is exact
+for every v, and v is found by Newton's method for the convex function of v that is left; where a
+Newton step does not lead down, the columns are projected in their turn, which always does.
+
+Source: Michelot, *A finite algorithm for finding the projection of a point onto the canonical
+simplex of R^n*, 1986; Lorenz, Manns, Meyer, *Quadratically regularized optimal transport*, 2021,
+Alg. 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.arrays import Array
+
+TOLERANCE = 1e-4
+"""How far the second margin may be from what is given, in rows."""
+MOST_STEPS = 60
+MOST_HALVINGS = 8
+LEAST_DAMPING = 1e-9
+MOST_INNER_STEPS = 100
+
+
+def on_simplices(values: Array, rows: Array, sums: Array) -> Array:
+    """Project each row of a table onto the non-negative numbers with a given sum.
+
+    Parameters
+    ----------
+    values : float64 ndarray of shape (n,)
+    rows : int ndarray of shape (n,)
+        The row of each cell.
+    sums : float64 ndarray of shape (n_rows,)
+        At least 0.
+
+    Returns
+    -------
+    float64 ndarray of shape (n,)
+    """
+    shifts = _shifts(values, rows, sums)
+    # A row that is to be empty is empty to the last bit.
+    return np.where(sums[rows] > 0, np.maximum(values + shifts[rows], 0), 0)
+
+
+def _shifts(values: Array, rows: Array, sums: Array) -> Array:
+    """What is added to each row before its negative cells become 0: float64 of shape (n_rows,)."""
+    n_rows = len(sums)
+    shifts = np.zeros(n_rows)
+    active_values, active_rows = values, rows
+    while True:
+        # With all cells above 0 the shift is the missing sum, shared evenly. Cells that it leaves
+        # below 0 stay there for every smaller shift, so they drop out one after another.
+        cells = np.bincount(active_rows, minlength=n_rows)
+        total = np.bincount(active_rows, active_values, minlength=n_rows)
+        filled = cells > 0
+        shifts[filled] = (sums[filled] - total[filled]) / cells[filled]
+        above = active_values + shifts[active_rows] > 0
+        if above.all():
+            return shifts
+        active_values, active_rows = active_values[above], active_rows[above]
+
+
+def with_margins(
+    values: Array, rows: Array, row_sums: Array, columns: Array, column_sums: Array
+) -> Array:
+    """Find the nearest non-negative table with two given margins.
+
+    The first margin is met to the precision of a double, the second to ``TOLERANCE``.
+
+    Parameters
+    ----------
+    values : float64 ndarray of shape (n,)
+    rows, columns : int ndarray of shape (n,)
+        Ascending ``rows`` are faster.
+    row_sums, column_sums : float64 ndarray of shape (n_rows,) and (n_columns,)
+        At least 0; they agree wherever rows and columns are connected by cells.
+
+    Returns
+    -------
+    float64 ndarray of shape (n,)
+    """
+    possible = (row_sums[rows] > 0) & (column_sums[columns] > 0)
+    found = np.zeros(len(values))
+    if possible.any():
+        problem = Transport(
+            values[possible], rows[possible], row_sums, columns[possible], column_sums
+        )
+        found[possible] = problem.solve()
+    return found
+
+
+@dataclass
+class State:
+    """A point of the dual problem.
+
+    Attributes
+    ----------
+    v, u : float64 ndarray
+        The shifts of columns and of rows.
+    table : float64 ndarray of shape (n,)
+    missing : float64 ndarray of shape (n_columns,)
+        What the columns lack.
+    height : float
+        The function that is made small.
+    """
+
+    v: Array
+    u: Array
+    table: Array
+    missing: Array
+    height: float
+
+    @property
+    def error(self) -> float:
+        return float(np.abs(self.missing).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """Cells that may be above 0, and their two margins; parameters as in ``with_margins``."""
+
+    values: Array
+    rows: Array
+    row_sums: Array
+    columns: Array
+    column_sums: Array
+
+    @cached_property
+    def tolerance(self) -> float:
+        # Doubles cannot add up to more than this.
+        return max(TOLERANCE, 1e-13 * float(self.row_sums.sum()))
+
+    def solve(self) -> Array:
+        """The nearest table."""
+        state = self._at(np.zeros(len(self.column_sums)))
+        damping = LEAST_DAMPING
+        for _ in range(MOST_STEPS):
+            if state.error <= self.tolerance:
+                break
+            lower = self._newton(state, damping)
+            # Where few cells are above 0 the columns hang together loosely, and Newton's step is
+            # far too long in some directions; damping holds these back (Levenberg, Marquardt).
+            damping = max(damping / 10, LEAST_DAMPING) if lower else damping * 10
+            state = lower or self._columns_projected(state)
+        return state.table
+
+    def _at(self, v: Array) -> State:
+        shifted = self.values + v[self.columns]
+        u = _shifts(shifted, self.rows, self.row_sums)
+        table = np.maximum(shifted + u[self.rows], 0)
+        sums = np.bincount(self.columns, table, minlength=len(v))
+        height = 0.5 * table @ table - u @ self.row_sums - v @ self.column_sums
+        return State(v, u, table, self.column_sums - sums, float(height))
+
+    def _columns_projected(self, state: State) -> State:
+        by_rows = self.values + state.u[self.rows]
+        return self._at(_shifts(by_rows, self.columns, self.column_sums))
+
+    def _newton(self, state: State, damping: float) -> State | None:
+        """A step along Newton's direction that leads down; None if there is none."""
+        direction = self._direction(state, damping)
+        slope = float(direction @ state.missing)
+        if not slope > 0:
+            return None
+        length = 1.0
+        for _ in range(MOST_HALVINGS):
+            found = self._at(state.v + length * direction)
+            # Armijo's rule, as far as doubles tell heights apart; else by the error itself.
+            if found.height < state.height - 1e-4 * length * slope or found.error < state.error / 2:
+                return found
+            length /= 2
+        return None
+
+    def _direction(self, state: State, damping: float) -> Array:
+        """Solve for the shifts of columns that would meet them if no cell became or left 0."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.linalg import LinearOperator, cg
+
+        above = state.table > 0
+        shape = (len(self.row_sums), len(self.column_sums))
+        starts = np.zeros(shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.rows[above], minlength=shape[0]), out=starts[1:])
+        columns = self.columns[above]
+        pattern = csr_array((np.ones(len(columns)), columns, starts), shape=shape)
+        transposed = pattern.T
+        per_row = 1 / np.maximum(np.diff(starts), 1)
+        per_column = np.bincount(columns, minlength=shape[1])
+        # Shifting all columns of a block changes nothing, so the matrix itself is singular.
+        diagonal = per_column * (1 + damping) + damping
+
+        def times(v: Array) -> Array:
+            return np.asarray(diagonal * v - transposed @ (per_row * (pattern @ v)))
+
+        operator = LinearOperator((shape[1], shape[1]), matvec=times, dtype=np.float64)
+        scale = LinearOperator(operator.shape, matvec=lambda v: v / diagonal, dtype=np.float64)
+        found, _ = cg(operator, state.missing, rtol=1e-6, maxiter=MOST_INNER_STEPS, M=scale)
+        return np.asarray(found)
