@@ -11,6 +11,7 @@ from sfumato.audit.runs import NotAdditive, Published
 from sfumato.audit.subjects import SUBJECTS
 from sfumato.histogram import keys
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import (
     RULES,
@@ -94,6 +95,22 @@ def test_a_key_that_is_shown_for_sure_is_unbounded(monkeypatch, rule):
     assert loss_of(alone) <= 1
     monkeypatch.setattr(keys, "released", shows_lone_keys)
     assert loss_of(alone) == float("inf")
+
+
+@pytest.mark.parametrize("name", ["truncated-geometric", "threshold"])
+def test_a_rule_whose_noise_is_drawn_anew_in_each_evaluation_is_caught(monkeypatch, name):
+    """The fault: an engine evaluates each part twice, and a second draw decides, too."""
+    subject = SUBJECTS_OF_KEYS[f"Histogram of keys, {name}, by an engine"]
+    assert 0.9 < loss_of(subject) <= 1 + 1e-9
+
+    def shown_by_either(rule, parts):
+        for part in parts:
+            draws = [rule.shown(part) for _ in range(2)]
+            yield max(draws, key=len)
+
+    monkeypatch.setattr(KeyRule, "shown_of", shown_by_either)
+    with pytest.raises(NotAdditive):
+        loss_of(subject)
 
 
 def test_gaussian_noise_with_a_threshold_one_lower_exceeds_its_claim(monkeypatch):

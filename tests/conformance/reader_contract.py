@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
 from conformance.kinds import Rows
 from data import random_tables
+from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.cube import Cube
-from sfumato.data import count, source
+from sfumato.data import count, select, selects, source
 from sfumato.data.column_types import ids_form, misfit, plain_type
 from sfumato.data.columns import decoded
 from sfumato.data.reader import Columns, CountingReader, Reader, RowReader
 from sfumato.domain import Categories, Domain, Keys
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice
+from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
+from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.mechanisms.thresholds import ThresholdLaplace, key_law
+from sfumato.privacy.measures import ApproxDP
+from sfumato.privacy.unit import Unit
 
 COLUMNS: Columns = {
     **{axis.name: axis for lattice in random_tables.LATTICES for axis in lattice.axes},
@@ -29,6 +36,16 @@ COLUMNS: Columns = {
 }
 PERSONS = Domain(**random_tables.DOMAIN, who=Keys())
 BY_PERSON = Lattice((KeyAxis("who"),))
+BESIDE = Lattice((random_tables.grid("x", 3), KeyAxis("who"), random_tables.labels("word")))
+RULES_OF_KEYS = [
+    KeyRule(law, secret)
+    for law, secret in (
+        (ThresholdLaplace(Fraction(2), 4), bytes(32)),
+        (ThresholdLaplace(Fraction(2), 4), bytes(range(32))),
+        (ThresholdGaussian(Fraction(9), 3), bytes(32)),
+        (key_law(ApproxDP("1", "0.1"), Unit()), bytes(32)),
+    )
+]
 KEYS = (bytes(range(32)), bytes(32))
 
 
@@ -144,6 +161,61 @@ def _keyed(cube: Cube) -> dict[object, int]:
         keys[place]: number
         for (place,), number in zip(cube.coordinates.tolist(), cube.counts.tolist(), strict=True)
     }
+
+
+def selects_as_it_counts(opened: Callable[[], CountingReader], *, limit: int | None = None) -> None:
+    """What is shown is what the rule shows of its own counts, under the same choice of rows.
+
+    The same rule shows the same again; another one shows something else.
+    """
+    person, rows = (None, 1) if limit is None else ("who", limit)
+    src = source(opened(), PERSONS, person=person, rows_per_person=rows)
+    for lattice in (BY_PERSON, BESIDE):
+        needs = Needs(lattice, lattice.public_size)
+        assert selects(src, needs)
+        cube = count(src, [needs], key=KEYS[0])[0]
+        seen = []
+        for rule in RULES_OF_KEYS:
+            expected = _decided(cube, rule)
+            for again in range(2):
+                shown = select(src, needs, rule, key=KEYS[0])
+                assert _laid(shown, lattice) == expected, (lattice.names, again)
+            seen.append(expected)
+        assert seen[0] != seen[1], "the rule does not decide"
+
+
+def _decided(cube: Cube, rule: KeyRule) -> list[tuple[object, ...]]:
+    """The groups of a cube whose keys a rule shows: key, noisy count, and the cells if any."""
+    (at,) = cube.lattice.keyed
+    assert cube.coordinates is not None
+    keys = cube.keys[cube.lattice.axes[at].name].to_pylist()
+    totals = np.zeros(len(keys), np.int64)
+    np.add.at(totals, cube.coordinates[:, at], cube.counts)
+    batch = pa.record_batch({"key": pa.array(keys), "rows_of_key": totals})
+    shown = rule.shown(batch)
+    noisy = dict(zip(shown["key"].to_pylist(), shown["noisy_rows"].to_pylist(), strict=True))
+    if len(cube.lattice.axes) == 1:
+        return sorted((key, rows) for key, rows in noisy.items())
+    cells = zip(cube.coordinates.tolist(), cube.counts.tolist(), strict=True)
+    groups = [(keys[cell[at]], (*cell[:at], *cell[at + 1 :]), rows) for cell, rows in cells]
+    return sorted((key, noisy[key], cell, rows) for key, cell, rows in groups if key in noisy)
+
+
+def _laid(shown: ShownKeys, lattice: Lattice) -> list[tuple[object, ...]]:
+    (at,) = lattice.keyed
+    axis = shown.lattice.axes[at]
+    assert isinstance(axis, LabelAxis)
+    keys = list(axis.labels)
+    assert keys == sorted(set(keys), key=str)
+    noisy = dict(zip(keys, shown.values.tolist(), strict=True))
+    if shown.cells is None:
+        return sorted(noisy.items())
+    assert shown.cells.coordinates is not None
+    cells = zip(shown.cells.coordinates.tolist(), shown.cells.counts.tolist(), strict=True)
+    return sorted(
+        (keys[cell[at]], noisy[keys[cell[at]]], (*cell[:at], *cell[at + 1 :]), rows)
+        for cell, rows in cells
+    )
 
 
 def bounds_persons(opened: Callable[[], CountingReader], rows: Rows, limit: int) -> None:

@@ -156,6 +156,23 @@ def test_a_reader_that_counts_wrongly_is_caught(
         counting_contract(broken_kind)
 
 
+@pytest.mark.parametrize("kind", [toys.SelectingReader, toys.EvaluatesTwice])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_reader_that_selects_keys_keeps_the_contract(
+    kind: type[toys.SelectingReader], limit: int | None
+) -> None:
+    """An engine that evaluates each part twice shows the same, too."""
+    reader_contract.selects_as_it_counts(lambda: kind(Database(ROWS)), limit=limit)
+
+
+@pytest.mark.parametrize("broken_kind", toys.SELECTING_BROKEN)
+def test_a_reader_that_selects_keys_wrongly_is_caught(
+    broken_kind: type[toys.SelectingReader],
+) -> None:
+    with pytest.raises((AssertionError, sf.DataError)):
+        reader_contract.selects_as_it_counts(lambda: broken_kind(Database(ROWS)))
+
+
 def test_cubes_for_other_cells_than_were_asked_for_are_refused() -> None:
     with pytest.raises(sf.DataError, match="other cells"):
         count(source(toys.Swaps(Database(ROWS)), random_tables.DOMAIN), random_tables.LATTICES[:2])

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hmac
+import os
+import pickle
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from sfumato.cube import Cube
 from sfumato.data.groups import cube_of_groups
 from sfumato.data.reader import Columns, CountingReader, Progress, RowReader
 from sfumato.lattice import DROPPED, GridAxis, KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.mechanisms.key_rules import KEY, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
 
 BATCH = 37
@@ -212,6 +215,13 @@ class DatabaseReader(CountingReader):
         return hmac.digest(key, repr(values).encode(), "sha256")
 
     def _counted(self, lattice: Lattice, unit: Unit) -> Cube:
+        groups, most = self._groups(lattice, unit)
+        found = self.connection.execute(groups, most).fetchall()
+        *cells, counts = zip(*found, strict=True) if found else [()] * (len(lattice.axes) + 1)
+        return cube_of_groups(lattice, cells, counts)
+
+    def _groups(self, lattice: Lattice, unit: Unit) -> tuple[str, dict[str, int]]:
+        """The query whose rows are the cells and the count of each group, and its parameters."""
         for i, axis in enumerate(lattice.axes):
             self.connection.create_function(
                 f"cell{i}", 1, lambda value, axis=axis: self.cell(axis, value), deterministic=True
@@ -232,12 +242,9 @@ class DatabaseReader(CountingReader):
                         WHERE {self.without_person} AND {counted}
                     )
                 ) WHERE {self.kept}"""
-        groups = f"SELECT {', '.join(places)}, count(*) FROM ({query}) GROUP BY {', '.join(places)}"
-        found = self.connection.execute(
-            groups, {"most": unit.rows_per_person} if unit.person else {}
-        ).fetchall()
-        *cells, counts = zip(*found, strict=True) if found else [()] * (len(places) + 1)
-        return cube_of_groups(lattice, cells, counts)
+        names = ", ".join(places)
+        groups = f"SELECT {names}, count(*) AS n FROM ({query}) GROUP BY {names}"
+        return groups, {"most": unit.rows_per_person} if unit.person else {}
 
     def cell(self, axis: LatticeAxis, value: Any) -> int | str | None:
         """The kernel itself: this engine calls Python."""
@@ -247,6 +254,96 @@ class DatabaseReader(CountingReader):
             typed = bool(value) if value is not None and isinstance(axis.listed[0], bool) else value
             return int(axis.lookup([typed])[0])
         return int(axis.locate(np.array([np.nan if value is None else float(value)]))[0])
+
+
+class SelectingReader(DatabaseReader):
+    """Selects keys, too: groups go through the rule in small batches, in no order."""
+
+    batch = 5
+
+    def selects(self, needs: Needs, unit: Unit) -> bool:
+        return self.supports(needs, unit)
+
+    def select(
+        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
+    ) -> Iterator[pa.RecordBatch]:
+        self.seen.append(self.inside)
+        self.connection.create_function(
+            "priority", -1, lambda *values: self.priority(key, values), deterministic=True
+        )
+        yield from self.applied(rule, self.batches_of_groups(needs.lattice, unit))
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return rule.shown_of(batches)
+
+    def batches_of_groups(self, lattice: Lattice, unit: Unit) -> Iterator[pa.RecordBatch]:
+        (at,) = lattice.keyed
+        groups, most = self._groups(lattice, unit)
+        columns = {KEY: f"c{at}", ROWS_OF_KEY: f"sum(n) OVER (PARTITION BY c{at})"}
+        if len(lattice.axes) > 1:
+            columns["rows"] = "n"
+            columns |= {f"cell_{i}": f"c{i}" for i in range(len(lattice.axes)) if i != at}
+        chosen = ", ".join(f"{what} AS {name}" for name, what in columns.items())
+        cursor = self.connection.execute(f"SELECT {chosen} FROM ({groups}) ORDER BY random()", most)
+        types = [pa.string(), *[pa.int64()] * (len(columns) - 1)]
+        while found := cursor.fetchmany(self.batch):
+            arrays = [
+                pa.array(column, type_)
+                for column, type_ in zip(zip(*found, strict=True), types, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+class EvaluatesTwice(SelectingReader):
+    """An engine that loses what it made, and evaluates every part again: it shows the second."""
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rule.shown(batch)
+            yield pickle.loads(pickle.dumps(rule)).shown(batch)
+
+
+class ShowsTwice(SelectingReader):
+    """Gives some groups twice, with one draw."""
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield rule.shown(batch)
+            yield rule.shown(batch)
+
+
+class DrawsAnew(SelectingReader):
+    """Gives some groups twice, with a draw of its own each time."""
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield KeyRule(rule.law, os.urandom(32)).shown(batch)
+            yield KeyRule(rule.law, os.urandom(32)).shown(batch)
+
+
+class GivesTrueCounts(SelectingReader):
+    """Does not apply the rule."""
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches
+
+
+class TotalsOfGroups(SelectingReader):
+    """Takes the count of a group for that of its key."""
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            at = batch.schema.get_field_index(ROWS_OF_KEY)
+            rows = batch["rows"] if "rows" in batch.schema.names else batch[ROWS_OF_KEY]
+            yield rule.shown(batch.set_column(at, ROWS_OF_KEY, rows))
+
+
+class LosesABatch(SelectingReader):
+    """Gives all but the first part."""
+
+    def applied(self, rule: KeyRule, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        next(batches, None)
+        return rule.shown_of(batches)
 
 
 class OneMore(DatabaseReader):
@@ -302,6 +399,7 @@ class Swaps(DatabaseReader):
         return super().count(needs, unit, key, progress)[::-1]
 
 
+SELECTING_BROKEN = (ShowsTwice, DrawsAnew, GivesTrueCounts, TotalsOfGroups, LosesABatch)
 COUNTING_BROKEN = (
     OneMore,
     OwnChoice,

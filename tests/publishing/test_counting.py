@@ -16,6 +16,9 @@ import pytest
 from msgspec.structs import replace
 
 import sfumato as sf
+from conformance import toys
+from conformance.kinds import people as people_of_kinds
+from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import Source, count
 from sfumato.errors import InternalError
@@ -266,3 +269,102 @@ def test_all_tables_of_a_plan_are_of_one_subset_of_rows(monkeypatch: pytest.Monk
     x, xy = counting.cubes([by("x", 4), Needs(both, 16)], None)
     assert len(scans) == 2
     assert xy.counts.reshape(4, 4).sum(axis=1).tolist() == x.counts.tolist()
+
+
+# --- keys that an engine selects ------------------------------------------------------------------
+
+ROWS = people_of_kinds(400, seed=11)
+KEYED = sf.Domain(**random_tables.DOMAIN, who=sf.Keys())
+COST = {"epsilon": 2, "delta": "1e-3"}
+
+
+def engine(kind: type[toys.DatabaseReader], **unit: Any) -> tuple[Source, toys.DatabaseReader]:
+    reader = kind(toys.Database(ROWS))
+    return sf.source(reader, KEYED, name="rows", **unit), reader
+
+
+def test_keys_are_selected_by_the_engine_and_never_counted_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    src, reader = engine(toys.SelectingReader)
+    monkeypatch.setattr(reader, "count", None)
+    with sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as publisher:
+        preview = publisher.preview(sf.Histogram("who"), **COST)
+        release = publisher.release(sf.Histogram("who"), **COST)
+        again = publisher.release(sf.Histogram("who"), **COST)
+    assert release.law == preview.law
+    assert release.guarantee.measure == preview.cost
+    assert "counts the same rows" in release.guarantee.assumptions[-1]
+    assert again == release
+    assert again.replayed
+    assert reader.seen == [1]  # in one transaction, and not again for the stored answer
+
+
+def test_an_engine_that_evaluates_parts_again_releases_the_same() -> None:
+    seen = []
+    for kind, batch in ((toys.SelectingReader, 5), (toys.EvaluatesTwice, 50)):
+        src, reader = engine(kind)
+        reader.batch = batch  # type: ignore[attr-defined]
+        with sf.testing.deterministic(4), sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as pub:
+            seen.append([pub.release(each, **COST) for each in (BY_WHO, BESIDE)])
+    for one, other in zip(*seen, strict=True):
+        assert replace(other, receipt=one.receipt) == one
+    assert seen[0][0].values.size > 3
+    assert not seen[0][0].guarantee.private
+
+
+BY_WHO = sf.Histogram("who")
+BESIDE = sf.Histogram(["word", "who"])
+
+
+def test_two_releases_have_noise_of_their_own() -> None:
+    src, _ = engine(toys.SelectingReader)
+    with sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as publisher:
+        first, second = (publisher.release(BY_WHO, fresh=True, **COST) for _ in range(2))
+    assert dict(zip(first.cell_names("who"), first.values.tolist(), strict=True)) != dict(
+        zip(second.cell_names("who"), second.values.tolist(), strict=True)
+    )
+
+
+def test_a_plan_counts_what_the_engine_does_not_select_in_one_scan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scans = scanned(monkeypatch)
+    src, reader = engine(toys.SelectingReader, person="who", rows_per_person=2)
+    with sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as publisher:
+        plan = [sf.Histogram("x", bins=4), BY_WHO, sf.Histogram("x", bins=8), BESIDE]
+        releases = publisher.release(plan, **COST)
+    assert [[need.lattice.names for need in needs] for needs in scans] == [[("x",)]]
+    assert len(reader.seen) == 3  # that scan, and two selections
+    assert [release.lattice.names for release in releases] == [
+        ("x",),
+        ("who",),
+        ("x",),
+        ("word", "who"),
+    ]
+
+
+def test_a_question_that_asks_for_all_keys_gets_them() -> None:
+    src, _ = engine(toys.SelectingReader)
+    counting = begun(src)
+    needs = BY_WHO.needs(KEYED)
+    (cube,) = counting.cubes([needs], None)
+    assert cube is None
+    counts = counting.release_counts([needs], [cube], None)[0]
+    assert counts.lattice == needs.lattice
+    assert counts.domain is src.domain
+    assert counts.serves(needs.lattice)
+    whole = counts.on(needs.lattice)
+    assert len(whole.keys["who"]) == len({row["who"] for row in ROWS} - {None})
+    coarse = Lattice((GridAxis("x", 0.0, 1.0, 2),))
+    assert not counts.serves(coarse)
+    with pytest.raises(InternalError, match="on the lattice of their question"):
+        counts.on(coarse)
+
+
+def test_a_table_that_changes_while_keys_are_selected_gives_no_answer() -> None:
+    src, reader = engine(toys.SelectingReader)
+    reader.label = lambda name: f"{name} {len(reader.seen)}"  # type: ignore[method-assign]
+    publisher = sf.Publisher(src, budget=sf.ApproxDP(9, "0.1"))
+    with pytest.raises(sf.DataError, match="changed while it was read"):
+        publisher.release(BY_WHO, **COST)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato
@@ -29,11 +30,14 @@ from sfumato.counters.blt import BufferCounter
 from sfumato.counters.segments import Segments
 from sfumato.counters.toeplitz import ToeplitzCounter
 from sfumato.counters.tree import ElderTree
+from sfumato.data import selecting
 from sfumato.histogram import keys
 from sfumato.mechanisms import noise, thresholds
 from sfumato.mechanisms.joint_total import JointTotalLaw
 from sfumato.mechanisms.jointexp import JointLaw
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.selection import RankLaw
+from sfumato.publishing import counting
 
 MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)
 FUNCTIONS = (noise.add_noise, noise.exceeds, thresholds.released)
@@ -76,12 +80,18 @@ class Tape:
         self.asked: list[str] = []
         self.fault: DivergedError | None = None
         self._next: int | None = None
-        self._inside = False
+        self.inside = False
         self.heard: Callable[[], None] = lambda: None
 
     def rewind(self) -> None:
         """Play from the beginning from now on, and record no more."""
         self._next, self.asked = 0, []
+
+    def ahead(self) -> Any:
+        """The output that the next call is given; None while outputs are recorded."""
+        if self._next is None or self._next >= len(self.calls):
+            return None
+        return self.calls[self._next].output
 
     def diverged(self, how: str) -> DivergedError:
         """Note that the runs parted: the library may not let this error through."""
@@ -112,15 +122,15 @@ class Tape:
             From what the mechanism returned in this run, and the outcome of the first, to what the
             caller gets.
         """
-        if self._inside:  # a mechanism that uses another one: the outer one is what is published
+        if self.inside:  # a mechanism that uses another one: the outer one is what is published
             return run()
         self.heard()
         self.asked.append(f"{mechanism} {public!r}")
-        self._inside = True
+        self.inside = True
         try:
             returned = run()
         finally:
-            self._inside = False
+            self.inside = False
         if self._next is None:
             self.calls.append(Call(mechanism, repr(public), out(returned)))
             return returned
@@ -158,6 +168,7 @@ def through(tape: Tape) -> Iterator[None]:
                 for name in [name for name, value in vars(module).items() if value is original]:
                     patch.setattr(module, name, double)
         _selections(tape, patch)
+        _keys_in_engines(tape, patch)
         for machine in MACHINES:
             patch.setattr(machine, "step", _stepped(tape, machine))
         yield
@@ -208,10 +219,57 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
         return places, np.array([said[everyone[place]] for place in places], np.int64)
 
     def double(counts: np.ndarray, law: Any, bits: Any) -> Any:
+        if not held:  # by an engine, as a part of ``select``
+            return original(counts, law, bits)
         return tape.through("released", law, lambda: original(counts, law, bits), out, back)
 
     patch.setattr(keys, "select_keys", named)
     return double
+
+
+def _keys_in_engines(tape: Tape, patch: pytest.MonkeyPatch) -> None:
+    """The double of the selection of keys by an engine.
+
+    The engine may apply the rule to any parts of the groups, so the selection is one mechanism as a
+    whole. In the second run every part is decided, and then the keys of the first run are shown.
+    """
+    original, decide = selecting.select, KeyRule.shown
+    held: list[dict[Any, int] | None] = []
+
+    def forced(rule: KeyRule, batch: Any) -> Any:
+        shown = decide(rule, batch)
+        if not held or held[-1] is None:
+            return shown
+        said = held[-1]
+        places = [i for i, key in enumerate(batch["key"].to_pylist()) if key in said]
+        kept = batch.take(pa.array(places, pa.int64())).drop_columns(["rows_of_key"])
+        values = [said[key] for key in kept["key"].to_pylist()]
+        return kept.append_column("noisy_rows", pa.array(values, pa.int64()))
+
+    def out(returned: Any) -> dict[Any, int]:
+        (place,) = (i for i, axis in enumerate(returned.lattice.axes) if axis.name == held_axis[-1])
+        labels = returned.lattice.axes[place].labels
+        return dict(zip(labels, returned.values.tolist(), strict=True))
+
+    def back(returned: Any, said: dict[Any, int]) -> Any:
+        if out(returned) != said:
+            raise tape.diverged("a key of the first run is in no row of the second")
+        return returned
+
+    held_axis: list[str] = []
+
+    def double(source: Any, needs: Any, rule: KeyRule, **more: Any) -> Any:
+        held_axis.append(*needs.lattice.keyed.values())
+        held.append(tape.ahead())
+        try:
+            run = lambda: original(source, needs, rule, **more)  # noqa: E731
+            return tape.through("select", (rule.law, needs), run, out, back)
+        finally:
+            held.pop()
+            held_axis.pop()
+
+    patch.setattr(KeyRule, "shown", forced)
+    patch.setattr(counting, "select", double)
 
 
 def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:

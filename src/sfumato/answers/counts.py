@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -12,6 +12,7 @@ from sfumato.cube import Cube
 from sfumato.domain import Domain
 from sfumato.errors import InternalError, UsageError
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.unit import Unit
 
 Counted = Literal[
@@ -252,4 +253,34 @@ class Counts(Protocol):
         ------
         InternalError
             If it is a lattice that these counts do not serve.
+        """
+
+
+class ShownKeys(NamedTuple):
+    """The keys that a selection shows.
+
+    Attributes
+    ----------
+    lattice : Lattice
+        That of the counts, with the keys that are shown as labels, sorted.
+    values : int64 ndarray of shape (keys shown,)
+        The noisy number of rows of each of them.
+    cells : Cube or None
+        The true counts, and sums, of the cells of these keys. None: keys are the only axis, and
+        their true counts never left the engine.
+    """
+
+    lattice: Lattice
+    values: Array
+    cells: Cube | None
+
+
+@runtime_checkable
+class SelectsKeys(Protocol):
+    """What counts can do beside ``Counts`` where an engine selects keys by itself."""
+
+    def select(self, rule: KeyRule, /) -> ShownKeys:
+        """Select the keys of the lattice that the question named.
+
+        The engine applies the rule: keys that are not shown do not leave it.
         """

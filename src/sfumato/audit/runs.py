@@ -10,9 +10,10 @@ from itertools import combinations_with_replacement, permutations, product
 from typing import NoReturn, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
@@ -20,8 +21,11 @@ from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube, KeyList
 from sfumato.data.cell_counts import empty_counts
 from sfumato.data.row_form import RowForm
+from sfumato.data.selecting import keys_of_groups
 from sfumato.domain import Domain
+from sfumato.errors import InternalError
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.mechanisms.key_rules import KEY, ROWS_OF_KEY, KeyRule
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.scripts import Drawn, Script, Selection
 from sfumato.privacy.measures import CentralMeasure
@@ -184,6 +188,49 @@ class Rescanned:
     def serves(self, lattice: Lattice) -> bool:
         """True, because there are rows to count."""
         return True
+
+
+class Selecting:
+    """Counts of keys alone, from which an engine selects: it applies the rule to small parts.
+
+    Parameters
+    ----------
+    cube : Cube
+        On a lattice of one axis of keys.
+    """
+
+    PART = 2
+    """Keys in a part."""
+
+    domain = None
+
+    def __init__(self, cube: Cube) -> None:
+        self._cube = cube
+        self.lattice = cube.lattice
+
+    def serves(self, lattice: Lattice) -> bool:
+        """False, because the engine gives nothing but keys that are shown."""
+        return False
+
+    def on(self, lattice: Lattice) -> NoReturn:
+        """Refuse true counts."""
+        raise InternalError("An audited engine gives nothing but keys that are shown.")
+
+    def select(self, rule: KeyRule, /) -> ShownKeys:
+        """Apply the rule by the code that engines use."""
+        (keys,) = self._cube.keys.values()
+        held = self._cube.coordinates
+        assert held is not None
+        groups = pa.record_batch(
+            {
+                KEY: pa.array(keys.take(held[:, 0]), pa.int64()),
+                ROWS_OF_KEY: pa.array(self._cube.counts, pa.int64()),
+            }
+        )
+        parts = [groups.slice(start, self.PART) for start in range(0, len(groups), self.PART)]
+        shown = keys_of_groups(self.lattice, list(rule.shown_of(parts)))
+        assert shown is not None
+        return shown
 
 
 def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Mechanism:

@@ -10,6 +10,7 @@ engine, and ``registry.py`` lists them. ``column_types.py`` says what a column m
 from sfumato.data.counting import count
 from sfumato.data.reader import CountingReader, Reader, RowReader
 from sfumato.data.registry import register_reader
+from sfumato.data.selecting import select, selects
 from sfumato.data.source import Source, snapshot, source
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "Source",
     "count",
     "register_reader",
+    "select",
+    "selects",
     "snapshot",
     "source",
 ]

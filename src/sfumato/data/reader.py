@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from sfumato.answers.counts import Needs
     from sfumato.cube import Cube
+    from sfumato.mechanisms.key_rules import KeyRule
     from sfumato.privacy.unit import Unit
 
 BATCH_ROWS = 2**16
@@ -287,3 +288,45 @@ class CountingReader(Reader):
             lattice and in every run. It must not be part of a query's text, which servers log.
         progress : callable or None
         """
+
+    def selects(self, needs: Needs, unit: Unit) -> bool:
+        """Whether ``select`` is implemented for counts with an axis of keys.
+
+        As it stands, it is not: the cube with all keys is then counted, and keys are selected from
+        it. It must depend on nothing but what it is given.
+        """
+        del needs, unit
+        return False
+
+    def select(
+        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
+    ) -> Iterable[pa.RecordBatch]:
+        """Count by keys, and give the groups of the keys that a rule shows, and no others.
+
+        The engine counts as for ``count``, in groups of a key and a cell of each other axis. The
+        rule is applied to batches of groups with these columns:
+
+        * ``key``: the key;
+        * ``rows_of_key``: the count of the key in all of its cells together;
+        * if there are other axes: ``rows``, the count of the group; and ``cell_0``, ``cell_1`` ...,
+          its cell on each of them, by the position of the axis in ``needs.lattice``.
+
+        It may be applied to any parts of the groups, in any order and more than once: the noise of
+        a key follows from the rule and the key.
+
+        Parameters
+        ----------
+        needs : Needs
+            One for which ``selects`` is true. It has one axis of keys, and adds nothing up.
+        unit, key
+            As for ``count``.
+        rule : KeyRule
+            What decides, with ``rule.shown(batch)``. It can be pickled and sent to workers. It
+            holds a secret, and must not be part of a query's text.
+
+        Returns
+        -------
+        iterable of pyarrow.RecordBatch
+            What the rule gave of all groups, each of them once.
+        """
+        raise NotImplementedError

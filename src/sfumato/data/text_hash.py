@@ -1,8 +1,6 @@
 """A keyed hash of texts and bytes: the AES-256 CBC-MAC of the length and the bytes, two words.
 
-The length in the first block makes sure that no message is a prefix of another, and CBC-MAC over
-prefix-free messages is a pseudorandom function (Bellare, Pietrzak, Rogaway 2005, Thm 3), given that
-AES-256 is a pseudorandom permutation.
+It is a pseudorandom function, as ``random/macs.py`` says with its source.
 """
 
 from __future__ import annotations
@@ -11,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
+from sfumato.random.macs import Macs
 
-_BLOCK = 16  # bytes of an AES block
 _WRITTEN_INTEGER = r"^(?:0|-?[1-9][0-9]{0,19})\z"
 _SURE_DIGITS = 18  # so many always fit 64 bits
 
@@ -24,29 +21,17 @@ class TextHash:
     """Hashes texts under a secret of 32 bytes."""
 
     def __init__(self, secret: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
+        self._macs = Macs(secret)
 
     def of(self, texts: pa.Array) -> list[Array]:
         """Give the two words of each text: uint64 ndarrays of shape (texts,).
-
-        Texts are hashed in classes of similar length: padding then costs little.
 
         Parameters
         ----------
         texts : pyarrow.Array
             Of text, bytes or decimals, without nulls.
         """
-        offsets, data = _bytes_of(texts)
-        n_blocks = -(-np.diff(offsets) // _BLOCK)
-        macs = np.empty((len(n_blocks), 2), np.uint64)
-        remaining = np.argsort(-n_blocks, kind="stable")  # longest first
-        most_blocks = 4
-        while len(remaining):
-            in_class = n_blocks[remaining] <= most_blocks
-            rows = remaining[in_class]
-            remaining = remaining[~in_class]
-            macs[rows] = self._macs_of_class(offsets, data, rows)
-            most_blocks *= 4
+        macs = self._macs.of(*_bytes_of(texts))
         return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]
 
     def of_blocks(self, blocks: list[list[Array]]) -> list[Array]:
@@ -61,26 +46,8 @@ class TextHash:
         for block in blocks:
             for column, word in enumerate(block):
                 state[:, column] ^= word
-            state = self._encrypted(state)
+            state = self._macs.encrypted(state)
         return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
-
-    def _macs_of_class(self, offsets: Array, data: Array, rows: Array) -> Array:
-        """CBC-MACs of some texts, which are sorted by length, the longest first."""
-        lengths = offsets[rows + 1] - offsets[rows]
-        n_blocks = int(-(-lengths.max(initial=0) // _BLOCK))
-        padded = _padded(offsets[rows], lengths, data, n_blocks * _BLOCK)
-        message = padded.view(np.uint64).reshape(len(rows), n_blocks, 2)
-        # The length comes first, so that no message is a prefix of another.
-        first_block = np.stack([lengths.astype(np.uint64), np.zeros(len(rows), np.uint64)], axis=1)
-        state = self._encrypted(first_block)
-        for i in range(n_blocks):
-            n_longer = int(np.count_nonzero(lengths > i * _BLOCK))
-            state[:n_longer] = self._encrypted(state[:n_longer] ^ message[:n_longer, i])
-        return state
-
-    def _encrypted(self, blocks: Array) -> Array:
-        encrypted = bytearray(self._cipher.update(blocks.tobytes()))
-        return np.frombuffer(encrypted, np.uint64).reshape(-1, 2)
 
 
 def with_written_integers(texts: pa.Array, words: Array) -> Array:
@@ -111,16 +78,6 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
     words = words.copy()
     words[writes] = found_words
     return words
-
-
-def _padded(starts: Array, lengths: Array, data: Array, width: int) -> Array:
-    """Texts as rows of bytes, filled with zeros: uint8 ndarray of shape (texts, width)."""
-    if width == 0:
-        return np.zeros((len(starts), 0), np.uint8)
-    columns = np.arange(width)
-    padded = data[np.minimum(starts[:, None] + columns, len(data) - 1)]
-    padded[columns >= lengths[:, None]] = 0
-    return padded
 
 
 def _as_texts(texts: pa.Array) -> pa.Array:

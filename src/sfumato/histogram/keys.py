@@ -18,8 +18,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 
+from sfumato.answers.counts import Counts, SelectsKeys, ShownKeys
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import CountsPreview
 from sfumato.arrays import Array
@@ -28,10 +30,11 @@ from sfumato.errors import UsageError
 from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, law_of_key_counts, released
 from sfumato.numbers import EPSILON_UNITS, Exactly
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -61,6 +64,12 @@ PERSONS_PROOF = Proof(
     "with the number of keys; persons who appear under several ids.",
     source="Balle, Wang, ICML 2018; Gopi et al., ICML 2020; noise: Canonne, Kamath, Steinke 2020.",
 )
+
+SAME_ROWS = (
+    "The engine that selects the keys counts the same rows whenever it evaluates a part of its "
+    "query again. The noise of a key is then the same, too."
+)
+"""Releases store this sentence."""
 
 NOT_SHOWN_COUNTS_AS_ZERO = (
     "that accuracy includes the threshold: a key that is not shown is taken to have 0 rows"
@@ -174,14 +183,14 @@ def selection_share(cost: CentralMeasure) -> tuple[CentralMeasure, CentralMeasur
 
 
 def select_and_count(
-    cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits
+    counted: Counts, selects: KeyLaw, cells: Law | None, noise: Bits
 ) -> tuple[Lattice, Array]:
     """Select keys, and add noise to the counts of the keys that are shown.
 
     Parameters
     ----------
-    cube : Cube
-        True counts, with one axis of keys.
+    counted : Counts
+        Of a lattice with one axis of keys.
     selects : TruncatedGeometric, ThresholdLaplace or ThresholdGaussian
     cells : DiscreteLaplace, DiscreteGaussian or None
         The noise on each cell. None: keys are the only axis, and selecting one releases its count.
@@ -192,15 +201,28 @@ def select_and_count(
         Its axis of keys has the keys that are shown, sorted.
     counts : int64 ndarray of shape (lattice.size,)
     """
-    shown, values = select_keys(cube, selects, noise)
+    shown = shown_keys(counted, selects, noise)
     if cells is None:
-        return shown.lattice, values
-    assert shown.coordinates is not None
+        return shown.lattice, shown.values
+    assert shown.cells is not None
+    assert shown.cells.coordinates is not None
     counts = np.zeros(shown.lattice.size, np.int64)
-    if len(shown.coordinates):
-        indices = np.ravel_multi_index(tuple(shown.coordinates.T), shown.lattice.shape)
-        counts[indices] = shown.counts
+    if len(shown.cells.coordinates):
+        indices = np.ravel_multi_index(tuple(shown.cells.coordinates.T), shown.lattice.shape)
+        counts[indices] = shown.cells.counts
     return shown.lattice, add_noise(counts, cells, noise)
+
+
+def shown_keys(counted: Counts, selects: KeyLaw, noise: Bits) -> ShownKeys:
+    """Select keys: in the engine that counts them, if it can, and otherwise from the whole cube.
+
+    Which of the two it is depends on the source, the question and the unit, and not on the data.
+    The distribution of what is shown is the same.
+    """
+    if isinstance(counted, SelectsKeys):
+        return counted.select(KeyRule.of(selects, noise))
+    shown, values = select_keys(counted.on(counted.lattice), selects, noise)
+    return ShownKeys(shown.lattice, values, shown)
 
 
 def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
@@ -244,6 +266,14 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
 def proof_of(selects: KeyLaw) -> Proof:
     """Why the selection by this law is private."""
     return PERSONS_PROOF if isinstance(selects, ThresholdGaussian) else PROOF
+
+
+def with_assumptions(promised: Guarantee, counted: Counts) -> Guarantee:
+    """A guarantee, with what it assumes of an engine that selects the keys."""
+    if not isinstance(counted, SelectsKeys):
+        return promised
+    assumptions = (*promised.assumptions, SAME_ROWS)
+    return msgspec.structs.replace(promised, assumptions=assumptions)
 
 
 def describe_selection(law: KeyLaw) -> str:

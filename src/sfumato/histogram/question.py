@@ -299,12 +299,12 @@ class Histogram(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> HistogramRelease:
         """Add exact noise to every cell, after keys or edges were selected, if there are any."""
+        unit = self._unit_of_counts(counts.lattice, unit, cost)
+        if keys.key_axis(counts.lattice) is not None:
+            return self._answer_keys(counts, unit, cost, noise)
         cube = counts.on(counts.lattice)
-        unit = self._unit_of_counts(cube.lattice, unit, cost)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
-        if keys.key_axis(cube.lattice) is not None:
-            return self._answer_keys(cube, unit, cost, noise)
         law = count_law(cost, unit)
         if strategy := self._strategy(cube.lattice, unit, cost):
             return self._answer_ranges(cube, strategy, unit, cost, noise)
@@ -343,19 +343,19 @@ class Histogram(
         )
 
     def _answer_keys(
-        self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
+        self, counted: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> HistogramRelease:
-        selects, cells = self._key_laws(cube.lattice, unit, cost)
-        lattice, counts = keys.select_and_count(cube, selects, cells, noise)
+        selects, cells = self._key_laws(counted.lattice, unit, cost)
+        lattice, counts = keys.select_and_count(counted, selects, cells, noise)
         mechanism = keys.describe_mechanism(selects, cells)
-        guarantee = self.promise(cost, unit, mechanism, noise, proof=keys.proof_of(selects))
+        promised = self.promise(cost, unit, mechanism, noise, proof=keys.proof_of(selects))
         return HistogramRelease(
             question=self,
             lattice=lattice,
             counts=counts,
             law=selects if cells is None else cells,
             selection=selects,
-            guarantee=guarantee,
+            guarantee=keys.with_assumptions(promised, counted),
         )
 
     def _key_laws(

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from sfumato.answers.counts import Needs
+from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.cube import Cube
-from sfumato.data import Source, count
+from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.domain import Domain
 from sfumato.errors import DataError, InternalError
 from sfumato.forking import renewed_in_children
 from sfumato.lattice import Lattice
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
@@ -81,17 +82,20 @@ class Counting:
         self._cubes = []
         self._counted = _Counted(label, noise)
 
-    def cubes(self, needs: list[Needs], progress: Progress | None) -> list[Cube]:
+    def cubes(self, needs: list[Needs], progress: Progress | None) -> list[Cube | None]:
         """The counts that each need names. One scan counts whatever no cube at hand can give.
 
         All of them are of one choice of each person's rows, and so of one subset of the table.
+        Counts from which an engine selects keys are None: it makes them when they are asked for.
 
         Raises
         ------
         DataError
             If the data were changed meanwhile: the answer would mix two states of them.
         """
-        return self._chosen_cubes(needs, self._choice_for(needs), progress)
+        at_once = [need for need in needs if not selects(self._source, need)]
+        found = iter(self._chosen_cubes(at_once, self._choice_for(needs), progress))
+        return [None if selects(self._source, need) else next(found) for need in needs]
 
     def _choice_for(self, needs: list[Needs]) -> ChosenBy:
         """Whose columns' values choose each person's rows, together with the key.
@@ -118,20 +122,23 @@ class Counting:
             self._cubes += [
                 _CachedCube(need, cube, choice) for need, cube in zip(needed, cubes, strict=True)
             ]
-            # The label is read again after the scan: the file may have been written to meanwhile.
-            if self._counted is None or self._counted.label != self._source.label:
-                self._counted = None
-                raise DataError(
-                    self._source.title,
-                    "it was changed while it was read",
-                    "Ask again when nobody writes to it",
-                )
+            self._require_unchanged()
         found = [self._cached(need, choice) for need in asked]
         return [cube for cube in found if cube is not None]
 
+    def _require_unchanged(self) -> None:
+        """Read the label again after a scan: the file may have been written to meanwhile."""
+        if self._counted is None or self._counted.label != self._source.label:
+            self._counted = None
+            raise DataError(
+                self._source.title,
+                "it was changed while it was read",
+                "Ask again when nobody writes to it",
+            )
+
     def release_counts(
-        self, planned: list[Needs], cubes: list[Cube], progress: Progress | None
-    ) -> list[ReleaseCounts]:
+        self, planned: list[Needs], cubes: list[Cube | None], progress: Progress | None
+    ) -> list[Counts]:
         """The counts of each question of a plan, whose cubes ``cubes`` gave.
 
         A finer lattice is counted under the choice of rows of the whole plan: in both scans a
@@ -139,15 +146,23 @@ class Counting:
         """
         choice = self._choice_for(planned)
 
-        def counts_of(needs: Needs, cube: Cube) -> ReleaseCounts:
+        def counts_of(needs: Needs, cube: Cube | None) -> Counts:
             def recount(lattice: Lattice) -> Cube:
                 finer = msgspec.structs.replace(needs, lattice=lattice)
                 return self._chosen_cubes([finer], choice, progress)[0]
 
+            if cube is None:
+                return EngineCounts(needs, self._selected, recount, self._source.domain)
             shared = recount if self._is_shared(needs) else None
             return ReleaseCounts(cube, shared, self._source.domain)
 
         return [counts_of(needs, cube) for needs, cube in zip(planned, cubes, strict=True)]
+
+    def _selected(self, needs: Needs, rule: KeyRule) -> ShownKeys:
+        """Let the engine select keys from counts of the rows that are chosen for the release."""
+        shown = select(self._source, needs, rule, key=self._row_choice_key)
+        self._require_unchanged()
+        return shown
 
     def _is_shared(self, needs: Needs) -> bool:
         """Whether its cube serves other lattices, and other questions on them."""
@@ -225,3 +240,46 @@ class ReleaseCounts:
         if self._recount is None:
             raise InternalError("These counts are bounded on their own lattice alone.")
         return self._cube.on(lattice) if self._cube.serves(lattice) else self._recount(lattice)
+
+
+class EngineCounts:
+    """Counts with an axis of keys, from which an engine selects: see ``SelectsKeys``.
+
+    Parameters
+    ----------
+    needs : Needs
+        What the question named beforehand.
+    select : callable
+        Lets the engine select keys by a rule.
+    recount : callable
+        Counts the same rows on a lattice: all keys, where a question asks for them.
+    domain : Domain
+        The public axes of the table.
+    """
+
+    def __init__(
+        self,
+        needs: Needs,
+        select: Callable[[Needs, KeyRule], ShownKeys],
+        recount: Callable[[Lattice], Cube],
+        domain: Domain,
+    ) -> None:
+        self._needs = needs
+        self._select = select
+        self._recount = recount
+        self.domain: Domain | None = domain
+
+    @property
+    def lattice(self) -> Lattice:
+        return self._needs.lattice
+
+    def serves(self, lattice: Lattice) -> bool:
+        return lattice == self.lattice
+
+    def on(self, lattice: Lattice) -> Cube:
+        if not self.serves(lattice):
+            raise InternalError("These counts are of keys, on the lattice of their question.")
+        return self._recount(lattice)
+
+    def select(self, rule: KeyRule, /) -> ShownKeys:
+        return self._select(self._needs, rule)

@@ -20,7 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.random.bits import Bits
+from sfumato.random.bits import Bits, Words
+from sfumato.random.streams import Streams
 
 Enclosure: TypeAlias = Callable[[int], tuple[list[int], list[int]]]
 """From a depth to the low and high ends of the cumulative probabilities; the last one is 1,
@@ -50,20 +51,34 @@ class FiniteSampler:
         self._high = np.array(high, dtype=np.uint64)
 
     def draw(self, size: int, bits: Bits) -> NDArray[np.int64]:
-        """Return ``size`` independent outcomes, shape (size,)."""
+        """Return ``size`` independent outcomes, shape (size,); from streams, one of each."""
+        if isinstance(bits, Streams):
+            return self._draw_each(bits)
         drawn = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             self._fill(drawn[start : start + _CHUNK], bits)
         return drawn
 
+    def _draw_each(self, streams: Streams) -> NDArray[np.int64]:
+        """Draw one outcome from each stream: what ``draw(1, stream)`` draws."""
+        prefixes = streams.block(0)[:, 0] >> np.uint64(64 - self.FIRST_BITS)
+        drawn, is_open = self._located(prefixes)
+        for index, stream in streams.several(np.flatnonzero(is_open)):
+            drawn[index] = self.draw(1, stream)[0]
+        return drawn
+
     def _fill(self, out: NDArray[np.int64], bits: Bits) -> None:
         prefixes = bits.words(out.size) >> np.uint64(64 - self.FIRST_BITS)
-        # The first outcome whose high end exceeds the prefix is the only one that can contain all
-        # of [prefix, prefix + 1): every outcome before it certainly ends at or below the prefix.
-        out[:] = np.searchsorted(self._high, prefixes, side="right")
-        is_open = prefixes + np.uint64(1) > self._low[out]
+        out[:], is_open = self._located(prefixes)
         for index in np.flatnonzero(is_open):
             out[index] = self._refine(int(prefixes[index]), bits)
+
+    def _located(self, prefixes: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The only outcome that each prefix can lead to, and whether others are open after all."""
+        # The first outcome whose high end exceeds the prefix is the only one that can contain all
+        # of [prefix, prefix + 1): every outcome before it certainly ends at or below the prefix.
+        found = np.searchsorted(self._high, prefixes, side="right")
+        return found, prefixes + np.uint64(1) > self._low[found]
 
     def _refine(self, prefix: int, bits: Bits) -> int:
         """Name the outcome of one U that its first bits leave open."""

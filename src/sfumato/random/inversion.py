@@ -52,6 +52,7 @@ from numpy.typing import NDArray
 
 from sfumato.random.bits import Bits, Words
 from sfumato.random.enclosure import Law, cumulative_law, exp_minus
+from sfumato.random.streams import Streams
 
 _CHUNK = 2**15
 _FEW = 8
@@ -96,12 +97,26 @@ class Sampler:
         self._decided = self._table_of_lanes()
 
     def draw(self, size: int, bits: Bits) -> Integers:
-        """Return ``size`` independent draws, shape (size,)."""
+        """Return ``size`` independent draws, shape (size,); from streams, one of each."""
+        if isinstance(bits, Streams):
+            return self._draw_each(bits)
         if size <= _FEW:
             return np.array(self._draw_few(size, bits), dtype=np.int64)
         drawn = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             self._fill(drawn[start : start + _CHUNK], bits)
+        return drawn
+
+    def _draw_each(self, streams: Streams) -> Integers:
+        """Make one draw from each stream: what ``draw(1, stream)`` makes."""
+        words = streams.block(0)
+        decided = self._decided.take((words[:, 0] & np.uint64(0xFFFF)).astype(np.uint16))
+        drawn = decided.astype(np.int64)
+        if self.shift:
+            drawn <<= np.int64(self.shift)
+            drawn |= (words[:, 1] >> np.uint64(64 - self.shift)).view(np.int64)
+        for index, stream in streams.several(np.flatnonzero(decided == _OPEN)):
+            drawn[index] = self.draw(1, stream)[0]
         return drawn
 
     # --- bits: how words are cut ----------------------------------------------------------------

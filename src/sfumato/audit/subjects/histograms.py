@@ -11,9 +11,19 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.keys import KeySelection
-from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_question, published
+from sfumato.audit.runs import (
+    Mechanism,
+    Pair,
+    Published,
+    Rows,
+    Selecting,
+    count,
+    of_question,
+    published,
+)
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
 from sfumato.cube import Cube
 from sfumato.data import count as data_count
@@ -39,11 +49,16 @@ IN_TWO_BINS = Histogram("x", bins=2, count="persons")
 
 
 def _keys(
-    axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation: Neighbours
+    axes: tuple[str, ...],
+    selection: Rule,
+    rows_per_person: int,
+    relation: Neighbours,
+    by_engine: bool = False,
 ) -> Subject:
     """One person's rows have a key whose count is near the threshold.
 
-    Under replace they move to a key that nobody else has.
+    Under replace they move to a key that nobody else has. With ``by_engine``, the keys are selected
+    as an engine does it, in small parts.
     """
     unit = Unit(rows_per_person=rows_per_person, neighbours=relation)
     near = key_law(SELECTED, unit, selection).threshold - 1
@@ -59,7 +74,10 @@ def _keys(
     # The source's rule adds twice the noise that rows added or removed need.
     least = 0.48 if selection == "stability" else 0.9
     question = Histogram(axes, selection=selection)
-    return _of_keys(f"Histogram of keys, {selection}", question, unit, pairs, least)
+    name = f"Histogram of keys, {selection}"
+    if by_engine:
+        name += ", by an engine"
+    return _of_keys(name, question, unit, pairs, least, by_engine)
 
 
 def _keys_of_persons() -> Subject:
@@ -76,15 +94,21 @@ def _keys_of_persons() -> Subject:
 
 
 def _of_keys(
-    name: str, question: Histogram, unit: Unit, pairs: Sequence[Pair], least: float
+    name: str,
+    question: Histogram,
+    unit: Unit,
+    pairs: Sequence[Pair],
+    least: float,
+    by_engine: bool = False,
 ) -> Subject:
     """A histogram with an axis of keys, published for the data sets of pairs."""
     lattice = question.needs(KEYED).lattice
     columns = [list(KEYED).index(axis) for axis in question.layout]
 
     @cache
-    def counted(rows: Rows) -> Cube:
-        return count(tuple(tuple(row[column] for column in columns) for row in rows), lattice)
+    def counted(rows: Rows) -> Counts:
+        cube = count(tuple(tuple(row[column] for column in columns) for row in rows), lattice)
+        return Selecting(cube) if by_engine else cube
 
     def spending(times: int) -> Mechanism:
         cost = less_noise(SELECTED, times)
@@ -234,3 +258,5 @@ def subjects() -> Iterator[Subject]:
         yield _keys(("k",), rule, limit, relation)
     yield _keys(("k", "x"), "truncated-geometric", 1, "add-remove")
     yield _keys_of_persons()
+    yield _keys(("k",), "truncated-geometric", 2, "add-remove", by_engine=True)
+    yield _keys(("k",), "threshold", 1, "replace", by_engine=True)

@@ -1,0 +1,156 @@
+"""Let an engine select keys where it counts: only those that are shown leave it.
+
+Whether it does is decided by the question and the unit alone. How many keys there are is not
+public, so it decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from sfumato.answers.counts import Needs, ShownKeys
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.data.guard import guarded, guarded_batches
+from sfumato.data.reader import CountingReader
+from sfumato.data.source import Source
+from sfumato.errors import DataError
+from sfumato.lattice import LabelAxis, Lattice
+from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, KeyRule
+
+
+def selects(source: Source, needs: Needs) -> bool:
+    """Whether the engine of a source selects keys by itself."""
+    reader = source._reader
+    if not isinstance(reader, CountingReader):
+        return False
+    if needs.sums or needs.of_each_person or len(needs.lattice.keyed) != 1:
+        return False
+    return guarded(reader.name, partial(reader.selects, needs, source.unit))
+
+
+def select(source: Source, needs: Needs, rule: KeyRule, *, key: bytes) -> ShownKeys:
+    """Let the engine of a source select keys.
+
+    The counts of cells are true, and none of them may be published.
+
+    Parameters
+    ----------
+    source : Source
+    needs : Needs
+        Some for which the engine ``selects`` keys.
+    rule : KeyRule
+    key : bytes of length 32
+        The secret that chooses which rows a person keeps.
+
+    Raises
+    ------
+    DataError
+        As ``Source.require``; or if the engine gives other groups than were asked for.
+    """
+    source.require([needs])
+    reader = source._reader
+    assert isinstance(reader, CountingReader)
+    shown = guarded_batches(reader.name, partial(reader.select, needs, source.unit, key, rule))
+    batches = list(shown)
+    found = guarded(reader.name, partial(keys_of_groups, needs.lattice, batches))
+    if found is None:
+        raise DataError(
+            reader.name,
+            "its engine selected keys from other groups than were asked for",
+            "Report it to the author of its reader",
+        )
+    return found
+
+
+def keys_of_groups(lattice: Lattice, batches: Sequence[pa.RecordBatch]) -> ShownKeys | None:
+    """Lay out what a ``KeyRule`` gave of all groups; None if they are not those of the lattice.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        With one axis of keys.
+    batches : sequence of pyarrow.RecordBatch
+        In any order, with the columns that ``CountingReader.select`` states.
+    """
+    names = _columns_of_groups(lattice)
+    parts = [_plain(batch, names) for batch in batches]
+    if None in parts:
+        return None
+    return _shown_keys(lattice, names, [part for part in parts if part and len(part[0])])
+
+
+def _columns_of_groups(lattice: Lattice) -> list[str]:
+    """The columns of groups that are shown."""
+    if len(lattice.axes) == 1:
+        return [KEY, NOISY_ROWS]
+    cells = [f"cell_{index}" for index, axis in enumerate(lattice.axes) if not axis.has_keys]
+    return [KEY, NOISY_ROWS, "rows", *cells]
+
+
+def _plain(batch: pa.RecordBatch, names: list[str]) -> list[pa.Array] | None:
+    """The columns of groups, of one type each whatever the engine; None if others are there."""
+    if sorted(batch.schema.names) != sorted(names):
+        return None
+    key, *others = (batch[column] for column in names)
+    if pt.is_dictionary(key.type):
+        key = key.cast(key.type.value_type)
+    if not pt.is_boolean(key.type):
+        key = key.cast(pa.int64() if pt.is_integer(key.type) else pa.large_string())
+    return [key, *(column.cast(pa.int64()) for column in others)]
+
+
+def _shown_keys(
+    lattice: Lattice, names: list[str], parts: list[list[pa.Array]]
+) -> ShownKeys | None:
+    """Number the keys in sorted order, and lay out what is shown; None if it is no such thing."""
+    (key_index,) = lattice.keyed
+    axes = list(lattice.axes)
+    columns: dict[str, Array] = {name: np.zeros(0, np.int64) for name in names}
+    labels: list[str | int | bool] = []
+    if parts:
+        keys, *others = (pa.concat_arrays(column) for column in zip(*parts, strict=True))
+        ordered = _sorted(pc.unique(keys))
+        labels = ordered.to_pylist()
+        numbers = pc.index_in(keys, value_set=ordered)
+        arrays = [column.to_numpy(zero_copy_only=False) for column in (numbers, *others)]
+        columns = dict(zip(names, (array.astype(np.int64) for array in arrays), strict=True))
+    axes[key_index] = LabelAxis(axes[key_index].name, tuple(labels))
+    return _laid_out(Lattice(tuple(axes)), key_index, columns)
+
+
+def _sorted(keys: pa.Array) -> pa.Array:
+    # Arrow does not sort booleans.
+    sortable = keys.cast(pa.int8()) if pt.is_boolean(keys.type) else keys
+    return keys.take(pc.array_sort_indices(sortable))
+
+
+def _laid_out(lattice: Lattice, key_index: int, columns: dict[str, Array]) -> ShownKeys | None:
+    """What is shown of groups whose keys are numbered."""
+    numbers = columns[KEY]
+    values = np.zeros(lattice.axes[key_index].size, np.int64)
+    values[numbers] = columns[NOISY_ROWS]
+    if (values[numbers] != columns[NOISY_ROWS]).any():
+        return None
+    coordinates = np.stack(
+        [
+            numbers if index == key_index else columns[f"cell_{index}"]
+            for index in range(len(lattice.axes))
+        ],
+        axis=1,
+    )
+    if (coordinates < 0).any() or (coordinates >= np.array(lattice.shape)).any():
+        return None
+    order = np.lexsort(coordinates.T[::-1])
+    coordinates = coordinates[order]
+    if (coordinates[1:] == coordinates[:-1]).all(axis=1).any():
+        return None
+    if len(lattice.axes) == 1:
+        return ShownKeys(lattice, values, None)
+    return ShownKeys(lattice, values, Cube(lattice, columns["rows"][order], coordinates))

@@ -1,0 +1,140 @@
+"""A stream of private bits for each of many messages: noise that is a function of its message.
+
+An engine may evaluate a part of a query twice. Noise that came from a common keystream would then
+be drawn twice; here a message has the same noise in every evaluation, in whatever batch it stands.
+
+Guarantee: given that AES-256 is a pseudorandom permutation, the words of distinct messages are
+indistinguishable from independent uniform ones to whoever does not hold the secret.
+Holds because: block i of the stream of a message is its CBC-MAC under the secret, with the kind of
+the message and the number i in the first block beside its length (``macs``). So all blocks of all
+messages are values of a pseudorandom function at distinct points. Blocks number B in all, of
+messages of at most l blocks each, are told from uniform ones with an advantage of at most about 12
+l B^2 2^-128: 10^10 keys of 64 bytes, which take two blocks of stream at most on average, are 2^-52.
+Not covered: whoever holds the secret knows all noise that comes from it.
+Source: Bellare, Pietrzak, Rogaway 2005, Thm 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InternalError
+from sfumato.random.bits import Words
+from sfumato.random.macs import Bytes, Macs, Offsets
+
+MOST_KINDS = 256
+
+_AHEAD = 4
+"""Blocks that are made at once for each of several streams."""
+_TOGETHER = 2**13
+"""Of how many streams blocks are made at once."""
+
+
+class Streams:
+    """Streams of words, one for each message, in the order of the messages.
+
+    A sampler that is given streams in place of bits draws its i-th value from the i-th stream
+    alone, just as it draws one value from bits.
+
+    Parameters
+    ----------
+    secret : bytes of length 32
+        Drawn for this purpose, and used for no other.
+    kind : int
+        From 0 to 255: messages of different kinds have streams of their own.
+    offsets : int64 ndarray of shape (messages + 1,)
+        Where each message begins in ``data``, and where the last one ends.
+    data : uint8 ndarray
+    private : bool
+        Whether nobody can predict the secret.
+
+    >>> import numpy as np
+    >>> data = np.frombuffer(b"ab", np.uint8)
+    >>> streams = Streams(bytes(32), 0, np.array([0, 1, 2]), data)
+    >>> streams.one(1).words(2).tolist() == streams.block(0)[1].tolist()
+    True
+    """
+
+    def __init__(
+        self, secret: bytes, kind: int, offsets: Offsets, data: Bytes, *, private: bool = True
+    ) -> None:
+        self.private = private
+        self._macs = Macs(secret)
+        self._kind = kind
+        self._starts = offsets[:-1]
+        self._ends = offsets[1:]
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def words(self, count: int) -> NoReturn:
+        """Refuse words that would belong to no stream."""
+        raise InternalError(f"A sampler of {count} words at once was given streams.")
+
+    def block(self, number: int, which: NDArray[np.int64] | None = None) -> Words:
+        """Give two words of each stream: uint64 ndarray of shape (streams, 2).
+
+        Parameters
+        ----------
+        number : int
+            Words 2 * number and 2 * number + 1 of each stream.
+        which : int64 ndarray or None
+            Of which streams; None: of all of them.
+        """
+        starts = self._starts if which is None else self._starts[which]
+        ends = self._ends if which is None else self._ends[which]
+        head = number * MOST_KINDS + self._kind
+        if which is None:
+            return self._macs.of(np.append(starts, ends[-1:]), self._data, head)
+        lengths = ends - starts
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        # Each byte of the messages that are wanted, by its index in all messages.
+        indices = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return self._macs.of(offsets, self._data[indices], head)
+
+    def one(self, index: int) -> Stream:
+        """Give one stream, from its first word on."""
+        return Stream(self, index, np.zeros(0, np.uint64))
+
+    def several(self, which: NDArray[np.int64]) -> Iterator[tuple[int, Stream]]:
+        """Give some streams with their indices, each from its first word on."""
+        for start in range(0, len(which), _TOGETHER):
+            part = which[start : start + _TOGETHER]
+            ahead = np.concatenate([self.block(number, part) for number in range(_AHEAD)], axis=1)
+            for index, words in zip(part.tolist(), ahead, strict=True):
+                yield index, Stream(self, index, words)
+
+
+class Stream:
+    """The words of one message, in order.
+
+    Parameters
+    ----------
+    streams : Streams
+    index : int
+        Of the message.
+    known : uint64 ndarray
+        Its first words: whole blocks that were made already.
+    """
+
+    def __init__(self, streams: Streams, index: int, known: Words) -> None:
+        self.private = streams.private
+        self._streams = streams
+        self._index = np.array([index])
+        self._known = known
+        self._next = 0
+
+    def words(self, count: int) -> Words:
+        """Return the next words, shape (count,), in an array that belongs to the caller."""
+        last = self._next + count
+        while len(self._known) < last:
+            block = self._streams.block(len(self._known) // 2, self._index)
+            self._known = np.append(self._known, block[0])
+        fresh = self._known[self._next : last].copy()
+        self._next = last
+        return fresh
