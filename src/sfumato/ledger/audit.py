@@ -12,7 +12,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sfumato.ledger.chain import binding, capping, fields, link, opening, payload_digest
+from sfumato.ledger.audit_spenders import Spenders
+from sfumato.ledger.chain import (
+    binding,
+    capping,
+    capping_spender,
+    ceiling_of,
+    fields,
+    link,
+    opening,
+    payload_digest,
+)
 from sfumato.ledger.entries import BEGUN, LARGEST, NOTHING, Amount, Entry, Verification
 from sfumato.ledger.store import PublicRows
 
@@ -137,6 +147,7 @@ class _Audit:
     _keys: dict[tuple[str, str], _Key] = dataclasses.field(default_factory=dict)
     _stores: set[int] = dataclasses.field(default_factory=set)
     _settled: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    _spenders: Spenders = dataclasses.field(default_factory=Spenders)
 
     def run(self) -> Verification:
         """Follow the chain once, then look for rows that no entry accounts for."""
@@ -205,14 +216,20 @@ class _Audit:
         total = self._totals.get(entry.account)
         if total is not None and (after[0] > total[0] or after[1] > total[1]):
             self._fault(f"entry {entry.sequence} takes account {entry.account!r} over its total")
+        fault = self._spenders.fault(entry)
+        if fault is not None:
+            self._fault(f"entry {entry.sequence} {fault}")
 
     def _meaning(self, entry: Entry) -> None:
         """Follow the life of accounts and keys."""
         if entry.kind == "open":
             self._open(entry)
             return
-        if entry.kind in ("bind", "cap"):
+        if entry.kind == "bind" or (entry.kind == "cap" and not entry.spender):
             self._settle(entry)
+            return
+        if entry.kind == "cap":
+            self._cap_spender(entry)
             return
         at = (entry.account, entry.key)
         key = self._keys.get(at)
@@ -258,6 +275,12 @@ class _Audit:
             self._fault(f"what entry {entry.sequence} settled for {whose!r} was edited")
         self._settled.add((entry.kind, whose))
 
+    def _cap_spender(self, entry: Entry) -> None:
+        written = self.books.accounts.get(entry.account)
+        rule = "" if written is None else str(written[0])
+        if entry.note != capping_spender(rule, ceiling_of(entry.note)):
+            self._fault(f"entry {entry.sequence} sets no ceiling that can be read")
+
     def _follow_key(self, entry: Entry, key: _Key) -> None:
         """Check that an entry may follow what its key has been through, and remember it."""
         match entry.kind:
@@ -287,7 +310,7 @@ class _Audit:
 
 def _well_formed(entry: Entry) -> bool:
     """Whether each field of an entry is of its type."""
-    numbers = (entry.sequence, *entry.cost, *entry.spent)
+    numbers = (entry.sequence, *entry.cost, *entry.spent, *entry.own)
     texts = (
         entry.account,
         entry.kind,
@@ -300,6 +323,7 @@ def _well_formed(entry: Entry) -> bool:
         entry.holder,
         entry.previous,
         entry.hash,
+        entry.spender,
     )
     if not all(type(number) is int and 0 <= number <= LARGEST for number in numbers):
         return False

@@ -27,10 +27,16 @@ def fix(rows: PublicRows, account: Account, binding: Binding) -> None:
         journal.bind(rows, account.name, binding.protects, binding.data)
 
 
+def is_capped(rows: PublicRows, account: Account, binding: Binding) -> bool:
+    """Whether `cap_once` has nothing to do."""
+    data = account.data if account.protects else binding.data
+    return not data or binding.ceiling is None or data in rows.ceilings()
+
+
 def cap_once(rows: PublicRows, account: Account, binding: Binding) -> None:
     """Set the ceiling of a data set, if it has none and the account counts towards it."""
     data = account.data if account.protects else binding.data
-    if data and binding.ceiling is not None and data not in rows.ceilings():
+    if binding.ceiling is not None and not is_capped(rows, account, binding):
         journal.cap(rows, account.name, data, account.rule, binding.ceiling)
 
 

@@ -6,30 +6,23 @@ nothing of SQL.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from sfumato import signing
 from sfumato.errors import UsageError
-from sfumato.ledger import audit_streams, bindings, journal, refusals, stream_record
-from sfumato.ledger.anchor import Anchor
-from sfumato.ledger.audit import MOST_FAULTS, audit
-from sfumato.ledger.charges import Charges, require_account
-from sfumato.ledger.entries import Account, Amount, Binding, Entry, Verification
+from sfumato.ledger import bindings, journal, refusals, spenders, stream_record
+from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender
 from sfumato.ledger.hold import Hold
-from sfumato.ledger.parts import Parts
+from sfumato.ledger.reading import BookReader
 from sfumato.ledger.request import Request, require_amount, require_text
-from sfumato.ledger.secrets import Secrets
-from sfumato.ledger.store import PublicRows, SecretRows, Store, StoreError
+from sfumato.ledger.store import PublicRows, Store
 from sfumato.ledger.stream_record import StreamRecord
 
-BATCH = 500  # entries of the log that are read at a time
 
-
-class Book:
+class Book(BookReader):
     """The record of what was spent, by account. Processes and threads may share it.
 
     ``sfumato.ledger.open_ledger(path)`` opens one in a file. ``sf.Publisher`` takes it, or its
@@ -44,8 +37,12 @@ class Book:
         A second file, best on another disk, to which every charge appends the last entry's number
         and hash. If an older copy of the ledger is put back, it is then refused.
 
-    Guarantee: entries are only added, each account keeps within its total, and all accounts that
-    pay for one data set keep within its ceiling.
+    spender : str or None
+        Who spends, where an account has spenders. A server knows by the role that logged in, and
+        refuses another name.
+
+    Guarantee: entries are only added, each account keeps within its total, all accounts that pay
+    for one data set keep within its ceiling, and each spender within their own.
     Not covered: charges in another ledger; whoever can write to the files can replace them.
 
     Raises
@@ -65,25 +62,25 @@ class Book:
     ['open', 'bind', 'reserve', 'store', 'hand']
     """
 
-    def __init__(self, store: Store, *, anchor: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        anchor: str | Path | None = None,
+        spender: str | None = None,
+    ) -> None:
         if isinstance(store, str | Path):
             raise UsageError(
                 f"Ledger({str(store)!r})",
                 "it is a path, and a book is kept over a store",
                 "Give the path to sf.Publisher(ledger=...), or to sfumato.ledger.open_ledger",
             )
-        self._parts = Parts(store, None if anchor is None else Anchor(anchor))
-        self._store = store
-        self._charges = Charges(self._parts)
+        super().__init__(store, anchor)
+        self._spender = spender
         self._streams: list[StreamRecord] = []
 
     def __repr__(self) -> str:
         return f"Book({self._store!r})"
-
-    @property
-    def label(self) -> str:
-        """What messages call it; an address without user and password."""
-        return self._store.label
 
     def __enter__(self) -> Book:
         return self
@@ -110,6 +107,8 @@ class Book:
     def signer(self, *, create: bool = False) -> str | None:
         """The public key under which this ledger signs releases; None where there is none.
 
+        Only its custodian can sign: for others, and for a copy without secrets, there is none.
+
         Parameters
         ----------
         create : bool
@@ -120,14 +119,27 @@ class Book:
         str or None
             64 hexadecimal digits.
         """
+        if not create and self._cannot_sign():
+            return None
+        self._require_custodian("making the key of the ledger", "Ask its custodian to make it")
         make = signing.new_key if create else None
         private = self._parts.secrets().value(signing.NAME, make)
         return None if private is None else signing.public_of(private)
 
     def sign(self, message: bytes) -> str:
         """Sign bytes under the ledger's key; "" where it has none."""
+        if self._cannot_sign():
+            return ""
         private = self._parts.secrets().value(signing.NAME)
         return "" if private is None else signing.sign(private, message)
+
+    def _cannot_sign(self) -> bool:
+        return not self._store.caller(None).is_custodian or self._parts.secrets_if_any() is None
+
+    def _require_custodian(self, asked: str, remedy: str) -> None:
+        caller = self._store.caller(None)
+        if not caller.is_custodian:
+            raise refusals.custodians_only(asked, caller, remedy)
 
     # --- accounts ---------------------------------------------------------------------------------
 
@@ -163,17 +175,21 @@ class Book:
         return found
 
     def _find_or_open(self, name: str, rule: str, total: Amount) -> Account:
-        self._parts.examined_secrets()
+        self._parts.examine()
 
         def settle(rows: PublicRows) -> Account:
             return rows.account(name) or journal.open_account(rows, name, rule, total)
 
         found = self._store.reading(lambda rows: rows.account(name))
-        return found or self._store.writing(settle)
+        if found is not None:
+            return found
+        remedy = "Ask the custodian to run `sfumato ledger init`, or name an account that exists"
+        self._require_custodian(f"opening account {name!r}", remedy)
+        return self._store.writing(settle)
 
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, if it has one."""
-        self._parts.examined_secrets()
+        self._parts.examine()
         bindings.require_fit(account, binding)
 
     def cap(self, account: str, binding: Binding) -> None:
@@ -181,23 +197,67 @@ class Book:
 
         A charge with another ceiling is refused.
         """
-        self._parts.examined_secrets()
+        self._parts.examine()
+
+        def is_capped(rows: PublicRows) -> bool:
+            return bindings.is_capped(rows, self._known(rows, account), binding)
 
         def settle(rows: PublicRows) -> None:
             bindings.cap_once(rows, self._known(rows, account), binding)
 
+        if self._store.reading(is_capped):
+            return
+        remedy = "Leave the ceiling out, or ask the custodian to state it once"
+        self._require_custodian(f"a ceiling for account {account!r}", remedy)
         self._store.writing(settle)
 
-    def accounts(self) -> list[Account]:
-        """All accounts, in the order in which they were opened."""
-        return self._store.reading(lambda rows: rows.accounts())
+    # --- spenders ---------------------------------------------------------------------------------
 
-    def account(self, name: str) -> Account:
-        """One account, as it stands now."""
-        return self._store.reading(lambda rows: self._known(rows, name))
+    def add_spender(self, account: str, name: str, ceiling: Amount) -> Spender:
+        """Name somebody who may spend from an account, up to a ceiling of their own.
 
-    def _known(self, rows: PublicRows, name: str) -> Account:
-        return require_account(rows, name, self._store.label)
+        From then on every charge of the account belongs to one of its spenders. In a ledger on a
+        server the name is that of their role; in a file it is what they state as ``spender``.
+
+        Parameters
+        ----------
+        account, name : str
+        ceiling : tuple of two int
+            In the units of the account's rule. The account's total holds as well.
+
+        Raises
+        ------
+        UsageError
+            The account does not exist, or has this spender with another ceiling.
+        LedgerError
+            The caller is not the custodian of the ledger.
+        """
+        return self._name_spender(account, name, ceiling, new=True)
+
+    def set_spender(self, account: str, name: str, ceiling: Amount) -> Spender:
+        """Raise or lower the ceiling of a spender; below what they spent, they spend no more.
+
+        Parameters and errors are those of `add_spender`; the spender must be there.
+        """
+        return self._name_spender(account, name, ceiling, new=False)
+
+    def _name_spender(self, account: str, name: str, ceiling: Amount, *, new: bool) -> Spender:
+        require_text("account", account)
+        require_text("spender", name)
+        require_amount("ceiling", ceiling)
+        limit = (ceiling[0], ceiling[1])
+        self._require_custodian(
+            f"the ceiling of {name!r} in account {account!r}", "Ask the custodian to set it"
+        )
+        self._parts.examine()
+
+        def settle(rows: PublicRows) -> Spender:
+            known = self._known(rows, account)
+            return spenders.name_spender(rows, known, name, limit, new=new)
+
+        found = self._store.writing(settle)
+        self._parts.anchor_last_entry()
+        return found
 
     # --- charges ----------------------------------------------------------------------------------
 
@@ -214,6 +274,7 @@ class Book:
         wait: float = 60.0,
         resumes: int | None = 1,
         formerly: Sequence[str] = (),
+        spender: str | None = None,
     ) -> Hold:
         """Charge an account, durably, before anything is counted; or find what is paid for.
 
@@ -246,6 +307,8 @@ class Book:
             the charge stays spent, and the key is refused.
         formerly : sequence of str
             ``asked`` in the words of earlier versions, which may have charged for it.
+        spender : str or None
+            Who spends; None: whom the book names.
 
         Returns
         -------
@@ -255,16 +318,29 @@ class Book:
         Raises
         ------
         BudgetExceeded
-            The account cannot pay; nothing is written.
+            The account cannot pay, or its spender may not; nothing is written.
         UsageError
-            The key stands for something else, or the account does not exist.
+            The key stands for something else, the account does not exist, or it has spenders and
+            the caller is none of them.
         LedgerError
             The ledger cannot be written, or another process is still answering this key.
         """
         request = Request(
-            account, key, asked, cost, note, lease, resumes, binding, formerly=tuple(formerly)
+            account,
+            key,
+            asked,
+            cost,
+            note,
+            lease,
+            resumes,
+            binding,
+            formerly=tuple(formerly),
+            spender=spender or self._spender,
         )
-        self._parts.examined_secrets()
+        caller = self._store.caller(request.spender)
+        if caller.role == "auditor":
+            raise refusals.reads_only(account, caller)
+        self._parts.examine()
         return self._charges.reserve(request, wait)
 
     # --- streams ----------------------------------------------------------------------------------
@@ -281,6 +357,7 @@ class Book:
         state: bytes,
         secret: bytes = b"",
         binding: Binding | None = None,
+        spender: str | None = None,
     ) -> StreamRecord:
         """Charge an account for a stream of steps, durably; or go on with one that is paid for.
 
@@ -291,7 +368,7 @@ class Book:
 
         Parameters
         ----------
-        account, key, asked, cost, note, binding
+        account, key, asked, cost, note, binding, spender
             As for `reserve`. There is no lease: every step is a transaction of its own, whoever
             takes it.
         spec : bytes
@@ -308,9 +385,22 @@ class Book:
         Raises
         ------
         BudgetExceeded, UsageError, LedgerError
-            As for `reserve`.
+            As for `reserve`. Only a custodian may open a stream: its state is a secret.
         """
-        request = Request(account, key, asked, cost, note, 0.0, None, binding)
+        request = Request(
+            account,
+            key,
+            asked,
+            cost,
+            note,
+            0.0,
+            None,
+            binding,
+            spender=spender or self._spender,
+        )
+        caller = self._store.caller(request.spender)
+        if not caller.is_custodian:
+            raise refusals.stream_of_analyst(account, caller)
         secrets = self._parts.examined_secrets().store
         entry, begun = self._charges.reserve_stream(request)
         if not begun:
@@ -320,59 +410,6 @@ class Book:
             self._charges.enter_stream(entry, record.spec)
         self._streams.append(record)
         return record
-
-    # --- the log ----------------------------------------------------------------------------------
-
-    def log(self, account: str | None = None, *, after: int = 0) -> Iterator[Entry]:
-        """Entries in order, of one account or of all; only those after a number, if it is given."""
-        if account is not None:
-            self.account(account)
-        return self._entries(account, after)
-
-    def _entries(self, account: str | None, last: int) -> Iterator[Entry]:
-        while True:
-            batch = self._store.reading(partial(_batch, after=last, account=account))
-            yield from batch
-            if len(batch) < BATCH:
-                return
-            last = batch[-1].sequence
-
-    def answer(self, entry: int) -> bytes | None:
-        """What is stored under a charge: its answer, or what a stream was opened with.
-
-        Parameters
-        ----------
-        entry : int
-            The number of the reservation, as receipts name it.
-
-        Returns
-        -------
-        bytes or None
-            None where the entry is no reservation, or nothing is stored yet.
-
-        Raises
-        ------
-        LedgerError
-            The answer is missing, or is not the one that was entered.
-        """
-        first = self._charges.find(entry)
-        return None if first is None else self._charges.answer(first)
-
-    def steps(self, entry: int) -> StreamRecord | None:
-        """The stream that a charge paid for; None where there is none."""
-        first = self._charges.find(entry)
-        secrets = self._parts.secrets_if_any()
-        if first is None or secrets is None:
-            return None
-        store = secrets.store
-        if store.reading(lambda rows: rows.stream(entry)) is None:
-            return None
-        return store.reading(lambda rows: stream_record.found(rows, first, store))
-
-    def was(self, entry: int) -> str | None:
-        """The hash that an entry had before the ledger was upgraded; None where it has no other."""
-        secrets = self._parts.secrets_if_any()
-        return None if secrets is None else secrets.replaced(entry)
 
     def note_state(self, entry: Entry, state: str) -> None:
         """Keep which state of the data a charge asked about, among the secrets and as an HMAC.
@@ -384,74 +421,27 @@ class Book:
         state : str
             Any text that tells this state from others. What was noted first stays.
         """
-        self._parts.secrets().note_state(entry.digest, state)
+        if self._store.caller(None).is_custodian:
+            self._parts.secrets().note_state(entry.digest, state)
+            return
+
+        def note(rows: PublicRows) -> None:
+            guard = rows.guard()
+            assert guard is not None
+            guard.note_state(entry.sequence, state)
+
+        self._store.writing(note)
 
     def is_of_state(self, entry: Entry, state: str) -> bool:
         """Whether a charge asked about this state of the data; no where none was noted."""
+        if not self._store.caller(None).is_custodian:
+            look = partial(_is_of_state, charge=entry.sequence, state=state)
+            return self._store.reading(look)
         secrets = self._parts.secrets_if_any()
         return secrets is not None and secrets.is_of_state(entry.digest, state)
 
-    # --- checking it ------------------------------------------------------------------------------
 
-    def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
-        """Recompute the whole ledger, and say what does not agree.
-
-        It finds an entry, answer, step or account that was edited, added, deleted or moved; a
-        balance, lease or total that does not follow from the entries; a stream's state that does
-        not belong to its last step; triggers that were dropped or replaced; a damaged file; and a
-        plain cut of the tail.
-
-        Alone, it cannot find a history that someone with write access rewrote as a whole, hashes
-        and counters included, or an older copy put back in place: both are valid chains. Against
-        them, keep the ``head`` of an earlier verification, or any receipt, elsewhere, and pass it
-        here: that entry must then still stand where it stood. What was added after the latest head
-        kept elsewhere can be cut without being noticed.
-
-        Parameters
-        ----------
-        head : Entry, or tuple of int and str, or None
-            An entry, or its number and hash, that must stand in this ledger.
-
-        Returns
-        -------
-        Verification
-            Also where the ledger cannot be read at all: that is then its fault.
-        """
-        try:
-            return self._verify((head.sequence, head.hash) if isinstance(head, Entry) else head)
-        except StoreError as error:
-            return Verification(0, (0, ""), (f"the ledger cannot be read: {error.obstacle}",))
-
-    def _verify(self, known: tuple[int, str] | None) -> Verification:
-        parts = self._parts
-        secrets = parts.secrets_if_any()
-        if secrets is not None and known is not None:
-            known = self._upgraded(secrets, known)
-        # The public part comes first. A stream that is paid for between the two looks has a later
-        # number than the last entry seen, and is not judged.
-        found = self._store.reading(partial(audit, known=known))
-        faults = list(found.verification.faults)
-        if parts.anchor is not None:
-            fault = parts.anchor_fault(parts.anchor, secrets)
-            if fault is not None:
-                faults.append(fault)
-        if secrets is not None:
-            last = found.verification.head[0]
-
-            def look(rows: SecretRows) -> list[str]:
-                streams = audit_streams.faults(rows, found.paid, found.begun, last)
-                return [*rows.damage(), *streams]
-
-            faults += secrets.store.reading(look)
-        return dataclasses.replace(found.verification, faults=tuple(faults[:MOST_FAULTS]))
-
-    def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
-        """An entry known by its hash before the ledger was upgraded, by the one it has now."""
-        number, digest = known
-        if secrets.replaced(number) != digest:
-            return known
-        return number, self._parts.hash_of(number) or ""
-
-
-def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
-    return list(rows.entries(after, account, BATCH))
+def _is_of_state(rows: PublicRows, charge: int, state: str) -> bool:
+    """Whether a charge asked about a state, as the guard says; no where there is none."""
+    guard = rows.guard()
+    return guard is not None and guard.is_of_state(charge, state)

@@ -11,9 +11,11 @@ import dataclasses
 import hashlib
 import json
 
-from sfumato.ledger.entries import Amount, Entry
+from sfumato.ledger.entries import NOTHING, Amount, Entry
 
-FIELDS = tuple(field.name for field in dataclasses.fields(Entry))[:-1]
+SPENDERS = ("spender", "own")
+HASHED = tuple(field.name for field in dataclasses.fields(Entry))
+FIELDS = tuple(name for name in HASHED if name not in ("hash", *SPENDERS))
 # ASCII without blanks: one text for one list of fields, whatever the language of the machine.
 # `default` lets an edited file, which may hold anything, be hashed and reported, and not fail.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=repr).encode
@@ -35,8 +37,10 @@ def link(*fields: object) -> str:
 
 
 def fields(entry: Entry) -> tuple[object, ...]:
-    """All fields of an entry but its own hash."""
-    return tuple(getattr(entry, name) for name in FIELDS)
+    """All fields of an entry but its own hash; the last two only where it has a spender."""
+    # Entries without a spender are hashed as they were before there were spenders.
+    names = (*FIELDS, *SPENDERS) if entry.spender else FIELDS
+    return tuple(getattr(entry, name) for name in names)
 
 
 def opening(rule: str, total: Amount) -> str:
@@ -53,6 +57,20 @@ def capping(data: str, rule: str, amount: Amount) -> str:
     """The note of the entry that sets a data set's ceiling."""
     said = {"data": data, "rule": rule, "ceiling": list(amount)}
     return json.dumps(said, ensure_ascii=True)
+
+
+def capping_spender(rule: str, amount: Amount) -> str:
+    """The note of the entry that sets a spender's ceiling; the entry names the spender."""
+    return json.dumps({"rule": rule, "ceiling": list(amount)}, ensure_ascii=True)
+
+
+def ceiling_of(note: str) -> Amount:
+    """The ceiling that a note sets; nothing where it was edited and sets none."""
+    try:
+        first, second = json.loads(note)["ceiling"]
+        return int(first), int(second)
+    except (ValueError, TypeError, KeyError):
+        return NOTHING
 
 
 # --- streams --------------------------------------------------------------------------------------

@@ -12,14 +12,14 @@ import time
 from functools import partial
 
 from sfumato.errors import LedgerError, UsageError, nearest
-from sfumato.ledger import bindings, journal, process_identity, refusals
+from sfumato.ledger import bindings, journal, process_identity, refusals, spenders
 from sfumato.ledger.chain import payload_digest
 from sfumato.ledger.entries import BEGUN, MIXED, Account, Entry
 from sfumato.ledger.hold import Hold
 from sfumato.ledger.parts import Parts
 from sfumato.ledger.request import Request
-from sfumato.ledger.secrets import Conflict, Unknown
-from sfumato.ledger.store import PublicRows
+from sfumato.ledger.secrets import Conflict, Name, Unknown, named_by
+from sfumato.ledger.store import Caller, PublicRows
 
 FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
 LAST_PAUSE = 0.1
@@ -62,7 +62,8 @@ class Charges:
 
         Where another process is answering the key, return the entry of its lease instead.
         """
-        past, mine = self._store.writing(lambda rows: self._settle(rows, request))
+        caller = self._store.caller(request.spender)
+        past, mine = self._store.writing(lambda rows: self._settle(rows, request, caller))
         if past and mine is None and not _is_answered(past):
             return past[-1]
         first = past[0] if past else mine
@@ -73,25 +74,31 @@ class Charges:
         stored = self._hand_out(first) if mine is None else None
         return Hold(first, stored, partial(self._keep, first), partial(self._abandon, mine))
 
-    def _settle(self, rows: PublicRows, request: Request) -> tuple[list[Entry], Entry | None]:
+    def _settle(
+        self, rows: PublicRows, request: Request, caller: Caller
+    ) -> tuple[list[Entry], Entry | None]:
         """What was entered under the key before, and the entry by which the caller may work now."""
         request, past = self._named(rows, request)
         if not past:
-            return past, self._charge(rows, request)
+            return past, self._charge(rows, request, caller)
         if _is_answered(past) or _is_leased(rows, past[-1]):
             return past, None
-        self._parts.secrets().require_here()
+        spenders.require_own(past[0], caller)
+        self._require_here(rows)
         self._fix_binding(rows, request)
         return past, _take_over(rows, request, past)
 
     def reserve_stream(self, request: Request) -> tuple[Entry, bool]:
         """The charge of a stream, made now if it is not there, and whether the stream was begun."""
-        return self._store.writing(lambda rows: self._settle_stream(rows, request))
+        caller = self._store.caller(request.spender)
+        return self._store.writing(lambda rows: self._settle_stream(rows, request, caller))
 
-    def _settle_stream(self, rows: PublicRows, request: Request) -> tuple[Entry, bool]:
+    def _settle_stream(
+        self, rows: PublicRows, request: Request, caller: Caller
+    ) -> tuple[Entry, bool]:
         request, past = self._named(rows, request)
         if not past:
-            return self._charge(rows, request), False
+            return self._charge(rows, request, caller), False
         self._fix_binding(rows, request)
         return past[0], _is_answered(past)
 
@@ -102,18 +109,9 @@ class Charges:
         meanwhile.
         """
         account = request.account
-
-        def charged(key: str) -> bool:
-            return bool(rows.of_key(account, key))
-
-        # The name is on disk before the charge is. A name without a charge may be given again; a
-        # charge without a name would be spent in vain, because nobody could find its answer.
-        secrets = self._parts.secrets()
         failure: UsageError | LedgerError
         try:
-            name = secrets.name(
-                account, request.key, request.asked, charged, formerly=request.formerly
-            )
+            name = self._find_name(rows, request)
         except Conflict:
             failure = refusals.conflict(rows.of_key(account, request.name)[0])
         except Unknown:
@@ -127,15 +125,36 @@ class Charges:
             failure = refusals.unknown(past[0])
         raise failure
 
-    def _charge(self, rows: PublicRows, request: Request) -> Entry:
+    def _find_name(self, rows: PublicRows, request: Request) -> Name:
+        account = request.account
+
+        def charged(key: str) -> bool:
+            return bool(rows.of_key(account, key))
+
+        guard = rows.guard()
+        if guard is not None:
+            # In the transaction of the charge: one is never there without the other.
+            return named_by(guard, account, request.key, (request.asked, *request.formerly))
+        # The name is on disk before the charge is. A name without a charge may be given again; a
+        # charge without a name would be spent in vain, because nobody could find its answer.
+        secrets = self._parts.secrets()
+        return secrets.name(account, request.key, request.asked, charged, formerly=request.formerly)
+
+    def _require_here(self, rows: PublicRows) -> None:
+        """Refuse to pay from a ledger that was moved; a guard does so by itself."""
+        if rows.guard() is None:
+            self._parts.secrets().require_here()
+
+    def _charge(self, rows: PublicRows, request: Request, caller: Caller) -> Entry:
         """Check everything that limits a charge, then enter it."""
         # In the transaction that charges: a ledger is moved while nobody else can write to it.
-        self._parts.secrets().require_here()
+        self._require_here(rows)
         account = require_account(rows, request.account, self._store.label)
         cost = (request.cost[0], request.cost[1])
         left = account.remaining
         if cost[0] > left[0] or cost[1] > left[1]:
             raise refusals.exceeded(account, cost)
+        spender = spenders.require_spender(rows, account, caller, cost)
         if account.protects == MIXED:
             raise refusals.mixed(account)
         if request.binding is not None:
@@ -150,6 +169,7 @@ class Charges:
             request.note,
             until=journal.lease_end(rows, request.lease),
             holder=process_identity.current(),
+            spender=spender,
         )
         return journal.append(rows, draft)
 
@@ -181,7 +201,7 @@ class Charges:
         would be a second draw under it.
         """
         if not rows.has(first.account, first.key, "store"):
-            self._parts.secrets().require_here()
+            self._require_here(rows)
         _store_once(rows, first, payload)
 
     def _hand_out(self, first: Entry) -> bytes:

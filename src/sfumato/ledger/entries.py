@@ -6,6 +6,7 @@ integers, in units that the caller fixes; ``rule`` names the measure, and is sto
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
@@ -111,6 +112,32 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
+class Spender:
+    """Somebody who may spend from an account, up to a ceiling of their own.
+
+    Attributes
+    ----------
+    account, name : str
+    rule : str
+        The account's, which names the measure of both amounts.
+    ceiling, spent : tuple of two int
+        What the spender may spend from the account in all, and what they have spent.
+    """
+
+    account: str
+    name: str
+    rule: str
+    ceiling: Amount
+    spent: Amount
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left, component by component; nothing where the ceiling was lowered since."""
+        left = (self.ceiling[0] - self.spent[0], self.ceiling[1] - self.spent[1])
+        return max(left[0], 0), max(left[1], 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the ledger, as it was written.
 
@@ -121,9 +148,9 @@ class Entry:
     account : str
     kind : str
         ``open`` (an account), ``bind`` (whom the account protects), ``cap`` (the ceiling of a data
-        set), ``reserve`` (a charge, the only kind that costs), ``resume`` (a caller took over a
-        reservation without an answer), ``abandon`` (a caller gave up), ``store`` (an answer is
-        durable) or ``hand`` (an answer was handed out).
+        set, or of a spender), ``reserve`` (a charge, the only kind that costs), ``resume`` (a
+        caller took over a reservation without an answer), ``abandon`` (a caller gave up), ``store``
+        (an answer is durable) or ``hand`` (an answer was handed out).
     time : str
         In UTC. Entries that follow a reservation carry its time: their own would say how long the
         data took to read.
@@ -139,6 +166,10 @@ class Entry:
         When a lease ends, and the identity of the process that has it.
     previous, hash : str
         The hash of the entry before, and that of all other fields of this one.
+    spender : str
+        Whose charge it is, or whose ceiling; "" where the account has no spenders.
+    own : tuple of two int
+        What the spender has spent from the account up to and including this entry.
     """
 
     sequence: int
@@ -155,6 +186,15 @@ class Entry:
     holder: str
     previous: str
     hash: str
+    spender: str = ""
+    own: Amount = NOTHING
+
+    def plain(self) -> dict[str, object]:
+        """All fields by name, ready for JSON; without the spender's where there is none."""
+        found = dataclasses.asdict(self)
+        if not self.spender:
+            del found["spender"], found["own"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

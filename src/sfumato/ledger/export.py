@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from sfumato.ledger.book import Book
-from sfumato.ledger.entries import Account, Step
+from sfumato.ledger.entries import Account, Spender, Step
 
 FORMAT = "sfumato ledger, public part"
 VERSION = 1
@@ -42,16 +40,18 @@ def exported(ledger: Book) -> dict[str, object]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "accounts": [_account(account) for account in ledger.accounts()],
-        "entries": [dataclasses.asdict(entry) for entry in entries],
+        "accounts": [
+            _account(account, ledger.spenders(account.name)) for account in ledger.accounts()
+        ],
+        "entries": [entry.plain() for entry in entries],
         "answers": answers,
         "steps": steps,
         "signer": ledger.signer(),
     }
 
 
-def _account(account: Account) -> dict[str, object]:
-    return {
+def _account(account: Account, spenders: list[Spender]) -> dict[str, object]:
+    plain: dict[str, object] = {
         "name": account.name,
         "rule": account.rule,
         "total": account.total,
@@ -59,6 +59,11 @@ def _account(account: Account) -> dict[str, object]:
         "protects": account.protects,
         "data": account.data,
     }
+    if spenders:
+        plain["spenders"] = [
+            {"name": each.name, "ceiling": each.ceiling, "spent": each.spent} for each in spenders
+        ]
+    return plain
 
 
 def _step(step: Step) -> dict[str, object]:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sfumato.ledger.chain import binding, capping, link, opening, payload_digest
+from sfumato.ledger import chain
+from sfumato.ledger.chain import (
+    binding,
+    capping,
+    capping_spender,
+    link,
+    opening,
+    payload_digest,
+)
 from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
 from sfumato.ledger.store import PublicRows
 
@@ -40,12 +48,20 @@ class Draft:
     until: str = ""
     holder: str = ""
     time: str = ""
+    spender: str = ""
 
 
 def append(rows: PublicRows, draft: Draft) -> Entry:
     """Number, date, balance and chain an entry, and write it."""
+    entry = numbered(rows, draft)
+    rows.add(entry)
+    return entry
+
+
+def numbered(rows: PublicRows, draft: Draft) -> Entry:
+    """The entry that a draft makes if it is the next of the chain."""
     tip = rows.tip(draft.account)
-    spent = (tip.spent[0] + draft.cost[0], tip.spent[1] + draft.cost[1])
+    spent = _plus(tip.spent, draft.cost)
     # In the order of the fields of an entry, which is also the order in which they are hashed.
     fields = (
         tip.sequence + 1,
@@ -62,9 +78,16 @@ def append(rows: PublicRows, draft: Draft) -> Entry:
         draft.holder,
         tip.hash,
     )
-    entry = Entry(*fields, link(*fields))
-    rows.add(entry)
-    return entry
+    entry = Entry(*fields, "")
+    if draft.spender:
+        before = rows.spender(draft.account, draft.spender)
+        own = _plus(NOTHING if before is None else before.spent, draft.cost)
+        entry = replace(entry, spender=draft.spender, own=own)
+    return replace(entry, hash=link(*chain.fields(entry)))
+
+
+def _plus(first: Amount, second: Amount) -> Amount:
+    return first[0] + second[0], first[1] + second[1]
 
 
 def follow(
@@ -103,8 +126,8 @@ def open_account(rows: PublicRows, name: str, rule: str, total: Amount) -> Accou
 
 def bind(rows: PublicRows, account: str, protects: str, data: str) -> None:
     """Write what an account protects, and which data set it pays for."""
-    rows.add_binding(account, protects, data)
-    append(rows, Draft(account, "bind", note=binding(protects, data)))
+    entry = numbered(rows, Draft(account, "bind", note=binding(protects, data)))
+    rows.add_bound(entry, protects, data)
 
 
 def cap(rows: PublicRows, account: str, data: str, rule: str, amount: Amount) -> None:
@@ -113,9 +136,15 @@ def cap(rows: PublicRows, account: str, data: str, rule: str, amount: Amount) ->
     append(rows, Draft(account, "cap", note=capping(data, rule, amount)))
 
 
+def cap_spender(rows: PublicRows, account: Account, name: str, amount: Amount) -> None:
+    """Write the ceiling of a spender, which takes the place of an older one."""
+    note = capping_spender(account.rule, amount)
+    append(rows, Draft(account.name, "cap", note=note, spender=name))
+
+
 def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> None:
     """Write an answer, and the entry that a draft of the kind ``store`` makes for it."""
     # The entry holds the answer's hash, and so does every hash after it: an answer that was paid
     # for cannot be exchanged without breaking the chain.
-    stored = append(rows, replace(draft, payload_hash=payload_digest(payload)))
-    rows.add_answer(stored.sequence, payload)
+    stored = numbered(rows, replace(draft, payload_hash=payload_digest(payload)))
+    rows.add_answered(stored, payload)

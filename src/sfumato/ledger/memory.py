@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, Self, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Step
+from sfumato.ledger.chain import ceiling_of
+from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Spender, Step
 from sfumato.ledger.rules import broken
 from sfumato.ledger.store import (
     FORKED,
@@ -109,6 +110,25 @@ class MemoryPublicRows(PublicRows):
 
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
         return self._ceilings
+
+    def has_spenders(self, account: str) -> bool:
+        return any(self._of_spenders(account))
+
+    def _of_spenders(self, account: str) -> Iterable[Entry]:
+        return (entry for entry in self._entries if entry.spender and entry.account == account)
+
+    def spender(self, account: str, name: str) -> Spender | None:
+        found = [entry for entry in self._of_spenders(account) if entry.spender == name]
+        if not found:
+            return None
+        caps = [entry for entry in found if entry.kind == "cap"]
+        rule = self._totals[account][0]
+        return Spender(account, name, rule, ceiling_of(caps[-1].note), found[-1].own)
+
+    def spenders(self, account: str) -> list[Spender]:
+        names = dict.fromkeys(entry.spender for entry in self._of_spenders(account))
+        found = (self.spender(account, name) for name in names)
+        return [one for one in found if one is not None]
 
     def answer(self, sequence: int) -> bytes | None:
         return self._answers.get(sequence)

@@ -19,6 +19,7 @@ def open_ledger(
     *,
     create: bool = True,
     anchor: str | Path | None = None,
+    spender: str | None = None,
 ) -> Book:
     """Open the ledger in a file or on a server, or one in memory that ends with its process.
 
@@ -33,6 +34,8 @@ def open_ledger(
     anchor : str, Path or None
         A second file, best on another disk, to which every charge appends the last entry's number
         and hash. An older copy of the ledger that is put back is then refused.
+    spender : str or None
+        Who spends, where an account has spenders; on a server, the role that logs in.
 
     Raises
     ------
@@ -48,7 +51,7 @@ def open_ledger(
     ...     ledger.account("trips").remaining
     (2500000000, 0)
     """
-    return Book(store_of(where, create=create), anchor=anchor)
+    return Book(store_of(where, create=create), anchor=anchor, spender=spender)
 
 
 def store_of(where: str | Path | None, *, create: bool) -> Store:

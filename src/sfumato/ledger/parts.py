@@ -68,27 +68,35 @@ class Parts:
         return self.secrets()
 
     def examined_secrets(self) -> Secrets:
-        """The secrets, after one check of the whole ledger that must come before any change.
-
-        It finds what a damaged or an older ledger shows at once; `audit` finds the rest.
-        """
+        """The secrets, after one check of the whole ledger that must come before any change."""
         secrets = self.secrets()
+        self._examine(secrets)
+        return secrets
+
+    def examine(self) -> None:
+        """Check the whole ledger once, as must be done before any change.
+
+        It finds what a damaged or an older ledger shows at once; `audit` finds the rest. A caller
+        who may not read the secrets looks at the public part.
+        """
+        self._examine(self.secrets() if self.store.caller(None).is_custodian else None)
+
+    def _examine(self, secrets: Secrets | None) -> None:
         if self._examined:
-            return secrets
+            return
         fault = self.store.reading(first_fault)
         if fault is not None:
             remedy = "Restore a copy that verifies; do not publish from this one"
             raise LedgerError(self.store.label, fault, remedy)
-        if secrets.store.reading(lambda rows: rows.any_stream()):
+        if secrets is not None and secrets.store.reading(lambda rows: rows.any_stream()):
             self.store.require_private()
         if self.anchor is not None:
             self._require_anchored(self.anchor, secrets)
         self._examined = True
-        return secrets
 
     # --- the anchor -------------------------------------------------------------------------------
 
-    def _require_anchored(self, anchor: Anchor, secrets: Secrets) -> None:
+    def _require_anchored(self, anchor: Anchor, secrets: Secrets | None) -> None:
         fault = self.anchor_fault(anchor, secrets)
         if fault is not None:
             raise LedgerError(self.store.label, fault, "Restore the latest copy, with its secrets")

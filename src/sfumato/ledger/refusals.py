@@ -6,7 +6,8 @@ Each message says what was asked, what stands in the way, and what to do. None q
 from __future__ import annotations
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger.entries import MIXED, Account, Amount, Binding, Entry, written
+from sfumato.ledger.entries import MIXED, Account, Amount, Binding, Entry, Spender, written
+from sfumato.ledger.store import Caller
 
 SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
 
@@ -167,4 +168,89 @@ def damaged_answer(first: Entry) -> LedgerError:
         "its stored answer is missing or was edited",
         "Verify the ledger, and restore the latest whole copy",
         account=first.account,
+    )
+
+
+# --- spenders and roles ---------------------------------------------------------------------------
+
+
+def unstated_spender(account: Account) -> UsageError:
+    """An account with spenders is charged, and nobody says by whom."""
+    return UsageError(
+        f"charging account {account.name!r}",
+        "its custodian named who may spend from it, and this charge names nobody",
+        'Write spender="NAME" (command line: --spender NAME)',
+    )
+
+
+def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
+    """An account is charged by somebody who is none of its spenders."""
+    known = f" ({similar})" if similar else ""
+    return UsageError(
+        f"charging account {account.name!r} as {caller.name!r}",
+        f"it has no such spender{known}",
+        "Ask the custodian of the ledger to run `sfumato ledger spender add`",
+    )
+
+
+def above_own_ceiling(spender: Spender, cost: Amount) -> BudgetExceeded:
+    """A spender has spent what they may."""
+    rule = spender.rule
+    left = written(rule, spender.remaining)
+    most = written(rule, spender.ceiling)
+    return BudgetExceeded(
+        f"a charge of {written(rule, cost)} to account {spender.account!r} by {spender.name!r}",
+        f"{left} is left of this spender's ceiling of {most}",
+        "Ask for less, or ask the custodian of the ledger to raise the ceiling",
+        requested=cost,
+        remaining=spender.remaining,
+        account=spender.account,
+    )
+
+
+def spender_differs(found: Spender, ceiling: Amount) -> UsageError:
+    """A spender is named again with another ceiling."""
+    asked = f"spender {found.name!r} with a ceiling of {written(found.rule, ceiling)}"
+    return UsageError(
+        f"{asked} in account {found.account!r}",
+        f"this spender is there, with a ceiling of {written(found.rule, found.ceiling)}",
+        "To change the ceiling, run `sfumato ledger spender set`",
+    )
+
+
+def of_another_spender(first: Entry) -> LedgerError:
+    """A charge without an answer belongs to somebody else."""
+    return LedgerError(
+        f"key {first.key!r}",
+        f"{first.spender or 'the custodian'} paid for it, and has no answer yet",
+        "Let them ask again, or ask with fresh=True (command line: --fresh), which pays anew",
+        account=first.account,
+    )
+
+
+def custodians_only(asked: str, caller: Caller, remedy: str) -> LedgerError:
+    """Somebody asks for what only the custodian of the ledger may do."""
+    role = f"an {caller.role}" if caller.role != "custodian" else "the custodian"
+    obstacle = f"{caller.name!r} is {role} of this ledger, and only its custodian may do that"
+    return LedgerError(asked, obstacle, remedy)
+
+
+def reads_only(account: str, caller: Caller) -> LedgerError:
+    """An auditor charges an account."""
+    return LedgerError(
+        f"charging account {account!r}",
+        f"{caller.name!r} may only read this ledger",
+        f"Ask its custodian to run `sfumato ledger roles --analyst {caller.name}`, "
+        "and to name the spender",
+        account=account,
+    )
+
+
+def stream_of_analyst(account: str, caller: Caller) -> LedgerError:
+    """An analyst opens a stream."""
+    return LedgerError(
+        f"opening a stream in account {account!r}",
+        f"its state is a secret of the ledger, which {caller.name!r} may not read",
+        "Let the custodian of the ledger run it, or ask for histograms, period by period",
+        account=account,
     )

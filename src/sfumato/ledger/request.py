@@ -16,7 +16,7 @@ class Request:
     """A request for a charge; the parameters of `Book.reserve`.
 
     ``digest`` is random. It is found, or made, together with the key. ``formerly`` is what was
-    asked for in the words of earlier versions.
+    asked for in the words of earlier versions. ``spender`` is as the user stated it.
     """
 
     account: str
@@ -29,6 +29,7 @@ class Request:
     binding: Binding | None = None
     digest: str = ""
     formerly: tuple[str, ...] = ()
+    spender: str | None = None
 
     def __post_init__(self) -> None:
         require_text("account", self.account)
@@ -36,6 +37,8 @@ class Request:
         require_text("note", self.note, empty=True)
         if self.key is not None:
             require_text("key", self.key)
+        if self.spender is not None:
+            require_text("spender", self.spender)
         require_amount("cost", self.cost)
         if not 0 <= self.lease <= LONGEST_LEASE:
             asked = f"lease={self.lease!r}"

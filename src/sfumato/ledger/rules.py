@@ -6,15 +6,20 @@ They hold even if a fault in the book above breaks its own rules. SQLite has the
 
 from __future__ import annotations
 
-from sfumato.ledger.entries import Entry
+import operator
+
+from sfumato.ledger.entries import NOTHING, Entry
 from sfumato.ledger.store import PublicRows
 
+WRONG_SUM = "the sum of the spender does not follow from the entry before"
 FREE_STANDING = ("open", "bind", "cap", "reserve")  # the kinds that follow from no reservation
 
 
 def broken(rows: PublicRows, entry: Entry) -> str | None:
     """The first rule that an entry would break if it were added now; None if it breaks none."""
-    return _chain(rows, entry) or _balance(rows, entry) or _life(rows, entry)
+    return (
+        _chain(rows, entry) or _balance(rows, entry) or _life(rows, entry) or _spender(rows, entry)
+    )
 
 
 def _chain(rows: PublicRows, entry: Entry) -> str | None:
@@ -48,3 +53,27 @@ def _life(rows: PublicRows, entry: Entry) -> str | None:
     if entry.kind == "hand":
         return None if stored else "there is nothing to hand out"
     return "the key is answered" if stored else None
+
+
+def _spender(rows: PublicRows, entry: Entry) -> str | None:
+    """Whether an entry keeps to its spender's ceiling, where its account has spenders."""
+    if not entry.spender:
+        return _without_spender(rows, entry)
+    if entry.kind not in ("reserve", "cap"):
+        return "only a charge or a ceiling has a spender"
+    found = rows.spender(entry.account, entry.spender)
+    before = NOTHING if found is None else found.spent
+    if entry.own != (before[0] + entry.cost[0], before[1] + entry.cost[1]):
+        return WRONG_SUM
+    if entry.kind == "cap":
+        return None
+    may = found is not None and all(map(operator.le, entry.own, found.ceiling))
+    return None if may else "the spender cannot pay"
+
+
+def _without_spender(rows: PublicRows, entry: Entry) -> str | None:
+    if entry.own != NOTHING:
+        return WRONG_SUM
+    if entry.kind == "reserve" and rows.has_spenders(entry.account):
+        return "the account is charged by its spenders only"
+    return None

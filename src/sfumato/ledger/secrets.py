@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.store import MOVED, NameRow, PublicRows, SecretRows, SecretStore
+from sfumato.ledger.store import MOVED, Guard, NameRow, PublicRows, SecretRows, SecretStore
 
 KEY_BYTES = 16
 DIGEST_BYTES = 32
@@ -161,6 +161,25 @@ class Secrets:
             return value
 
         return self.store.reading(settle) if make is None else self.store.writing(settle)
+
+
+def named_by(guard: Guard, account: str, key: str | None, asked: Sequence[str]) -> Name:
+    """The name of a question where a guard stands for the secrets.
+
+    Raises
+    ------
+    Conflict, Unknown
+        As for `Secrets.name`.
+    """
+    fresh = (key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
+    found = guard.name(account, key, asked, fresh)
+    match found.found:
+        case "conflict":
+            raise Conflict
+        case "unknown":
+            raise Unknown
+        case "named":
+            return Name(found.key, found.digest)
 
 
 def require_here(rows: SecretRows, label: str) -> None:

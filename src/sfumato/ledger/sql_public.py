@@ -5,10 +5,13 @@ A question mark stands for a value. Each database has its tables in a ``book.sql
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import ClassVar, TypeAlias, cast
 
-from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
+from sfumato.ledger.chain import ceiling_of
+from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind, Spender
 from sfumato.ledger.store import PublicRows, Tip
 
 Row: TypeAlias = tuple[object, ...]
@@ -22,7 +25,8 @@ COLUMNS = (
 Columns: TypeAlias = tuple[
     int, str, Kind, str, str, str, int, int, str, str, int, int, str, str, str, str,
 ]  # fmt: skip
-INSERT = f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 16)})"
+SPENDER_COLUMNS = "spender, own_first, own_second"
+SpenderColumns: TypeAlias = tuple[str, int, int]
 TIP = """
     SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0)
     FROM entries h
@@ -35,12 +39,30 @@ ACCOUNTS = """
     FROM accounts a LEFT JOIN bindings b ON b.account = a.name
     JOIN entries e ON e.sequence = (SELECT max(sequence) FROM entries WHERE account = a.name)
 """
+NOBODY: SpenderColumns = ("", 0, 0)
 ALL = 2**62
 """More rows than a table can have."""
 
 
+SPENDER = """
+    SELECT c.note, a.rule, o.own_first, o.own_second
+    FROM entries c JOIN accounts a ON a.name = c.account
+    JOIN entries o ON o.sequence = (SELECT max(sequence) FROM entries
+      WHERE account = c.account AND spender = c.spender AND spender <> '')
+    WHERE c.sequence = (SELECT max(sequence) FROM entries
+      WHERE account = ? AND spender = ? AND spender <> '' AND kind = 'cap')
+"""
+SPENDERS = """
+    SELECT spender FROM entries WHERE account = ? AND kind = 'cap' AND spender <> ''
+    GROUP BY spender ORDER BY min(sequence)
+"""
+HAS_SPENDERS = """
+    SELECT 1 FROM entries WHERE account = ? AND kind = 'cap' AND spender <> '' LIMIT 1
+"""
+
+
 def columns_of(entry: Entry) -> Columns:
-    """An entry as its columns."""
+    """An entry as its columns, but those of its spender."""
     return (
         entry.sequence,
         entry.account,
@@ -65,7 +87,11 @@ def entry_of(columns: Row) -> Entry:
     c = cast("Columns", columns)
     cost = (c[6], c[7])
     spent = (c[10], c[11])
-    return Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, *c[12:])
+    entry = Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, *c[12:16])
+    spender = cast("SpenderColumns | tuple[()]", columns[16:])
+    if not spender or spender == NOBODY:
+        return entry
+    return replace(entry, spender=spender[0], own=spender[1:])
 
 
 class SQLRows:
@@ -84,10 +110,20 @@ class SQLRows:
 class SQLPublicRows(SQLRows, PublicRows):
     """The public rows within one transaction of a connection.
 
-    A subclass says in ``place`` which column numbers accounts in the order of their opening.
+    A subclass says in ``place`` which column numbers accounts in the order of their opening, and in
+    ``with_spenders`` whether its table of entries has the columns of spenders.
     """
 
     place: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def with_spenders(self) -> bool:
+        """Whether there are columns that say who spends."""
+
+    @property
+    def _columns(self) -> str:
+        return f"{COLUMNS}, {SPENDER_COLUMNS}" if self.with_spenders else COLUMNS
 
     # --- what a charge needs ----------------------------------------------------------------------
 
@@ -103,7 +139,7 @@ class SQLPublicRows(SQLRows, PublicRows):
         return Tip(sequence, digest, (first, second))
 
     def entry(self, sequence: int) -> Entry | None:
-        found = self._one(f"SELECT {COLUMNS} FROM entries WHERE sequence = ?", sequence)
+        found = self._one(f"SELECT {self._columns} FROM entries WHERE sequence = ?", sequence)
         return None if found is None else entry_of(found)
 
     def entries(
@@ -114,13 +150,14 @@ class SQLPublicRows(SQLRows, PublicRows):
     ) -> Iterator[Entry]:
         chosen, of_account = ("", ()) if account is None else ("AND account = ?", (account,))
         where = f"WHERE sequence > ? {chosen} ORDER BY sequence LIMIT ?"
-        query = f"SELECT {COLUMNS} FROM entries {where}"
+        query = f"SELECT {self._columns} FROM entries {where}"
         values = (after, *of_account, ALL if most is None else most)
         return map(entry_of, self._ask(query, values))
 
     def of_key(self, account: str, key: str) -> list[Entry]:
-        query = f"SELECT {COLUMNS} FROM entries WHERE account = ? AND key = ? ORDER BY sequence"
-        return [entry_of(columns) for columns in self._ask(query, (account, key))]
+        where = "WHERE account = ? AND key = ? ORDER BY sequence"
+        found = self._ask(f"SELECT {self._columns} FROM entries {where}", (account, key))
+        return [entry_of(columns) for columns in found]
 
     def has(self, account: str, key: str, kind: Kind) -> bool:
         query = "SELECT 1 FROM entries WHERE account = ? AND key = ? AND kind = ? LIMIT 1"
@@ -142,6 +179,21 @@ class SQLPublicRows(SQLRows, PublicRows):
         query = "SELECT data, rule, first, second FROM ceilings"
         found = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
         return {data: (rule, (first, second)) for data, rule, first, second in found}
+
+    def has_spenders(self, account: str) -> bool:
+        return self.with_spenders and self._one(HAS_SPENDERS, account) is not None
+
+    def spender(self, account: str, name: str) -> Spender | None:
+        found = self._one(SPENDER, account, name) if self.with_spenders else None
+        if found is None:
+            return None
+        note, rule, first, second = cast("tuple[str, str, int, int]", found)
+        return Spender(account, name, rule, ceiling_of(note), (first, second))
+
+    def spenders(self, account: str) -> list[Spender]:
+        names = self._ask(SPENDERS, (account,)) if self.with_spenders else ()
+        found = [self.spender(account, str(name)) for (name,) in list(names)]
+        return [one for one in found if one is not None]
 
     def answer(self, sequence: int) -> bytes | None:
         found = self._one("SELECT payload FROM payloads WHERE sequence = ?", sequence)
@@ -181,7 +233,11 @@ class SQLPublicRows(SQLRows, PublicRows):
         self._ask(query, (data, rule, *amount))
 
     def add(self, entry: Entry) -> None:
-        self._ask(INSERT, columns_of(entry))
+        values: Row = columns_of(entry)
+        if self.with_spenders:
+            values = (*values, entry.spender, *entry.own)
+        marks = ", ".join("?" * len(values))
+        self._ask(f"INSERT INTO entries ({self._columns}) VALUES ({marks})", values)
 
     def add_answer(self, sequence: int, payload: bytes) -> None:
         self._ask("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (sequence, payload))

@@ -28,10 +28,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.entries import Account, Amount, Entry, Kind, Step
+from sfumato.ledger.entries import Account, Amount, Entry, Kind, Spender, Step
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -91,12 +91,66 @@ class StreamRow(NamedTuple):
     at: Position
 
 
+class Caller(NamedTuple):
+    """Who uses a store.
+
+    ``name`` is "" where nobody said it; ``stated`` says that the user gave it. ``role`` is what the
+    store lets them do: a custodian everything, an analyst charges of their own, an auditor nothing
+    but read.
+    """
+
+    name: str
+    role: Literal["custodian", "analyst", "auditor"] = "custodian"
+    stated: bool = False
+
+    @property
+    def is_custodian(self) -> bool:
+        """Whether the caller may read the secrets and open accounts."""
+        return self.role == "custodian"
+
+
+class Named(NamedTuple):
+    """What a guard found under a key or a question: its name, or why it has none."""
+
+    found: Literal["named", "conflict", "unknown"]
+    key: str
+    digest: str
+
+
+class Guard(ABC):
+    """Stands for the secrets within a transaction of a caller who may not read them.
+
+    The store itself computes what needs the secrets, and lets none of them out.
+    """
+
+    @abstractmethod
+    def name(
+        self, account: str, key: str | None, asked: Sequence[str], fresh: tuple[str, str]
+    ) -> Named:
+        """Find the name of a question, or give it the fresh key and digest.
+
+        ``asked`` is the question, first in the words of now, then of earlier versions.
+        """
+
+    @abstractmethod
+    def note_state(self, charge: int, state: str) -> None:
+        """Keep which state of the data an own charge asked about."""
+
+    @abstractmethod
+    def is_of_state(self, charge: int, state: str) -> bool:
+        """Whether a charge asked about this state of the data; no where none was noted."""
+
+
 class PublicRows(ABC):
     """The public rows within one transaction, as they are stored; `audit` judges them."""
 
     def clock(self) -> datetime:
         """The time now. A store that several machines share tells its own: theirs may differ."""
         return datetime.now(UTC)
+
+    def guard(self) -> Guard | None:
+        """What stands for the secrets; None for a custodian, who may read them."""
+        return None
 
     # --- what a charge needs ----------------------------------------------------------------------
 
@@ -144,6 +198,18 @@ class PublicRows(ABC):
     @abstractmethod
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
         """The ceiling of each data set that has one: the rule it is written in, and the amount."""
+
+    @abstractmethod
+    def has_spenders(self, account: str) -> bool:
+        """Whether an account is spent from by named spenders only."""
+
+    @abstractmethod
+    def spender(self, account: str, name: str) -> Spender | None:
+        """One spender of an account, with the ceiling set last and what was spent."""
+
+    @abstractmethod
+    def spenders(self, account: str) -> list[Spender]:
+        """The spenders of an account, in the order in which they were named."""
 
     @abstractmethod
     def answer(self, sequence: int) -> bytes | None:
@@ -199,6 +265,18 @@ class PublicRows(ABC):
     @abstractmethod
     def add_answer(self, sequence: int, payload: bytes) -> None:
         """Add the answer of an entry of the kind ``store``, once."""
+
+    # A store that takes two rows in one call, or not at all, replaces these.
+
+    def add_bound(self, entry: Entry, protects: str, data: str) -> None:
+        """Fix what an account protects, with the entry that says so."""
+        self.add_binding(entry.account, protects, data)
+        self.add(entry)
+
+    def add_answered(self, entry: Entry, payload: bytes) -> None:
+        """Add an entry of the kind ``store`` with its answer."""
+        self.add(entry)
+        self.add_answer(entry.sequence, payload)
 
 
 class StreamRows(ABC):
@@ -370,6 +448,10 @@ class SecretStore(Part[SecretRows]):
 
 class Store(Part[PublicRows]):
     """The public part of a store, with the secret part beside it."""
+
+    def caller(self, stated: str | None) -> Caller:
+        """Who uses the store: whom the user states, where the store cannot check that."""
+        return Caller(stated or "", stated=stated is not None)
 
     @abstractmethod
     def has_secrets(self) -> bool:

@@ -46,10 +46,15 @@ CREATE TABLE entries (
   until        TEXT NOT NULL,
   holder       TEXT NOT NULL,
   previous     TEXT NOT NULL,
-  hash         TEXT NOT NULL
+  hash         TEXT NOT NULL,
+  spender      TEXT NOT NULL,                                -- whose charge or ceiling it is; '' where there are no spenders
+  own_first    BIGINT NOT NULL CHECK (own_first >= 0),       -- what that spender has spent from the account so far
+  own_second   BIGINT NOT NULL CHECK (own_second >= 0)
 );
 CREATE INDEX entries_by_account ON entries (account, sequence);
 CREATE INDEX entries_by_key ON entries (account, key);
+CREATE INDEX entries_by_spender ON entries (account, spender, sequence) WHERE spender <> '';
+CREATE INDEX entries_of_ceilings ON entries (account, spender, sequence) WHERE kind = 'cap' AND spender <> '';
 
 -- The highest number that was ever given out: a plain cut of the tail shows.
 CREATE TABLE reached (
@@ -86,6 +91,74 @@ BEGIN
 END $$;
 CREATE TRIGGER reached_forward BEFORE UPDATE ON reached FOR EACH ROW EXECUTE FUNCTION reached_forward();
 
+-- A text as JSON in ASCII, as Python writes it. Signs are told by their numbers: a session may change what a backslash means.
+CREATE FUNCTION quoted(words TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  written TEXT := '';
+  sign TEXT;
+  code INT;
+BEGIN
+  IF words COLLATE "C" !~ '[^ -~]' AND strpos(words, '"') = 0 AND strpos(words, chr(92)) = 0 THEN
+    RETURN '"' || words || '"';
+  END IF;
+  FOREACH sign IN ARRAY string_to_array(words, NULL) LOOP
+    code := ascii(sign);
+    written := written || CASE
+      WHEN code IN (34, 92) THEN chr(92) || sign
+      WHEN code BETWEEN 32 AND 126 THEN sign
+      WHEN code = 8 THEN chr(92) || 'b'
+      WHEN code = 9 THEN chr(92) || 't'
+      WHEN code = 10 THEN chr(92) || 'n'
+      WHEN code = 12 THEN chr(92) || 'f'
+      WHEN code = 13 THEN chr(92) || 'r'
+      WHEN code < 65536 THEN chr(92) || 'u' || lpad(to_hex(code), 4, '0')
+      ELSE chr(92) || 'u' || to_hex(55296 + ((code - 65536) >> 10)) || chr(92) || 'u' || to_hex(56320 + ((code - 65536) & 1023))
+    END;
+  END LOOP;
+  RETURN '"' || written || '"';
+END $$;
+
+-- The hash of an entry: SHA-256 of its other fields, as ledger/chain.py writes them.
+CREATE FUNCTION linked(added entries) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN encode(sha256(convert_to(
+    '["sfumato-ledger-1",' || added.sequence || ',' || quoted(added.account) || ',' || quoted(added.kind) || ','
+    || quoted(added.time) || ',' || quoted(added.key) || ',' || quoted(added.digest)
+    || ',[' || added.cost_first || ',' || added.cost_second || '],' || quoted(added.note) || ',' || quoted(added.payload_hash)
+    || ',[' || added.spent_first || ',' || added.spent_second || '],' || quoted(added.until) || ',' || quoted(added.holder)
+    || ',' || quoted(added.previous)
+    || CASE added.spender WHEN '' THEN '' ELSE ',' || quoted(added.spender) || ',[' || added.own_first || ',' || added.own_second || ']' END
+    || ']', 'UTF8')), 'hex');
+END $$;
+
+-- Why an entry does not fit its spender; NULL where it fits.
+CREATE FUNCTION spender_fault(added entries) RETURNS TEXT LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  before entries%ROWTYPE;
+  capped JSON;
+BEGIN
+  IF added.spender = '' THEN
+    RETURN CASE
+      WHEN added.own_first <> 0 OR added.own_second <> 0 THEN 'the sum of the spender does not follow from the entry before'
+      WHEN added.kind = 'reserve' AND EXISTS (SELECT 1 FROM entries WHERE account = added.account AND kind = 'cap' AND spender <> '')
+        THEN 'the account is charged by its spenders only'
+    END;
+  END IF;
+  SELECT * INTO before FROM entries WHERE account = added.account AND spender = added.spender AND spender <> ''
+    ORDER BY sequence DESC LIMIT 1;
+  SELECT note::json -> 'ceiling' INTO capped FROM entries
+    WHERE account = added.account AND spender = added.spender AND spender <> '' AND kind = 'cap' ORDER BY sequence DESC LIMIT 1;
+  RETURN CASE
+    WHEN added.kind NOT IN ('reserve', 'cap') THEN 'only a charge or a ceiling has a spender'
+    WHEN added.own_first - added.cost_first <> coalesce(before.own_first, 0)
+      OR added.own_second - added.cost_second <> coalesce(before.own_second, 0)
+      THEN 'the sum of the spender does not follow from the entry before'
+    WHEN added.kind = 'reserve'
+      AND (capped IS NULL OR added.own_first > (capped ->> 0)::numeric OR added.own_second > (capped ->> 1)::numeric)
+      THEN 'the spender cannot pay'
+  END;
+END $$;
+
 -- What is added must fit: this holds even against a fault in the program above.
 CREATE FUNCTION entries_fit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -118,6 +191,9 @@ BEGIN
     WHEN NEW.kind IN ('resume', 'abandon', 'store')
       AND EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'store')
       THEN 'the key is answered'
+    WHEN NEW.hash <> linked(NEW)
+      THEN 'the hash is not that of the entry'
+    ELSE spender_fault(NEW)
   END;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION '%', wrong USING ERRCODE = 'integrity_constraint_violation';

@@ -128,3 +128,16 @@ BEGIN
     DELETE FROM tallies WHERE stream = which;
   END IF;
 END $$;
+
+
+-- Wait for the turn to write; the number of the transaction, by which its fate can be asked for.
+CREATE FUNCTION take_turn() RETURNS TEXT LANGUAGE plpgsql AS $$
+BEGIN
+  LOCK TABLE about IN EXCLUSIVE MODE;
+  RETURN pg_current_xact_id()::text;
+END $$;
+
+DO $$
+BEGIN
+  EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA %I FROM PUBLIC', current_schema());
+END $$;

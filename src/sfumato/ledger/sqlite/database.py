@@ -24,7 +24,14 @@ from urllib.parse import quote
 
 from sfumato.errors import LedgerError, missing_file
 from sfumato.ledger.sqlite.failures import MEANING, UNKNOWN, error_name, primary_code
-from sfumato.ledger.sqlite.schema import BOOK, SECRETS, FileKind, script, statements
+from sfumato.ledger.sqlite.schema import (
+    BOOK,
+    SECRETS,
+    FileKind,
+    script,
+    statements,
+    version_of,
+)
 from sfumato.ledger.store import FORKED, ONCE_EACH, StoreError
 from sfumato.ledger.turns import Turns
 
@@ -312,7 +319,7 @@ class Database:
     def _version(self, connection: sqlite3.Connection) -> int:
         """The version of the file's tables; 0 where there are none yet."""
         application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        version = version_of(connection)
         if application == self.kind.application:
             self._require_known(version)
             return version
@@ -326,8 +333,9 @@ class Database:
     def _require_known(self, version: int) -> None:
         """Refuse a file that a newer library wrote, or version 0.1."""
         known = self.kind.version
-        if version > known:
-            obstacle = f"it has version {version}, and this library knows versions up to {known}"
+        newest = self.kind.newest
+        if version > newest:
+            obstacle = f"it has version {version}, and this library knows versions up to {newest}"
             raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
         if 0 < version < known:
             receipts = "whose receipts give away the size of a data file"
@@ -341,7 +349,7 @@ class Database:
         try:
             # Another process may have made them since the first look, which took no lock.
             if not self._version(connection):
-                for statement in statements(script(self.kind)):
+                for statement in statements(script(self.kind.script)):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {self.kind.application}")
                 connection.execute(f"PRAGMA user_version = {self.kind.version}")

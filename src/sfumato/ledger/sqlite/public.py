@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sfumato.ledger.entries import Amount, Entry
 from sfumato.ledger.sql_public import COLUMNS, SQLPublicRows, entry_of
-from sfumato.ledger.sqlite.schema import BOOK, damage, differences
+from sfumato.ledger.sqlite.schema import BOOK, damage, differences, extend, version_of
 
 
 class SQLitePublicRows(SQLPublicRows):
@@ -19,6 +19,18 @@ class SQLitePublicRows(SQLPublicRows):
     def __init__(self, db: sqlite3.Connection) -> None:
         super().__init__(db.execute)
         self._db = db
+        # Asked in each transaction: another process may name the first spender meanwhile.
+        self._version = version_of(db)
+
+    @property
+    def with_spenders(self) -> bool:
+        return self._version == BOOK.newest
+
+    def add(self, entry: Entry) -> None:
+        if entry.spender and not self.with_spenders:
+            extend(self._db, BOOK)
+            self._version = BOOK.newest
+        super().add(entry)
 
     def highest(self) -> int:
         return highest_of(self._db)

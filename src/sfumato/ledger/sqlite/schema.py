@@ -26,6 +26,9 @@ class FileKind:
         Settings of each connection to it, beside those of every file.
     owner_only : bool
         Whether a file that others than its owner may open is refused.
+    later : str
+        The SQL that adds to a file what a later use of it needs, and makes it one of the next
+        version; "" where there is none.
     """
 
     application: int
@@ -34,9 +37,15 @@ class FileKind:
     noun: str
     pragmas: tuple[str, ...] = ()
     owner_only: bool = False
+    later: str = ""
+
+    @property
+    def newest(self) -> int:
+        """The highest version that such a file may have."""
+        return self.version + 1 if self.later else self.version
 
 
-BOOK = FileKind(0x53666D74, 4, "book.sql", "the ledger")  # "Sfmt"
+BOOK = FileKind(0x53666D74, 4, "book.sql", "the ledger", later="spenders.sql")  # "Sfmt"
 SECRETS = FileKind(
     0x53666D73,  # "Sfms"
     1,
@@ -50,10 +59,22 @@ OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 
 
 @cache
-def script(kind: FileKind) -> str:
-    """The statements that make an empty file one of a kind."""
+def script(name: str) -> str:
+    """The statements of a script."""
     folder = resources.files("sfumato.ledger.sqlite")
-    return folder.joinpath(kind.script).read_text(encoding="utf-8")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The version of a file's tables; 0 where there are none yet."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def extend(db: sqlite3.Connection, kind: FileKind) -> None:
+    """Make a file one of the newest version of its kind, within a transaction."""
+    for statement in statements(script(kind.later)):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {kind.newest}")
 
 
 def statements(script: str) -> Iterator[str]:
@@ -67,17 +88,19 @@ def statements(script: str) -> Iterator[str]:
 
 
 @cache
-def expected_objects(kind: FileKind) -> Mapping[str, str]:
+def expected_objects(kind: FileKind, version: int) -> Mapping[str, str]:
     """The tables, indexes and triggers of a kind of file."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        for statement in statements(script(kind)):
+        for statement in statements(script(kind.script)):
             db.execute(statement)
+        if version > kind.version:
+            extend(db, kind)
         return dict(db.execute(OBJECTS).fetchall())
 
 
 def differences(db: sqlite3.Connection, kind: FileKind) -> list[str]:
     """Tables, indexes and triggers that are not what this version creates."""
-    expected = expected_objects(kind)
+    expected = expected_objects(kind, version_of(db))
     found = dict(db.execute(OBJECTS).fetchall())
     known = expected.keys() | found.keys()
     names = sorted(name for name in known if expected.get(name) != found.get(name))
