@@ -1,0 +1,252 @@
+"""Public totals: counts that everybody knows, which the tables of a family then have exactly.
+
+An office may publish how many persons live in each region, and how many there are in all. Such
+totals enter least squares as measurements without noise. They must be true of the rows counted, so
+they are refused where rows may be dropped or limited.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.errors import UsageError, nearest, printable, shown
+from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Label, LabelAxis, LatticeAxis
+from sfumato.privacy.unit import Unit
+from sfumato.tables.nesting import Margin, Nesting, common
+
+LARGEST_COUNT = 2**53
+
+Counts: TypeAlias = (
+    "int | Sequence[int] | Array | Mapping[Label, int] | Mapping[tuple[Label, ...], int]"
+)
+"""Counts of cells: one number, by labels, or in the order of the cells."""
+GivenTotals: TypeAlias = "Mapping[str, Counts] | Mapping[tuple[str, ...], Counts]"
+"""Counts by the axes of a table; ``()`` stands for the number of all rows."""
+
+WRITE = 'Write totals={"region": {"north": 120, "south": 80}} or totals={(): 200}'
+
+
+class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Counts of one table that everybody knows.
+
+    Attributes
+    ----------
+    axes : tuple of str
+        Of the table; none of them for the number of all rows.
+    counts : tuple of int
+        One for each cell, from 0 to 2^53.
+    labels : tuple of tuples of str, int or bool
+        The cell of each count, with a label for each axis. Left out: the counts are in the order
+        of the cells, the last axis running fastest.
+    """
+
+    axes: tuple[str, ...]
+    counts: tuple[int, ...]
+    labels: tuple[tuple[Label, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.axes)) < len(self.axes):
+            raise UsageError(self.title, "it names an axis twice", "Name each axis once")
+        if any(not 0 <= count <= LARGEST_COUNT for count in self.counts):
+            obstacle = "a count is below 0 or above 2^53"
+            raise UsageError(self.title, obstacle, "Give numbers of rows")
+        if self.labels and len(self.labels) != len(self.counts):
+            raise UsageError(self.title, "it has not one count for each cell", WRITE)
+
+    @property
+    def title(self) -> str:
+        return f"public totals of {in_words(self.axes)}"
+
+    def on(self, axes: Sequence[LatticeAxis]) -> Array:
+        """The counts in the order of the cells: int64 ndarray with one dimension for each axis.
+
+        Parameters
+        ----------
+        axes : sequence of LatticeAxis
+            Those that it names, in its order.
+
+        Raises
+        ------
+        UsageError
+            If a cell has no count, or a label is unknown or given twice.
+        """
+        shape = tuple(axis.size for axis in axes)
+        cells = math.prod(shape)
+        if not self.labels:
+            if len(self.counts) != cells:
+                obstacle = f"it has {len(self.counts):,} counts, and the table has {cells:,} cells"
+                raise UsageError(self.title, obstacle, "Give one count for each cell")
+            return np.array(self.counts, dtype=np.int64).reshape(shape)
+        found = np.full(shape, -1, dtype=np.int64)
+        for labels, count in zip(self.labels, self.counts, strict=True):
+            found[self._place(labels, axes)] = count
+        lacking = np.argwhere(found < 0)
+        if len(lacking):
+            names = [axis.cell_names()[at] for axis, at in zip(axes, lacking[0], strict=True)]
+            cell = " x ".join(map(printable, names))
+            raise UsageError(
+                self.title, f"the cell {cell} has no count", "Give one count for each cell, also 0"
+            )
+        if len(self.labels) > cells:
+            raise UsageError(self.title, "a cell has two counts", "Name each cell once")
+        return found
+
+    def _place(self, labels: tuple[Label, ...], axes: Sequence[LatticeAxis]) -> tuple[int, ...]:
+        if len(labels) != len(axes):
+            obstacle = f"a cell has {len(axes)} labels, one for each axis"
+            raise UsageError(self.title, obstacle, WRITE)
+        found = []
+        for label, axis in zip(labels, axes, strict=True):
+            names = axis.cell_names()
+            if str(label) not in names:
+                obstacle = f"{printable(axis.name)} has no cell {shown(label)}"
+                raise UsageError(self.title, f"{obstacle}; {nearest(str(label), names)}", WRITE)
+            found.append(names.index(str(label)))
+        return tuple(found)
+
+
+def in_words(axes: Sequence[str]) -> str:
+    """Name a table of a family."""
+    return " x ".join(map(printable, axes)) if axes else "all rows"
+
+
+def plain_totals(given: object) -> tuple[PublicTotal, ...]:
+    """Read totals as people write them.
+
+    Parameters
+    ----------
+    given : mapping, sequence of PublicTotal, or None
+        See ``GivenTotals``. Axes of a table of several are a tuple, and so are its cells.
+
+    Raises
+    ------
+    UsageError
+        If it is none of these, or a count is negative, fractional, or above 2^53.
+
+    >>> plain_totals({(): 5, "sex": {"f": 3, "m": 2}})[1].counts
+    (3, 2)
+    """
+    if given is None:
+        return ()
+    if isinstance(given, Sequence) and all(isinstance(one, PublicTotal) for one in given):
+        return tuple(given)
+    if not isinstance(given, Mapping):
+        asked = f"totals of type {type(given).__name__}"
+        raise UsageError(asked, "they are counts by the axes of a table", WRITE)
+    return tuple(_plain(axes, counts) for axes, counts in given.items())
+
+
+def _plain(axes: object, counts: object) -> PublicTotal:
+    names = axes if isinstance(axes, tuple) else (axes,)
+    if not all(isinstance(name, str) for name in names):
+        raise UsageError(f"public totals of {shown(axes)}", "an axis is named by a text", WRITE)
+    title = f"public totals of {in_words(names)}"
+    if isinstance(counts, Mapping):
+        cells = tuple(cell if isinstance(cell, tuple) else (cell,) for cell in counts)
+        numbers = tuple(_plain_count(count, title) for count in counts.values())
+        return PublicTotal(names, numbers, cells)
+    flat = np.asarray(counts, dtype=object).reshape(-1).tolist()
+    return PublicTotal(names, tuple(_plain_count(count, title) for count in flat))
+
+
+def _plain_count(count: object, title: str) -> int:
+    """Read a whole number of Python or numpy."""
+    if hasattr(count, "__index__") and not isinstance(count, bool):
+        return int(count.__index__())
+    obstacle = f"{shown(count)} is not a whole number, and rows are counted"
+    raise UsageError(title, obstacle, "Give whole numbers of at least 0")
+
+
+def require_all_rows(
+    totals: Sequence[PublicTotal], axes: Sequence[LatticeAxis], unit: Unit
+) -> None:
+    """Refuse totals where rows may be left out of the tables: they would not be true of the rest.
+
+    Parameters
+    ----------
+    totals : sequence of PublicTotal
+    axes : sequence of LatticeAxis
+        All axes of the family.
+    unit : Unit
+
+    Raises
+    ------
+    UsageError
+        If a column names the persons, whose rows are limited, or an axis may drop rows.
+    """
+    if not totals:
+        return
+    asked = totals[0].title
+    if unit.person is not None:
+        raise UsageError(
+            asked,
+            f"each {printable(unit.who)} has limited rows, and the totals are about all rows",
+            "Leave totals out, or give a table with one row for each person and no person column",
+        )
+    for axis in axes:
+        if reason := _dropped(axis):
+            raise UsageError(asked, f"{printable(axis.name)} drops rows {reason[0]}", reason[1])
+
+
+def _dropped(axis: LatticeAxis) -> tuple[str, str] | None:
+    """Which rows an axis leaves out, and what to do; None if there are none."""
+    match axis:
+        case BinsAndMissing():
+            return None
+        case LabelAxis():
+            missing, unlisted = axis.missing, axis.other
+        case GridAxis() | EdgesAxis():
+            missing, unlisted = axis.missing is not None, True
+        case _:
+            missing = unlisted = False
+    if missing and unlisted:
+        return None
+    if unlisted:
+        return "without a value", 'Declare what missing values count as, such as missing=True'
+    which = "with an unlisted label" if missing else "without a value or with an unlisted label"
+    return which, 'Declare Categories([...], other="else", missing="not known")'
+
+
+def require_agreement(
+    totals: Sequence[tuple[PublicTotal, Margin, Array]], nesting: Nesting
+) -> None:
+    """Refuse totals that contradict each other.
+
+    Parameters
+    ----------
+    totals : sequence of (PublicTotal, tuple of int, int64 ndarray)
+        Each with its table, and its counts with a dimension for each axis of the family.
+    nesting : Nesting
+
+    Raises
+    ------
+    UsageError
+        If two of them differ in a common margin.
+    """
+    for (one, table, counts), (other, other_table, other_counts) in itertools.combinations(
+        totals, 2
+    ):
+        shared = common(table, other_table)
+        sums = nesting.margin(counts, table, shared)
+        if (sums != nesting.margin(other_counts, other_table, shared)).any():
+            raise UsageError(
+                f"{one.title} and {in_words(other.axes)}",
+                "they contradict each other: their sums differ",
+                "Correct one of them, or leave it out",
+            )
+
+
+def assumption(totals: Sequence[PublicTotal]) -> str:
+    """What the guarantee says of public totals."""
+    listed = "; ".join(in_words(total.axes) for total in totals)
+    return (
+        f"Apart from the public totals ({listed}): they are stated, not measured, so nothing about "
+        "them is hidden; they are true of the rows counted."
+    )
