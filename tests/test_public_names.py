@@ -36,6 +36,7 @@ ANNOTATED = """
     Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window
     HistogramRelease QuantilesRelease KMeansRelease CounterRelease Partition
     AggregateRelease MeanRelease SumRelease VarianceRelease PersonsRelease Recommendation
+    TablesRelease
     Disclosure
 """
 

@@ -15,8 +15,8 @@ costs nothing. Bounds and labels are public knowledge, and are never taken from 
 
 ==================  ==============================================================================
 What you have       ``Domain`` of ``Interval``, ``Categories``, ``Keys``, ``Month``, ...; ``source``
-What you ask        ``Histogram``, ``Mean``, ``Sum``, ``Variance``, ``Persons``, ``Quantiles``,
-                    ``AutoPartitioner``, ``KMeans``; ``Counter`` for running totals
+What you ask        ``Histogram``, ``Tables``, ``Mean``, ``Sum``, ``Variance``, ``Persons``,
+                    ``Quantiles``, ``AutoPartitioner``, ``KMeans``; ``Counter`` for running totals
 What it would cost  ``preview``, ``window``, ``choose``; none of them reads the table
 Who answers         ``Publisher``; ``Plan`` for several questions at once
 What you get        releases: ``accuracy()``, ``interval()``, ``plot()``, ``to_frame()``,

@@ -73,3 +73,4 @@ from .quantiles import QuantilesRelease as QuantilesRelease
 from .questions import *
 from .risk import Choice as Choice
 from .risk import Risk as Risk
+from .tables import TablesRelease as TablesRelease

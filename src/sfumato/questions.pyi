@@ -8,6 +8,7 @@ from .histogram import Histogram as Histogram
 from .aggregates import Mean as Mean  # Publish the mean of a value, by group.
 from .aggregates import Sum as Sum  # Publish the sum of a value, by group.
 from .aggregates import Variance as Variance  # Publish the variance of a value, by group.
+from .tables import Tables as Tables
 from .persons import Persons as Persons
 from .quantiles import Quantiles as Quantiles
 from .partition.auto import AutoPartitioner as AutoPartitioner

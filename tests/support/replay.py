@@ -50,6 +50,7 @@ ROOMS = (
     "persons",
     "quantiles",
     "streaming",
+    "tables",
 )
 
 

@@ -51,6 +51,7 @@ CHARTS = {
     "persons",
     "heat",
     "cumulative",
+    "families",
     "risk",
     "windows",
 }

@@ -43,6 +43,7 @@ PURE: dict[str, Any] = {
     "sum over persons": sf.Sum("y", by=["kind", "x"], per="person", clip=(0, 20)),
     "variance over persons": sf.Variance(["x", "y"], by="kind", per="person"),
     "mean over persons, clip chosen": sf.Mean("x", by="kind", per="person", clip="auto"),
+    "tables": sf.Tables([["x", "kind"], ["x", "y"], "y"], bins=4),
     "quantiles, joint": sf.Quantiles("x", method="joint"),
     "quantiles, recursive": sf.Quantiles("y", method="recursive"),
     "quantiles, tree": sf.Quantiles("x", method="tree", by="kind"),
@@ -66,6 +67,7 @@ KEYED: dict[str, Any] = {
 } | {
     "keys beside": sf.Histogram(["shop", "kind"]),
     "mean by keys": sf.Mean("x", by=["shop", "kind"]),
+    "tables of residuals": sf.Tables([["x", "kind"], ["kind", "y"]], bins=3),
     "mean over persons by keys": sf.Mean("x", by=["shop", "kind"], per="person"),
 }
 

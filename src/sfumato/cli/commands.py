@@ -58,12 +58,15 @@ COMMANDS = {
     "release": ("sfumato.cli.plans", "Publish the answers to a plan."),
     "report": ("sfumato.cli.report", "Write saved releases as one HTML page."),
     "stream": ("sfumato.cli.stream", "Publish a running total, step by step."),
+    "tables": ("sfumato.cli.tables", "Publish several tables of one file that add up."),
     "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
 }
 
 SECTIONS = {
     "To begin": ("demo", "init", "check", "preview", "release", "report"),
-    "One question about one file": ("histogram", "persons", "quantiles", "partition", "cluster"),
+    "One question about one file": (
+        *("histogram", "tables", "persons", "quantiles", "partition", "cluster"),
+    ),
     "Epsilon, and what was spent": ("choose", "ledger", "verify", "disclose"),
     "Day by day, and without a trusted curator": ("stream", "local"),
     "Sfumato itself": ("doctor", "audit", "bench"),

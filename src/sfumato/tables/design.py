@@ -1,0 +1,247 @@
+"""Which noise the tables of a family get: what is measured, and with which law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
+from sfumato.privacy.composition import approx_to_zcdp
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.tables.aims import Aim
+from sfumato.tables.gaussian_design import gaussian_design
+from sfumato.tables.laplace_design import laplace_shares
+from sfumato.tables.levels import Levels
+from sfumato.tables.residuals import Family, Margin, Measured, closure_of
+
+LEAST_VARIANCE = 1e-100
+
+
+class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was measured of a family, and the noise on it.
+
+    Attributes
+    ----------
+    margin : tuple of int
+        The level of each axis; 0 where the table is summed over it.
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each count of the table.
+    whole : bool
+        Whether the noisy table was published. False: only its residual was, as differences against
+        the last cell along each of its axes.
+    """
+
+    margin: tuple[int, ...]
+    law: Law
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Design:
+    """The measurements of a family of tables.
+
+    Attributes
+    ----------
+    axes : tuple of Levels
+    tables : tuple of tuple of int
+        The tables that are asked for, by the level of each axis.
+    measured : tuple of Measurement
+    cost : PureDP, ApproxDP or ZCDP
+        What they cost together.
+    """
+
+    axes: tuple[Levels, ...]
+    tables: tuple[Margin, ...]
+    measured: tuple[Measurement, ...]
+    cost: CentralMeasure
+
+    @property
+    def family(self) -> Family:
+        """The family with the variances of this noise."""
+        return family_of(self.axes, self.measured)
+
+    @property
+    def has_residuals(self) -> bool:
+        """Whether residuals are measured, and not whole tables."""
+        return not all(each.whole for each in self.measured)
+
+    def measure(self, tables: Mapping[Margin, Array], noise: Bits) -> Array:
+        """Add the noise to true tables, and give what is published: int64 ndarray, flat.
+
+        Parameters
+        ----------
+        tables : mapping from margin to int64 ndarray
+            The true counts of each margin that is measured, with one dimension for each axis.
+        noise : Bits
+        """
+        published = []
+        for each in self.measured:
+            noisy = add_noise(tables[each.margin], each.law, noise)
+            shown = noisy if each.whole else differences(self.axes, each.margin, noisy)
+            published.append(shown.reshape(-1))
+        return np.concatenate(published)
+
+    def __str__(self) -> str:
+        return described(self.measured)
+
+
+def described(measured: Sequence[Measurement]) -> str:
+    """The noise in words."""
+    laws = list(dict.fromkeys(each.law for each in measured))
+    whole = all(each.whole for each in measured)
+    many = "a table" if len(measured) == 1 else f"{len(measured):,} tables"
+    which = f"{many}, of which only residuals are kept" if not whole else many
+    if len(laws) == 1:
+        return f"{laws[0]} to each count of {which}"
+    sizes = [_spread_of(law) for law in laws]
+    gaussian = isinstance(laws[0], DiscreteGaussian)
+    kind, name = ("Gaussian", "sigma") if gaussian else ("Laplace", "scale")
+    spreads = f"{name} {min(sizes):.4g} to {max(sizes):.4g}"
+    return f"discrete {kind} noise of {spreads} to each count of {which}"
+
+
+def _spread_of(law: Law) -> float:
+    return law.sigma if isinstance(law, DiscreteGaussian) else float(law.scale)
+
+
+def family_of(axes: Sequence[Levels], measured: Sequence[Measurement]) -> Family:
+    """The family of what was measured, with the variances of its noise."""
+    # Noise that is all but never there has a variance that doubles cannot hold.
+    found = (
+        Measured(each.margin, max(each.law.variance, LEAST_VARIANCE), each.whole)
+        for each in measured
+    )
+    return Family(tuple(axes), tuple(found))
+
+
+def design_for(
+    axes: tuple[Levels, ...],
+    tables: tuple[Margin, ...],
+    aim: Aim,
+    cost: CentralMeasure,
+    unit: Unit,
+) -> Design:
+    """The best noise for a family of tables at a cost.
+
+    Guarantee: ``cost`` for all that is measured. See ``gaussian_design`` and ``laplace_design``.
+    Under (epsilon, delta) it is Gaussian noise on residuals, at the rho that allows, or Laplace
+    noise on tables, without the delta: whichever is better for the aim.
+    """
+    match cost:
+        case ZCDP():
+            return _gaussian(axes, tables, aim, cost, unit)
+        case PureDP():
+            return _laplace(axes, tables, aim, cost, unit)
+        case ApproxDP():
+            pure = PureDP(cost.epsilon)
+            if not cost.delta:
+                return _laplace(axes, tables, aim, pure, unit)
+            return _better_of(axes, tables, aim, cost, unit)
+
+
+def _better_of(
+    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim, cost: ApproxDP, unit: Unit
+) -> Design:
+    """The better one for the aim of both kinds of noise."""
+    try:
+        rho = approx_to_zcdp(cost.epsilon, cost.delta)
+        gaussian = _gaussian(axes, tables, aim, rho, unit)
+    except UsageError:  # they allow no Gaussian noise at all
+        return _laplace(axes, tables, aim, PureDP(cost.epsilon), unit)
+    gaussian = Design(axes, tables, gaussian.measured, cost)
+    if not all(axis.is_even for axis in axes):
+        return gaussian
+    laplace = _laplace(axes, tables, aim, PureDP(cost.epsilon), unit)
+    errors = [
+        aim.error(np.array([design.family.variance_of(table) for table in tables]))
+        for design in (gaussian, laplace)
+    ]
+    return gaussian if errors[0] < errors[1] else laplace
+
+
+def _gaussian(
+    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim, cost: ZCDP, unit: Unit
+) -> Design:
+    found = gaussian_design(axes, tables, aim, cost.rho, unit.rows_counted, unit.neighbours)
+    measured = tuple(
+        Measurement(noise.margin, DiscreteGaussian(noise.sigma_squared), whole=False)
+        for noise in found
+    )
+    return Design(axes, tables, measured, cost)
+
+
+def _laplace(
+    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim, cost: PureDP, unit: Unit
+) -> Design:
+    if not all(axis.is_even for axis in axes):
+        raise UsageError(
+            "tables over levels of unequal size, at pure epsilon",
+            "their noise is made from residuals, which need Gaussian noise",
+            "Give rho, or epsilon with a delta",
+        )
+    measured = tuple(
+        Measurement(margin, DiscreteLaplace(unit.counts_l1 / (cost.epsilon * share)))
+        for margin, share in laplace_shares(axes, tables, aim)
+    )
+    return Design(axes, tables, measured, without_delta(cost))
+
+
+def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
+    """What determines the residual of a table: differences against the last sibling."""
+    for along, (axis, level) in enumerate(zip(axes, margin, strict=True)):
+        if level:
+            counts = axis.differences(counts, along, level)
+    return counts
+
+
+def published_shape(axes: Sequence[Levels], measured: Measurement) -> tuple[int, ...]:
+    """The shape of what was published of a measurement."""
+    levels = zip(axes, measured.margin, strict=True)
+    if measured.whole:
+        return tuple(axis.cells(level) for axis, level in levels)
+    return tuple(axis.contrasts(level) for axis, level in levels)
+
+
+def tables_of(
+    axes: Sequence[Levels], measured: Sequence[Measurement], published: Array
+) -> list[Array]:
+    """The noisy table of each measurement, or one with the same residual, from what was published.
+
+    Returns
+    -------
+    list of int64 ndarray
+        One dimension for each axis.
+    """
+    shapes = [published_shape(axes, each) for each in measured]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    found = []
+    for each, shape, part in zip(measured, shapes, np.split(published, ends[:-1]), strict=True):
+        numbers = part.reshape(shape)
+        for along, (axis, level) in enumerate(zip(axes, each.margin, strict=True)):
+            if level and not each.whole:
+                numbers = axis.padded(numbers, along, level)
+        found.append(numbers)
+    return found
+
+
+def published_numbers(axes: Sequence[Levels], measured: Sequence[Measurement]) -> int:
+    """How many numbers are published."""
+    return sum(math.prod(published_shape(axes, each)) for each in measured)
+
+
+def estimated(
+    axes: Sequence[Levels], measured: Sequence[Measurement], published: Array
+) -> dict[Margin, Array]:
+    """The residuals of all margins that follow from what was published."""
+    family = family_of(axes, measured)
+    counts = tables_of(axes, measured, published)
+    closure = closure_of([each.margin for each in measured])
+    return {kept: family.residual(kept, counts) for kept in closure}

@@ -1,0 +1,261 @@
+"""Gaussian noise on the residuals of a family of tables, and how much each of them gets.
+
+Every residual of the closure is measured once, with a variance parameter s_A^2 of its own. With
+
+    v_A = how much s_A^2 adds to what is to be small (see ``aims``), and
+    c_A = how far one row moves the residual, squared,
+
+the sum of v_A s_A^2 under a bound on the sum of c_A / s_A^2 is least where s_A^2 is in proportion
+to sqrt(c_A / v_A) (Cauchy, Schwarz). All of them are then scaled so that the bound is met exactly.
+
+What one person can move
+    Within r rows the distance |P_A (x - x')|^2 is convex in the person's counts, for all residuals
+    at once, so it is largest where all r rows are in one cell, before and after. Rows that come or
+    go move it by r^2 c_A, c_A = prod(1 - 1/d_i). Rows that leave cell j and enter cell k move it by
+    r^2 (2 c_A - 2 prod(<P e_j, P e_k>)), which depends on the level at which j and k part along
+    each axis. All combinations are tried, and the worst of them for all residuals together counts.
+    Where there are too many, each residual gets its own worst case.
+
+Noise that is too narrow
+    Along which axes of a residual differences may be counted on depends on the noise (see
+    ``mechanisms.residual_noise``). A share of rho is left for their slack. All are counted on at
+    first, and those whose slack is too large for it are given up until none is left. Several shares
+    are tried, and the best one is taken.
+
+Source: Xiao, He, Zhang, Kifer, *ResidualPlanner*, NeurIPS 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.mechanisms.residual_noise import (
+    log_eta,
+    most_slack,
+)
+from sfumato.privacy.unit import Neighbours
+from sfumato.tables.aims import Aim, rounded_up, shares_of_variance
+from sfumato.tables.levels import Levels, contrast
+from sfumato.tables.residuals import Margin, closure_of
+
+SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
+"""Shares of rho that are left for slack."""
+
+MOST_COMBINATIONS = 2**22
+"""Of levels at which two cells part, times residuals."""
+
+ROUNDING = 1e-9
+"""By how much a sum of doubles may be too small: far more than it is."""
+
+
+class ResidualNoise(NamedTuple):
+    """The noise of a residual.
+
+    Attributes
+    ----------
+    margin : tuple of int
+    sigma_squared : Fraction
+    along : tuple of bool
+        Along which axes differences are counted on.
+    """
+
+    margin: Margin
+    sigma_squared: Fraction
+    along: tuple[bool, ...]
+
+
+@lru_cache(maxsize=64)
+def gaussian_design(
+    axes: tuple[Levels, ...],
+    tables: tuple[Margin, ...],
+    aim: Aim,
+    rho: Fraction,
+    rows: int,
+    neighbours: Neighbours,
+) -> tuple[ResidualNoise, ...]:
+    """The noise of each residual.
+
+    Parameters
+    ----------
+    axes : tuple of Levels
+    tables : tuple of tuple of int
+        The tables that are asked for, by the level of each axis.
+    aim : Aim
+    rho : Fraction
+        What all residuals together may cost.
+    rows : int
+        Of one person, at most.
+    neighbours : {"add-remove", "replace"}
+
+    Guarantee: rho-zCDP for all residuals together, if each is published as
+    ``mechanisms.residual_noise`` says.
+
+    >>> axes = (Levels.flat(2), Levels.flat(2))
+    >>> aim = Aim()
+    >>> found = gaussian_design(axes, ((1, 1),), aim, Fraction(1, 8), 1, "add-remove")
+    >>> [(each.margin, round(float(each.sigma_squared), 2)) for each in found]
+    [((0, 0), 16.0), ((1, 0), 8.0), ((0, 1), 8.0), ((1, 1), 4.0)]
+    """
+    residuals = [margin for margin in closure_of(tables) if _contrasts(axes, margin)]
+    shares = shares_of_variance(axes, tables, residuals)
+    problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours)
+    designs = [problem.solved(share) for share in SLACK_SHARES]
+    errors = [
+        aim.error(shares @ np.array([float(noise.sigma_squared) for noise in design]))
+        for design in designs
+    ]
+    return designs[int(np.argmin(errors))]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Which noise is best, for one share of rho that is left for slack."""
+
+    axes: tuple[Levels, ...]
+    residuals: tuple[Margin, ...]
+    shares: Array
+    aim: Aim
+    rho: float
+    rows: int
+    neighbours: Neighbours
+
+    def solved(self, share: float) -> tuple[ResidualNoise, ...]:
+        """The noise of the residuals."""
+        counted = [[bool(level) for level in margin] for margin in self.residuals]
+        while True:
+            sigmas = self._scaled(counted, share)
+            too_large = self._too_large(counted, sigmas, share)
+            if not too_large:
+                found = zip(self.residuals, sigmas, map(tuple, counted), strict=True)
+                return tuple(ResidualNoise(*each) for each in found)
+            for residual, at in too_large:
+                counted[residual][at] = False
+
+    def _scaled(self, counted: list[list[bool]], share: float) -> list[Fraction]:
+        """The best parameters if these differences may be counted on."""
+        moves = squared_moves(self.axes, self.residuals, counted, self.neighbours) * self.rows**2
+        of_one = moves[0]
+
+        def best(weights: Array) -> Array:
+            return np.asarray(np.sqrt(of_one / (weights @ self.shares)))
+
+        relative = self.aim.solved(best, len(self.shares), lambda found: self.shares @ found)
+        spent = float((moves / (2 * relative)).sum(axis=1).max()) * (1 + ROUNDING)
+        scale = spent / (self.rho * (1 - share)) * (1 + ROUNDING)
+        return [rounded_up(float(each)) for each in relative * scale]
+
+    def _too_large(
+        self, counted: list[list[bool]], sigmas: Sequence[Fraction], share: float
+    ) -> list[tuple[int, int]]:
+        """The residuals and axes whose slack is too large for the share."""
+        pairs = max(1, sum(map(sum, counted)))
+        # Where ln(1 + eta) is a sum of small terms, the slack is at most 2.2 times that sum.
+        most_each = min(most_slack(self.rho, share) / 2.2, 0.01) / pairs
+        found = []
+        for residual, (margin, sigma_squared) in enumerate(
+            zip(self.residuals, sigmas, strict=True)
+        ):
+            terms = log_etas(self.axes, margin, float(sigma_squared))
+            used = zip(terms, counted[residual], strict=True)
+            found += [
+                (residual, at)
+                for at, (term, is_used) in enumerate(used)
+                if is_used and term > most_each
+            ]
+        return found
+
+
+def _contrasts(axes: Sequence[Levels], margin: Margin) -> int:
+    """How many independent numbers a residual has."""
+    return math.prod(axis.contrasts(level) for axis, level in zip(axes, margin, strict=True))
+
+
+def log_etas(axes: Sequence[Levels], margin: Margin, sigma_squared: float) -> list[float]:
+    """What the differences along each axis add to the bound on ln(1 + eta) of a residual."""
+    cells = math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
+    return [
+        log_eta(sigma_squared, axis.fanouts[level - 1], cells, axis.cells(level)) if level else 0.0
+        for axis, level in zip(axes, margin, strict=True)
+    ]
+
+
+def squared_moves(
+    axes: Sequence[Levels],
+    residuals: Sequence[Margin],
+    counted: Sequence[Sequence[bool]],
+    neighbours: Neighbours,
+) -> Array:
+    """How far one row moves each residual, squared, in each case that can be the worst.
+
+    Parameters
+    ----------
+    axes : sequence of Levels
+    residuals : sequence of tuple of int
+    counted : sequence of sequence of bool
+        For each residual, along which axes differences are counted on.
+    neighbours : {"add-remove", "replace"}
+
+    Returns
+    -------
+    float64 ndarray of shape (cases, residuals)
+        The first case is a row that comes or goes.
+    """
+    once = np.array([_largest(axes, *pair) for pair in zip(residuals, counted, strict=True)])
+    if neighbours == "add-remove":
+        return once[None]
+    cases = math.prod(axis.depth + 1 for axis in axes)
+    if cases * len(residuals) > MOST_COMBINATIONS or not all(axis.is_even for axis in axes):
+        largest = [_less(axes, *pair) for pair in zip(residuals, counted, strict=True)]
+        return np.stack([once, 2 * once * (1 + np.array(largest))])
+    inner = np.ones((cases, len(residuals)))
+    parted = np.array(list(product(*(range(1, axis.depth + 2) for axis in axes))))
+    for at, axis in enumerate(axes):
+        entries = _entries(axis)
+        for column, (margin, along) in enumerate(zip(residuals, counted, strict=True)):
+            inner[:, column] *= entries[int(along[at]), parted[:, at] - 1, margin[at]]
+    return np.concatenate([once[None], 2 * np.maximum(once - inner, 0)])
+
+
+def _largest(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> float:
+    """c_A: the largest diagonal entry of the projection on the differences counted on."""
+    return math.prod(
+        1 - 1 / max(axis.fanouts[level - 1])
+        for axis, level, used in zip(axes, margin, along, strict=True)
+        if used and level
+    )
+
+
+def _less(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> float:
+    """How negative an entry beside the diagonal can be, in units of the largest on it.
+
+    It is negative along an odd number of axes, each of which makes it smaller by 1 / (f - 1).
+    """
+    siblings = [
+        min((fanout for fanout in axis.fanouts[level - 1] if fanout > 1), default=2)
+        for axis, level, used in zip(axes, margin, along, strict=True)
+        if used and level
+    ]
+    return max((1 / (fanout - 1) for fanout in siblings), default=0.0)
+
+
+def _entries(axis: Levels) -> Array:
+    """Entries of the projections of an axis, by whether it is counted on, where cells part, and
+    level: float64 ndarray of shape (2, depth + 1, depth + 1).
+    """
+    levels = range(axis.depth + 1)
+    path = axis.kinds(axis.depth)[0][0]
+    same = [[float(level < parted) for level in levels] for parted in range(1, axis.depth + 2)]
+    used = [
+        [float(contrast(path, level, parted)) for level in levels]
+        for parted in range(1, axis.depth + 2)
+    ]
+    return np.array([same, used])

@@ -1,0 +1,272 @@
+"""A family of tables that add up, as a question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.question import Question
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.domain import Domain
+from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
+from sfumato.lattice import Lattice
+from sfumato.limits import require_numbers
+from sfumato.numbers import settle
+from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.tables import proofs
+from sfumato.tables.aims import Aim
+from sfumato.tables.asked import (
+    axes_lattice,
+    checked_numbers,
+    checked_tables,
+    named,
+    require_connected,
+    require_flat_limits,
+)
+from sfumato.tables.design import Design, design_for
+from sfumato.tables.levels import Levels
+from sfumato.tables.preview import TablesPreview
+from sfumato.tables.release import TablesRelease
+from sfumato.tables.residuals import Margin, closure_of
+
+Named: TypeAlias = tuple[str, ...]
+"""The axes of a table, as it was asked for."""
+
+
+class Tables(
+    Question[TablesRelease],
+    frozen=True,
+    tag="tables",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
+    """How many rows are in each cell of several tables that share axes, and add up?
+
+    One by one, each table would have noise of its own, and their totals would differ. Here all
+    tables are estimated together: every two agree in the margins that they share, and each is more
+    accurate than by itself at the same cost. Its answer is a ``TablesRelease``:
+    ``release["carrier", "hour"]`` is one of its tables, ``release["hour"]`` a margin of it, and
+    ``release[()]`` the total.
+
+    Parameters
+    ----------
+    tables : list of (str or list of str)
+        The axes of each table. Each table shares an axis with another one. An axis of ``Keys`` is
+        refused: the cells of all tables must be known beforehand.
+    bins, width : number, list, dict, or None
+        The bins of Interval axes, as in ``sf.Histogram``; a list has an entry for each Interval
+        axis, in the order of the domain.
+    weights : list of numbers, or None
+        How much the variance of a count of each table matters; above 0. None: all the same.
+    accuracy : number, list of numbers, or None
+        The half-width that is asked for of each table's counts, at the same confidence. The noise
+        then makes the largest ratio of a half-width to this number as small as the cost allows.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
+
+    Notes
+    -----
+    All tables count the same rows: those with a cell on every axis of the family. A row without a
+    value on one of them is dropped from all tables, unless the domain gives it a cell.
+
+    Under rho, the noise is put on the *residuals* of the tables: what each says beyond its own
+    margins. Under epsilon and delta it is, too, if that is better. Under epsilon alone noisy tables
+    are counted, and combined by least squares.
+
+    Raises
+    ------
+    UsageError
+        If an axis is unknown or one of ``Keys``, a table is asked for twice, tables share no axis,
+        a table has more than 2^24 cells, or weights or accuracies do not fit the tables.
+
+    Guarantee
+    ---------
+    {proof}
+
+    Under rho, or under epsilon and delta if that is better, instead:
+    {residuals_proof}
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 90), stay=sf.Interval(0, 30), fee=sf.Interval(0, 9))
+    >>> visits = sf.source(np.array([[31.0, 2, 1], [64.0, 9, 4]]), domain, name="visits")
+    >>> question = sf.Tables([["age", "stay"], ["age", "fee"]], bins=3)
+    >>> release = sf.Publisher(visits, budget="1").release(question, epsilon="1")
+    >>> release["age", "fee"].values.shape
+    (3, 3)
+    >>> both = release["age", "fee"].values.sum(axis=1), release["age", "stay"].values.sum(axis=1)
+    >>> bool(np.allclose(*both))
+    True
+    """
+
+    tables: Sequence[str | Sequence[str]]
+    bins: Bins = None
+    width: Width = None
+    weights: Sequence[float] | None = None
+    accuracy: float | Sequence[float] | None = None
+
+    proof: ClassVar[Proof] = proofs.PROOF
+    residuals_proof: ClassVar[Proof] = proofs.RESIDUALS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tables = checked_tables(self.tables)
+        msgspec.structs.force_setattr(self, "tables", tables)
+        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
+        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
+        weights, accuracy = checked_numbers(len(tables), self.weights, self.accuracy)
+        msgspec.structs.force_setattr(self, "weights", weights)
+        msgspec.structs.force_setattr(self, "accuracy", accuracy)
+        require_connected(tables)
+        settle(self)
+
+    @property
+    def named_tables(self) -> tuple[Named, ...]:
+        """The axes of each table."""
+        return checked_tables(self.tables)
+
+    @property
+    def title(self) -> str:
+        return f"Tables of {', '.join(map(named, self.named_tables))}"
+
+    def canonical(self, domain: Domain) -> Tables:
+        """Return the question unchanged: its axes are named already."""
+        self._lattice(domain)
+        return self
+
+    def asks(self, domain: Domain) -> object:
+        """Its cells, tables and what is to be small, in one order."""
+        lattice = self._lattice(domain)
+        margins = self._margins(lattice)
+        aim = self._aim
+        of_each = aim.accuracies or aim.weights or (1.0,) * len(margins)
+        pairs = sorted(zip(margins, of_each, strict=True))
+        kind = "weights" if aim.accuracies is None else "accuracy"
+        return ("tables", lattice.axes, kind, pairs)
+
+    def needs(self, domain: Domain) -> Needs:
+        """The lattice of all axes together: a row that misses any of them is counted nowhere."""
+        lattice = self._lattice(domain)
+        margins = self._margins(lattice)
+        axes = levels_of(lattice)
+        for table, margin in zip(self.named_tables, margins, strict=True):
+            size = _cells(axes, margin)
+            require_numbers(f"{self.title}: {named(table)}", size)
+        # Whole tables or residuals: of all margins, these are at least as many numbers.
+        numbers = sum(_cells(axes, margin) for margin in closure_of(margins))
+        require_numbers(self.title, numbers)
+        return Needs(lattice, numbers)
+
+    def require_unit(self, unit: Unit) -> None:
+        """Refuse limits by cell, which would hold on one table alone."""
+        require_flat_limits(self.title, unit)
+
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> TablesPreview:
+        """Say how accurate the counts of each table would be."""
+        self.require_unit(unit)
+        lattice = self._lattice(domain)
+        design = self._design(lattice, unit, cost)
+        sizes = [_cells(design.axes, margin) for margin in design.tables]
+        return TablesPreview(
+            self.title,
+            design.cost,
+            unit,
+            sum(sizes),
+            axes=tuple(axis.fanouts for axis in design.axes),
+            tables=design.tables,
+            names=tuple(map(named, self.named_tables)),
+            measured=design.measured,
+            wished=self._aim.accuracies,
+        )
+
+    def answer(
+        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> TablesRelease:
+        """Add exact noise to the tables or residuals that the design names."""
+        cube = counts.on(counts.lattice)
+        design = self._design(cube.lattice, unit, cost)
+        tables = {each.margin: margin_of(cube, each.margin) for each in design.measured}
+        proof = self.residuals_proof if design.has_residuals else self.proof
+        guarantee = self.promise(design.cost, unit, str(design), noise, proof=proof)
+        if design.has_residuals:
+            guarantee = msgspec.structs.replace(guarantee, slack=SLACK)
+        return TablesRelease(
+            question=self,
+            tables=self.named_tables,
+            lattice=cube.lattice,
+            measured=design.measured,
+            published=design.measure(tables, noise),
+            guarantee=guarantee,
+        )
+
+    @property
+    def _aim(self) -> Aim:
+        accuracy = self.accuracy
+        if isinstance(accuracy, int | float):
+            accuracy = (float(accuracy),) * len(self.tables)
+        weights = self.weights
+        return Aim(
+            None if weights is None else tuple(weights),
+            None if accuracy is None else tuple(accuracy),
+        )
+
+    def _lattice(self, domain: Domain) -> Lattice:
+        return axes_lattice(self.title, domain, self.named_tables, self.bins, self.width)
+
+    def _margins(self, lattice: Lattice) -> tuple[Margin, ...]:
+        """The tables, by the level of each axis."""
+        tables = map(set, self.named_tables)
+        return tuple(tuple(int(name in table) for name in lattice.names) for table in tables)
+
+    def _design(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Design:
+        return design_for(levels_of(lattice), self._margins(lattice), self._aim, cost, unit)
+
+
+SLACK = (
+    "discrete Gaussian noise of which differences are published: within the rho that is charged; "
+    "integer samplers, no floating point"
+)
+
+
+def levels_of(lattice: Lattice) -> tuple[Levels, ...]:
+    """How the cells of each axis are nested."""
+    return tuple(map(Levels.flat, lattice.shape))
+
+
+def margin_of(cube: Cube, margin: Margin) -> Array:
+    """The true counts of a margin: int64 ndarray with one dimension for each axis."""
+    shape = tuple(
+        size if level else 1 for size, level in zip(cube.lattice.shape, margin, strict=True)
+    )
+    if cube.coordinates is None:
+        over = tuple(at for at, level in enumerate(margin) if not level)
+        counts = cube.counts.reshape(cube.lattice.shape).sum(axis=over, keepdims=True)
+        return np.asarray(counts, dtype=np.int64)
+    found = np.zeros(shape, np.int64)
+    places = tuple(
+        coordinates if level else np.zeros_like(coordinates)
+        for coordinates, level in zip(cube.coordinates.T, margin, strict=True)
+    )
+    np.add.at(found, places, cube.counts)
+    return found
+
+
+def _cells(axes: Sequence[Levels], margin: Margin) -> int:
+    return math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
+
+
+Tables.examples = (
+    Tables(["x"]),
+    Tables(["x", []]),
+    Tables(["x"], bins=[0, 1, 3], weights=[2]),
+)

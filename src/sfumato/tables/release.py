@@ -1,0 +1,280 @@
+"""The answer to a family of tables: what was published of them, and every table that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.captions import Captions
+from sfumato.answers.edges import cell_columns
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.release import Release
+from sfumato.arrays import Array
+from sfumato.domain import named_axes
+from sfumato.errors import UsageError, nearest
+from sfumato.lattice import Lattice
+from sfumato.numbers import Exactly
+from sfumato.tables.asked import TABLE, named
+from sfumato.tables.cell_errors import CellErrors
+from sfumato.tables.design import Measurement, estimated, published_numbers
+from sfumato.tables.levels import Levels
+from sfumato.tables.residuals import Margin
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+
+class TablesRelease(
+    Release,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="tables-release",
+    forbid_unknown_fields=True,
+):
+    """Tables that add up, with intervals.
+
+    ``release["carrier", "hour"]`` is the release of one table: an array with one dimension for each
+    axis, its intervals, its frame and its picture. Every margin of a table that was asked for is
+    there, too, and ``release[()]`` is the total. Common margins of any two tables agree, up to
+    rounding of the last digits.
+
+    Counts are estimates: they are no whole numbers, and may be negative. Clipping them would bias
+    them, and tables would no longer add up.
+
+    Attributes
+    ----------
+    question : Tables
+    tables : tuple of tuple of str
+        The axes of the tables that were asked for.
+    lattice : Lattice
+        All axes of the family.
+    measured : tuple of Measurement
+        What was measured, with the law of its noise.
+    published : int64 ndarray of shape (numbers,)
+        The noisy integers that were paid for, of each measurement in turn.
+    shown : tuple of str, or unset
+        The axes of the one table that this is the release of; unset for the whole family.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 90), stay=sf.Interval(0, 30))
+    >>> src = sf.source(np.array([[31.0, 2], [64.0, 9]]), domain, name="stays")
+    >>> question = sf.Tables([["age", "stay"], "age"], bins=3)
+    >>> release = sf.Publisher(src, budget=sf.ZCDP("1")).release(question, rho="0.5")
+    >>> release["age"].values.shape, release[()].values.shape, release.values.shape
+    ((3,), (), (12,))
+    >>> low, high = release["stay", "age"].interval(confidence="0.95", simultaneous=True)
+    >>> release["age"].to_frame().column_names
+    ['age', 'age_lower', 'age_upper', 'count', 'low', 'high']
+    """
+
+    question: AnyQuestion
+    tables: tuple[tuple[str, ...], ...]
+    lattice: Lattice
+    measured: tuple[Measurement, ...]
+    published: Array
+    shown: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    noun: ClassVar[str] = "count"
+
+    def __post_init__(self) -> None:
+        axes = len(self.lattice.axes)
+        fits = all(
+            len(each.margin) == axes and set(each.margin) <= {0, 1} for each in self.measured
+        )
+        if fits:
+            fits = self.published.shape == (published_numbers(self._axes, self.measured),)
+        names = {name for table in self.tables for name in table}
+        if not (fits and self.measured and names <= set(self.lattice.names)):
+            obstacle = "its numbers are not those of its cells"
+            raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
+
+    @cached_property
+    def _axes(self) -> tuple[Levels, ...]:
+        return tuple(map(Levels.flat, self.lattice.shape))
+
+    @cached_property
+    def _errors(self) -> CellErrors:
+        return CellErrors(self._axes, self.measured)
+
+    @cached_property
+    def _residuals(self) -> Mapping[Margin, Array]:
+        return estimated(self._axes, self.measured, self.published)
+
+    # --- its tables -------------------------------------------------------------------------------
+
+    def __getitem__(self, axes: str | Sequence[str]) -> Self:
+        """The release of one table, with the guarantee and the receipt of all.
+
+        Parameters
+        ----------
+        axes : str or sequence of str
+            In the order in which the table is to be laid out; none of them is the total.
+
+        Raises
+        ------
+        UsageError
+            If no table that was asked for has these axes.
+        """
+        names = named_axes(axes)
+        for name in names:
+            if name not in self.lattice.names:
+                obstacle = f"no table has an axis of that name; {nearest(name, self.lattice.names)}"
+                raise UsageError(f"the table {named(names)}", obstacle, "Name axes of its tables")
+        if len(set(names)) < len(names):
+            obstacle = "it names an axis twice"
+            raise UsageError(f"the table {named(names)}", obstacle, "Name each axis once")
+        if not any(set(names) <= set(table) for table in self.tables):
+            asked = ", ".join(map(named, self.tables))
+            raise UsageError(
+                f"the table {named(names)}",
+                f"no table has all of these axes; there are {asked}",
+                "Name axes of one of them, or ask for such a table",
+            )
+        found = msgspec.structs.replace(self, shown=names)
+        # What was computed once serves all tables.
+        for name in ("_axes", "_errors", "_residuals"):
+            if name in self.__dict__:
+                found.__dict__[name] = self.__dict__[name]
+        return found
+
+    def _margin(self, names: Sequence[str]) -> Margin:
+        """A table by the level of each axis."""
+        return tuple(int(name in names) for name in self.lattice.names)
+
+    def _laid_out(self, numbers: Array, names: Sequence[str]) -> Array:
+        """The numbers of a table, with one dimension for each of its axes, in their order."""
+        places = [self.lattice.names.index(name) for name in names]
+        rest = [at for at in range(numbers.ndim) if at not in places]
+        shape = [numbers.shape[at] for at in places]
+        return np.ascontiguousarray(numbers.transpose([*places, *rest])).reshape(shape)
+
+    def _table_values(self, names: Sequence[str]) -> Array:
+        margin = self._margin(names)
+        return self._laid_out(self._errors.family.estimate(margin, self._residuals), names)
+
+    def _table_accuracy(self, names: Sequence[str], alpha: float) -> Array:
+        return self._laid_out(self._errors.half_widths(self._margin(names), alpha), names)
+
+    @property
+    def _is_one(self) -> bool:
+        return self.shown is not msgspec.UNSET
+
+    def _lattice_of(self, names: Sequence[str]) -> Lattice:
+        axes = dict(zip(self.lattice.names, self.lattice.axes, strict=True))
+        return Lattice(tuple(axes[name] for name in names))
+
+    @property
+    def cells(self) -> Lattice:
+        """The cells of the one table that is shown; of the family, those of all axes together."""
+        return self.lattice if self.shown is msgspec.UNSET else self._lattice_of(self.shown)
+
+    @property
+    def parts(self) -> Mapping[str, Release]:
+        """The release of each table that was asked for, by its name; none of a single table."""
+        if self._is_one:
+            return {}
+        return {named(table): self[table] for table in self.tables}
+
+    # --- what it says of itself -------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        if self.shown is msgspec.UNSET:
+            return self.question.title
+        return f"Table of {named(self.shown)}" if self.shown else "Number of rows"
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Array:
+        """The counts: float64 ndarray with one dimension for each axis of a table.
+
+        Of the family: those of all tables that were asked for, one after another.
+        """
+        if self.shown is not msgspec.UNSET:
+            return self._table_values(self.shown)
+        return np.concatenate([self._table_values(table).reshape(-1) for table in self.tables])
+
+    def numbers(self) -> tuple[int, ...]:
+        """The noisy integers that were published, in the order in which they were drawn."""
+        return tuple(self.published.tolist())
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
+        """Half-widths of the intervals, like ``values``.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of them hold together, those
+            of one table, or those of the whole family (Bonferroni).
+        """
+        alpha = error_probability(confidence)
+        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
+        if simultaneous:
+            alpha /= sum(self._lattice_of(table).size for table in tables)
+        found = [self._table_accuracy(table, alpha) for table in tables]
+        if self._is_one:
+            return found[0]
+        return np.concatenate([half.reshape(-1) for half in found])
+
+    # --- forms ------------------------------------------------------------------------------------
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return (TABLE, *self.lattice.names)
+
+    def to_frame(self) -> pa.Table:
+        """One row for each cell: its axes, count, low, high (95%).
+
+        Of the family: the tables one after another, with a first column ``table``; an axis that a
+        table is summed over is null there.
+        """
+        import pyarrow as pa
+
+        if self.shown is not msgspec.UNSET:
+            low, high = self.interval()
+            numbers = {"count": self.values, "low": low, "high": high}
+            flat = {name: column.reshape(-1) for name, column in numbers.items()}
+            return pa.table(cell_columns(self._lattice_of(self.shown)) | flat)
+        frames = []
+        for table in self.tables:
+            frame = self[table].to_frame()
+            names = pa.array([named(table)] * frame.num_rows)
+            frames.append(frame.add_column(0, TABLE, names))
+        joined = pa.concat_tables(frames, promote_options="default")
+        last = [name for name in joined.column_names if name not in ("count", "low", "high")]
+        return joined.select([*last, "count", "low", "high"])
+
+    def _named(self, captions: Captions) -> Self:
+        lattice = captions.lattice(self.lattice)
+        new = dict(zip(self.lattice.names, lattice.names, strict=True))
+        tables = tuple(tuple(new[name] for name in table) for table in self.tables)
+        shown = self.shown
+        if shown is not msgspec.UNSET:
+            shown = tuple(new[name] for name in shown)
+        return msgspec.structs.replace(self, lattice=lattice, tables=tables, shown=shown)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a table: bars with error bars for one axis, a heat map for two.
+
+        Further axes are summed over. Of the family, each table has a panel of its own on a new
+        figure; the Axes of the first are returned, and ``ax.figure.axes`` has all. On Axes that are
+        given, the first table is drawn.
+        """
+        from sfumato.charts import families, style
+
+        people = self.for_people()
+        if people.shown is not msgspec.UNSET:
+            return style.headed(families.draw(people[people.shown[:2]], ax), self, ax)
+        tables = [people[table[:2]] for table in people.tables]
+        if ax is not None or len(tables) == 1:
+            return style.headed(families.draw(tables[0], ax), self, ax)
+        return style.headed(families.draw_several(tables)[0], self, ax)

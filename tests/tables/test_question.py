@@ -1,0 +1,217 @@
+"""Tables are asked for, answered, and add up."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.random import PublicSeed
+from sfumato.testing import deterministic
+
+ROWS = 400
+DOMAIN = sf.Domain(
+    hour=sf.Interval(0, 24, step=1),
+    carrier=sf.Categories(["AA", "DL", "UA"]),
+    origin=sf.Categories(["EWR", "JFK"]),
+    month=sf.Interval(1, 13, step=1),
+    tail=sf.Keys(),
+)
+FAMILY = [["carrier", "hour"], ["carrier", "origin"], ["month", "origin"], "origin"]
+COSTS = {"epsilon": "1"}, {"rho": "0.125"}, {"epsilon": "1", "delta": "1e-6"}
+
+
+def flights() -> dict[str, list]:
+    rng = np.random.default_rng(7)
+    return {
+        "hour": rng.integers(0, 24, ROWS).tolist(),
+        "carrier": rng.choice(["AA", "DL", "UA", "??"], ROWS).tolist(),
+        "origin": rng.choice(["EWR", "JFK"], ROWS).tolist(),
+        "month": rng.integers(1, 13, ROWS).tolist(),
+        "plane": rng.integers(0, 150, ROWS).tolist(),
+    }
+
+
+def source(**more: object) -> sf.Source:
+    import pyarrow as pa
+
+    domain = sf.Domain(**{name: DOMAIN[name] for name in DOMAIN if name != "tail"})
+    return sf.source(pa.table(flights()), domain, name="flights", **more)
+
+
+def released(question: sf.Tables, cost: dict, **more: object) -> sf.TablesRelease:
+    budget = sf.ZCDP(10**5) if "rho" in cost else sf.ApproxDP(10**6, "0.1")
+    with deterministic(3), sf.Publisher(source(**more), budget=budget) as publisher:
+        return publisher.release(question, **cost)
+
+
+def truth() -> dict[tuple[str, ...], np.ndarray]:
+    rows = flights()
+    kept = [at for at in range(ROWS) if rows["carrier"][at] != "??"]
+    cells = {
+        "hour": [rows["hour"][at] for at in kept],
+        "carrier": [["AA", "DL", "UA"].index(rows["carrier"][at]) for at in kept],
+        "origin": [["EWR", "JFK"].index(rows["origin"][at]) for at in kept],
+        "month": [rows["month"][at] - 1 for at in kept],
+    }
+    sizes = {"hour": 24, "carrier": 3, "origin": 2, "month": 12}
+    found = {}
+    for size in range(3):
+        for axes in itertools.permutations(sizes, size):
+            table = np.zeros([sizes[name] for name in axes], np.int64)
+            np.add.at(table, tuple(cells[name] for name in axes), 1)
+            found[axes] = table if axes else np.array(len(kept))
+    return found
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=str)
+def test_tables_agree_in_common_margins(cost: dict) -> None:
+    release = released(sf.Tables(FAMILY), cost, person="plane", rows_per_person=2)
+    for one, other in itertools.combinations(release.tables, 2):
+        common = [name for name in one if name in other]
+        sums = []
+        for table in (one, other):
+            dropped = tuple(at for at, name in enumerate(table) if name not in common)
+            sums.append(release[table].values.sum(axis=dropped))
+        first = [name for name in one if name in common]
+        assert np.allclose(sums[0], release[first].values, rtol=0, atol=1e-9)
+        assert np.allclose(sums[1], release[common].values, rtol=0, atol=1e-9)
+    assert np.isclose(release["hour"].values.sum(), release[()].values, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("cost", [{"epsilon": 10**5}, {"rho": 10**4}], ids=str)
+def test_with_next_to_no_noise_they_are_the_counts_of_rows_with_a_cell_on_every_axis(
+    cost: dict,
+) -> None:
+    release = released(sf.Tables(FAMILY), cost)
+    for axes, counts in truth().items():
+        if any(set(axes) <= set(table) for table in release.tables):
+            assert np.abs(release[axes].values - counts).max() < 0.5
+            assert release[axes].values.shape == counts.shape
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=str)
+def test_the_family_is_its_tables_one_after_another(cost: dict, tmp_path: Path) -> None:
+    release = released(sf.Tables(FAMILY, heading="Flights"), cost)
+    values = [release[table].values.reshape(-1) for table in release.tables]
+    assert np.array_equal(release.values, np.concatenate(values))
+    frame = release.to_frame()
+    assert frame.num_rows == release.values.size == 72 + 6 + 24 + 2
+    assert frame.column_names[0] == "table"
+    assert frame["table"].to_pylist()[-1] == "origin"
+    assert frame["hour"].null_count == 6 + 24 + 2
+    assert list(release.parts) == [
+        "carrier x hour",
+        "carrier x origin",
+        "month x origin",
+        "origin",
+    ]
+    assert release.parts["origin"].parts == {}
+    one = release["hour", "carrier"]
+    assert np.array_equal(one.values.T, release["carrier", "hour"].values)
+    assert one.to_frame().column_names[-3:] == ["count", "low", "high"]
+    loaded = sf.load(one.save(tmp_path / "one.json"))
+    assert loaded == one
+    assert np.array_equal(loaded.values, one.values)
+    assert one.title == "Table of hour x carrier"
+    assert one.guarantee == release.guarantee
+
+
+def test_the_same_tables_in_another_order_are_paid_for_once() -> None:
+    with sf.Publisher(source(), budget="1") as publisher:
+        first = publisher.release(sf.Tables(FAMILY, weights=[1, 1, 1, 2]), epsilon="1")
+        turned = [["origin"], ["hour", "carrier"], ["origin", "carrier"], ["month", "origin"]]
+        again = publisher.release(sf.Tables(turned, weights=[2, 1, 1, 1]), epsilon="1")
+        assert again.replayed
+        assert np.array_equal(again["hour"].values, first["hour"].values)
+
+
+BAD = {
+    "no list": ("carrier", {}, "a family is a list of tables"),
+    "none": ([], {}, "a family is a list of tables"),
+    "a table twice": ([["a", "b"], ["b", "a"]], {}, "asked for twice"),
+    "an axis twice": ([["a", "a"]], {}, "an axis twice"),
+    "nothing in common": ([["a", "b"], ["c", "d"]], {}, "no axis in common"),
+    "two single axes": (["a", "b"], {}, "no axis in common"),
+    "both aims": ([["a"]], {"weights": [1], "accuracy": 3}, "weights with accuracy"),
+    "too few weights": ([["a"], ["a", "b"]], {"weights": [1]}, "there are 2 tables"),
+    "a weight of 0": ([["a"]], {"weights": [0]}, "weights"),
+    "no number": ([["a"]], {"weights": [None]}, "not a number"),
+    "a huge weight": ([["a"]], {"weights": ["1e300"]}, "10\\^12"),
+    "a weight for a number": ([["a"]], {"weights": 3}, "a list with a number for each"),
+    "many margins": ([[f"a{i}" for i in range(13)]], {}, "4,096 margins"),
+    "many tables": ([[f"a{i}", "b"] for i in range(2000)], {}, "1,024 tables"),
+}
+
+
+@pytest.mark.parametrize(("tables", "more", "said"), BAD.values(), ids=BAD.keys())
+def test_what_cannot_be_asked(tables: object, more: dict, said: str) -> None:
+    with pytest.raises(sf.UsageError, match=said):
+        sf.Tables(tables, **more)  # type: ignore[arg-type]
+
+
+def test_what_does_not_fit_the_domain() -> None:
+    with pytest.raises(sf.UsageError, match="keys of 'tail'"):
+        sf.Tables([["tail", "hour"]]).needs(DOMAIN)
+    with pytest.raises(sf.UsageError, match="no axis of that name"):
+        sf.Tables([["hours", "origin"]]).needs(DOMAIN)
+    with pytest.raises(sf.UsageError, match="column of that name"):
+        sf.Tables(["table"]).needs(sf.Domain(table=sf.Categories(["a"])))
+    big = sf.Tables([["hour", "month"]], bins={"hour": 2**13, "month": 2**13})
+    with pytest.raises(sf.UsageError, match="cells, and the limit is"):
+        big.needs(DOMAIN)
+    unit = sf.Unit(4, person="who", limits=source(person="plane", norm_per_person=2).unit.limits)
+    with pytest.raises(sf.UsageError, match="limits by cell"):
+        sf.preview(sf.Tables(FAMILY), domain=DOMAIN, unit=unit, epsilon="1")
+
+
+def test_a_margin_that_no_table_covers() -> None:
+    release = released(sf.Tables(FAMILY), {"epsilon": "1"})
+    with pytest.raises(sf.UsageError, match="no table has all of these axes"):
+        release["hour", "origin"]
+    with pytest.raises(sf.UsageError, match="no table has an axis of that name"):
+        release["hours"]
+    with pytest.raises(sf.UsageError, match="names an axis twice"):
+        release["hour", "hour"]
+
+
+def test_a_preview_says_what_the_release_will() -> None:
+    question = sf.Tables(FAMILY, accuracy=[10, 20, 10, 40])
+    for cost in COSTS:
+        preview = sf.preview(question, domain=source().domain, unit=source().unit, **cost)
+        release = released(question, cost)
+        for at, table in enumerate(release.tables):
+            assert np.isclose(preview.accuracy_of(at), release[table].accuracy().max())
+        assert np.isclose(preview.accuracy("0.9", True), release.accuracy("0.9", True).max())
+        assert "+-" in str(preview)
+        assert release.guarantee.measure == preview.cost
+
+
+def test_answers_from_a_sparse_cube_are_those_from_a_dense_one() -> None:
+    from sfumato.cube import Cube
+    from sfumato.lattice import LabelAxis, Lattice
+    from sfumato.tables.question import margin_of
+
+    rng = np.random.default_rng(1)
+    lattice = Lattice(tuple(LabelAxis(name, tuple("abcd")) for name in "xyz"))
+    cells = rng.integers(0, 4, (50, 3))
+    dense = Cube.of_cells(lattice, cells)
+    sparse = Cube._sparse(lattice, cells, np.ones((50, 1), np.int64))
+    for margin in itertools.product((0, 1), repeat=3):
+        assert np.array_equal(margin_of(dense, margin), margin_of(sparse, margin))
+
+
+def test_noise_follows_the_seed() -> None:
+    from sfumato.audit.runs import count
+    from sfumato.privacy.measures import PureDP
+
+    question = sf.Tables(["x"])
+    domain = sf.Domain(x=sf.Interval(0, 3, step=1))
+    counts = count(((0.5,), (1.0,)), question.needs(domain).lattice)
+    one, two = (
+        question.answer(counts, sf.Unit(), PureDP(1), PublicSeed(seed)).numbers() for seed in (1, 2)
+    )
+    assert one != two
