@@ -55,7 +55,8 @@ def test_they_change_neither_cells_nor_price(kind):
     question, _ = every_kind.QUESTIONS[kind]
     named = msgspec.structs.replace(question, **WORDS)
     domain, unit = every_kind.DOMAIN, Unit(4, person="id")
-    cost = PureDP("0.5") if kind != "keys" else sf.ApproxDP("0.5", "1e-6")
+    needs_delta = kind in ("keys", "bounded")
+    cost = sf.ApproxDP("0.5", "1e-6") if needs_delta else PureDP("0.5")
     assert named.needs(domain) == question.needs(domain)
     assert named.title == question.title
     mine, theirs = (each.preview(domain, unit, cost) for each in (named, question))

@@ -41,7 +41,7 @@ def test_the_docstring_holds_the_proof(kind, proof):
 
 def test_every_class_with_a_proof_is_tested():
     of_histograms = {"keys_proof", "keys_of_persons_proof", "persons_proof", "ranges_proof"}
-    of_histograms.add("records_proof")
+    of_histograms |= {"records_proof", "bounded_proof"}
     of_means = {"keys_proof", "limits_proof", "persons_proof", "persons_keys_proof"}
     others = {f"Histogram.{name}" for name in of_histograms}
     others.add("UniformPartitioner.proof_in_steps")

@@ -24,6 +24,7 @@ QUESTIONS = {
     "histogram": (sf.Histogram("year"), HALF),
     "table": (sf.Histogram(["carrier", "day"], bins=4), HALF),
     "ranges": (sf.Histogram("wage", bins=64, workload="ranges"), HALF),
+    "bounded": (sf.Histogram("year", noise="bounded"), {"epsilon": "1", "delta": "1e-6"}),
     "keys": (sf.Histogram("shop"), {"epsilon": "2", "delta": "1e-6"}),
     "mean": (sf.Mean("wage", by="carrier"), HALF),
     "means": (sf.Mean(["wage", "year"]), HALF),

@@ -19,7 +19,8 @@ import numpy as np
 from scipy import stats
 
 from sfumato.audit.laws import masses, support
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 
 FALSE_ALARM = 1e-9
 POWER = 1 - 1e-3
@@ -31,18 +32,20 @@ class TooFewDraws(Exception):
     """The check would pass a near miss: it proves nothing, so it is refused."""
 
 
-def scaled(law: Law, factor: Fraction) -> Law:
+def scaled(law: CountLaw, factor: Fraction) -> CountLaw:
     """The same law with its scale (or sigma) multiplied by a factor: a near miss."""
     match law:
         case DiscreteLaplace(scale=scale):
             return DiscreteLaplace(scale * factor)
         case DiscreteGaussian(sigma_squared=sigma_squared):
             return DiscreteGaussian(sigma_squared * factor**2)
+        case TruncatedLaplace(scale=scale, bound=bound):
+            return TruncatedLaplace(scale * factor, bound)
 
 
 def check_scale(
     draws: np.ndarray,
-    law: Law,
+    law: CountLaw,
     *,
     near_miss: Fraction = NEAR_MISS,
     false_alarm: float = FALSE_ALARM,
@@ -71,7 +74,11 @@ def check_scale(
 
 
 def check_law(
-    draws: np.ndarray, law: Law, *, near_miss: Law | None = None, false_alarm: float = FALSE_ALARM
+    draws: np.ndarray,
+    law: CountLaw,
+    *,
+    near_miss: CountLaw | None = None,
+    false_alarm: float = FALSE_ALARM,
 ) -> None:
     """Check all values against the law, by a chi-square test.
 
@@ -144,7 +151,7 @@ def clopper_pearson(hits: int, trials: int, confidence: float = 0.95) -> tuple[f
     return low, high
 
 
-def _absolute_moments(law: Law) -> tuple[float, float]:
+def _absolute_moments(law: CountLaw) -> tuple[float, float]:
     values = support(law)
     mass = masses(law, values)
     mean = float((mass * np.abs(values)).sum())

@@ -65,6 +65,7 @@ KEYED: dict[str, Any] = {
     rule: sf.Histogram("shop", selection=rule)  # type: ignore[arg-type]
     for rule in ("truncated-geometric", "threshold", "stability")
 } | {
+    "bounded noise": sf.Histogram(["x", "kind"], bins={"x": 4}, noise="bounded"),
     "keys beside": sf.Histogram(["shop", "kind"]),
     "mean by keys": sf.Mean("x", by=["shop", "kind"]),
     "tables of residuals": sf.Tables([["x", "kind"], ["kind", "y"]], bins=3),

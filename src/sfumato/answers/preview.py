@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.display import card, facts, line
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.numbers import Exactly, sidak
 from sfumato.privacy import belief
@@ -114,7 +114,7 @@ class CountsPreview(Preview, frozen=True):
 
     Attributes
     ----------
-    law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
+    law : DiscreteLaplace, DiscreteGaussian, TruncatedLaplace, or the law that selects keys
         Of the noise on each number.
     rows : int or None
         As stated by the holder.
@@ -134,10 +134,10 @@ class CountsPreview(Preview, frozen=True):
     (True, DiscreteGaussian(sigma_squared=Fraction(4, 1)))
     """
 
-    law: Law | KeyLaw
+    law: CountLaw | KeyLaw
     rows: int | None = None
     notes: tuple[str, ...] = ()
-    worst: Law | None = None
+    worst: CountLaw | None = None
     terms: int | None = 1
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
@@ -160,7 +160,7 @@ class CountsPreview(Preview, frozen=True):
             )
         law = self.worst or self.law
         share = sidak(alpha, self.cells or 1) if simultaneous else alpha
-        if self.terms == 1 or not isinstance(law, Law):
+        if self.terms == 1 or not isinstance(law, CountLaw):
             return law.half_width(share)
         return math.ceil(float(law.sum_half_width(np.array([float(self.terms)]), share)[0]))
 

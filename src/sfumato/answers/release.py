@@ -22,7 +22,7 @@ from sfumato.answers.receipt import Receipt
 from sfumato.arrays import Array
 from sfumato.display import Kind, card, grid, line
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.privacy.measures import CentralMeasure, MetricDP
@@ -422,7 +422,7 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     @property
-    def noise(self) -> Law | None:
+    def noise(self) -> CountLaw | None:
         """The widest law of the noise on a count, independent of that on others.
 
         None where the noise decided which counts are here: sums of them have no law then.

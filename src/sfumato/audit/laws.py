@@ -13,30 +13,35 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.thresholds import TruncatedGeometric
 
 
-def log_weight(law: Law) -> Callable[[Array], Array]:
+def log_weight(law: CountLaw) -> Callable[[Array], Array]:
     """The logarithm of the unnormalised probability, for an array of integers."""
     match law:
         case DiscreteLaplace(scale=scale):
             return lambda x: -np.abs(x) / float(scale)
         case DiscreteGaussian(sigma_squared=sigma_squared):
             return lambda x: -np.square(x, dtype=float) / (2 * float(sigma_squared))
+        case TruncatedLaplace(scale=scale, bound=bound):
+            return lambda x: np.where(np.abs(x) <= bound, -np.abs(x) / float(scale), -np.inf)
 
 
-def support(law: Law, reach: float = 60) -> Array:
+def support(law: CountLaw, reach: float = 60) -> Array:
     """The integers that carry all but about exp(-reach) of the probability, in order."""
     match law:
         case DiscreteLaplace(scale=scale):
             top = math.ceil(float(scale) * reach) + 2
         case DiscreteGaussian(sigma_squared=sigma_squared):
             top = math.ceil(math.sqrt(2 * float(sigma_squared) * reach)) + 2
+        case TruncatedLaplace(bound=bound):
+            top = bound
     return np.arange(-top, top + 1)
 
 
-def masses(law: Law, values: Array) -> Array:
+def masses(law: CountLaw, values: Array) -> Array:
     """Probabilities of integers: float64 ndarray of the shape of ``values``."""
     return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
 
@@ -127,7 +132,7 @@ def log_sum(terms: Array) -> float:
 
 
 @lru_cache(maxsize=64)
-def _log_normaliser(law: Law) -> float:
+def _log_normaliser(law: CountLaw) -> float:
     if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
         return math.log(2 * math.pi * float(law.sigma_squared)) / 2
     return log_sum(log_weight(law)(support(law)))

@@ -26,7 +26,7 @@ from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
-from sfumato.histogram.question import CountedThings, Workload
+from sfumato.histogram.options import CountedThings, NoiseKind, Workload
 from sfumato.mechanisms.thresholds import RULES, Rule
 from sfumato.numbers import positive
 
@@ -41,6 +41,7 @@ class BinSettings(msgspec.Struct, frozen=True):
     selection: Rule
     count: CountedThings
     workload: Workload | None
+    noise: NoiseKind | None
 
     def question(self, axes: tuple[str, ...]) -> Histogram:
         """The histogram of some axes of the domain."""
@@ -53,6 +54,7 @@ class BinSettings(msgspec.Struct, frozen=True):
             rows=self.rows,
             count=self.count,
             workload=self.workload,
+            noise=self.noise,
         )
 
 
@@ -106,6 +108,12 @@ class AccuracySettings(msgspec.Struct, frozen=True):
     type=click.Choice(get_args(Workload)),
     help="What the noise is made for: ranges makes ranges of bins and running totals along the "
     "one numeric column more accurate, and single counts less.",
+)
+@click.option(
+    "--noise",
+    type=click.Choice(get_args(NoiseKind)),
+    help="What the noise is like: bounded keeps every count within a stated bound of the truth, "
+    "always. It needs --delta.",
 )
 @cost_options
 @click.option(

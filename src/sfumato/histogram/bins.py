@@ -207,3 +207,21 @@ def _plain_edge(edge: object) -> float | str:
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def rearranged(bins: Bins, axes: Sequence[str], intervals: Sequence[str]) -> Bins:
+    """The same bins for axes in another order.
+
+    Parameters
+    ----------
+    bins : as a histogram has them
+    axes : sequence of str
+        In the new order.
+    intervals : sequence of str
+        Those that have bins, in the order of now.
+    """
+    if not isinstance(bins, Sequence) or len(intervals) < 2:
+        return bins
+    # They are listed in the order of the axes.
+    places = [intervals.index(name) for name in axes if name in intervals]
+    return tuple(bins[place] for place in places)

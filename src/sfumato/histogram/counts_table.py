@@ -20,6 +20,7 @@ from sfumato.histogram.range_counts import RangeErrors
 from sfumato.histogram.summed_counts import SummedCounts
 from sfumato.label_axes import LabelAxis
 from sfumato.lattice import EdgesAxis, GridAxis
+from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.numbers import Exactly
 
 if TYPE_CHECKING:
@@ -141,7 +142,12 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """How accurate ranges are, where the noise was made for them."""
+        """How far off a count is at most, or how accurate ranges are if the noise is for them."""
+        if isinstance(self.law, TruncatedLaplace):
+            return (
+                f"The noise has a bound: of {self.about}, no count is ever more than "
+                f"{self.law.bound:,} from the truth.",
+            )
         answers = self.paid_ranges
         if answers is None:
             return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -14,8 +14,8 @@ from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, named_axes
-from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
-from sfumato.histogram import keys, proofs, workloads
+from sfumato.errors import UsageError, printable
+from sfumato.histogram import bounded, keys, options, proofs, workloads
 from sfumato.histogram.bins import (
     Bins,
     Width,
@@ -23,17 +23,20 @@ from sfumato.histogram.bins import (
     by_axis,
     plain_bins,
     plain_width,
+    rearranged,
     widths_by_axis,
 )
 from sfumato.histogram.counts_table import CountsTable
+from sfumato.histogram.options import CountedThings, NoiseKind, Workload
 from sfumato.histogram.range_counts import RangeAnswers, answer_ranges
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.histogram.strategies import Strategy, strategy_for
 from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.limits import require_numbers
+from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
-from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
+from sfumato.mechanisms.thresholds import KeyLaw, Rule
 from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -42,13 +45,6 @@ from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-CountedThings: TypeAlias = Literal["rows", "persons"]
-"""What a histogram counts in its cells."""
-
-Workload: TypeAlias = Literal["ranges"]
-"""What the noise is made for, if not for single cells."""
 
 
 class Histogram(
@@ -100,6 +96,10 @@ class Histogram(
         axes; single cells are then less accurate. Noise is added to sums of bins, and the counts
         follow from these by least squares. ``release.count`` and ``release.cumulative`` have the
         intervals of ranges.
+    noise : {"bounded"} or None
+        What the noise is like. None: Laplace noise for a cost in epsilon, Gaussian for one in rho.
+        "bounded": no count is ever farther from the truth than ``release.law.bound``, whatever is
+        drawn. The cost needs a delta.
     heading, measured_in, label_names
         Words for people, by name: see ``Question``.
 
@@ -109,7 +109,9 @@ class Histogram(
         If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more
         than 2^24 cells, ``records`` is given with bins, a width or several axes, or persons are to
         be counted with ``records`` or where no column names them. If ``workload="ranges"`` is given
-        with ``records``, ``Keys``, more than 4,096 bins, or not exactly one Interval axis.
+        with ``records``, ``Keys``, more than 4,096 bins, or not exactly one Interval axis. If
+        ``noise="bounded"`` is given with ``records``, ``Keys`` or a workload, or at a cost that has
+        no delta.
 
     Guarantee
     ---------
@@ -130,6 +132,9 @@ class Histogram(
     With ``workload="ranges"``, instead:
     {ranges_proof}
 
+    With ``noise="bounded"``, (epsilon, delta) and instead:
+    {bounded_proof}
+
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [31.5], [64.0]])
     >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
@@ -146,6 +151,7 @@ class Histogram(
     rows: int | None = None
     count: CountedThings = "rows"
     workload: Workload | None = None
+    noise: NoiseKind | None = None
 
     limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = proofs.PROOF
@@ -154,6 +160,7 @@ class Histogram(
     records_proof: ClassVar[Proof] = RECORDS_PROOF
     persons_proof: ClassVar[Proof] = proofs.PERSONS
     ranges_proof: ClassVar[Proof] = proofs.RANGES
+    bounded_proof: ClassVar[Proof] = bounded.PROOF
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -162,27 +169,12 @@ class Histogram(
         msgspec.structs.force_setattr(self, "width", plain_width(self.width))
         msgspec.structs.force_setattr(self, "records", plain_records(self.records, "records"))
         msgspec.structs.force_setattr(self, "rows", plain_records(self.rows, "rows"))
-        if self.records is not None and (self.bins is not None or self.width is not None):
-            obstacle = "each of them says where the bins lie"
-            raise UsageError("records with bins or width", obstacle, "Leave the others out")
-        if self.rows is not None and self.records is None:
-            obstacle = "a stated number of rows is used only with records"
-            raise UsageError(f"rows = {self.rows}", obstacle, "Give records, or leave rows out")
-        self._check_count()
-        if not is_one_of(self.selection, RULES):
-            asked = f"selection = {shown(self.selection)}"
-            obstacle = f"there is no rule of that name; {nearest(self.selection, RULES)}"
-            raise UsageError(asked, obstacle, "Name one of them")
+        is_divided = self.bins is not None or self.width is not None
+        options.check_bins(records=self.records, rows=self.rows, is_divided=is_divided)
+        options.check_count(self.count, self.records)
+        options.check_noise(self.noise, self.workload, self.records)
+        options.check_selection(self.selection)
         settle(self)
-
-    def _check_count(self) -> None:
-        if not is_one_of(self.count, get_args(CountedThings)):
-            asked = f"count = {shown(self.count)}"
-            raise UsageError(asked, "rows or persons are counted", 'Write count="persons"')
-        if self.count == "persons" and self.records is not None:
-            obstacle = "bins of equal size are chosen by numbers of rows"
-            raise UsageError("records with count = 'persons'", obstacle, "Give bins or a width")
-        workloads.check_workload(self.workload, self.records)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell for ``records``, which counts on several lattices."""
@@ -211,6 +203,8 @@ class Histogram(
         keys.check_keys(self.title, lattice)
         if self.workload is not None:
             workloads.ranged_axis(self.title, lattice)
+        if self.noise is not None:
+            bounded.require_known_cells(self.title, lattice)
         if keys.key_axis(lattice) is None:
             require_numbers(self.title, lattice.size)
         return Needs(lattice, lattice.public_size, counted=self.count)
@@ -227,7 +221,8 @@ class Histogram(
         in_order = sorted(axes, key=lambda axis: places.index(axis.name))
         has_keys = any(axis.has_keys for axis in axes)
         asked = ("histogram", in_order, self.count, self.selection if has_keys else "")
-        return asked if self.workload is None else (*asked, self.workload)
+        further = (self.workload, self.noise)
+        return (*asked, *(each for each in further if each is not None))
 
     @property
     def layout(self) -> tuple[str, ...]:
@@ -242,28 +237,23 @@ class Histogram(
         intervals : sequence of str
             Those of its axes that have bins, in the order of now.
         """
-        bins: Bins = self.bins
-        if isinstance(bins, Sequence) and len(intervals) > 1:
-            # They are listed in the order of the axes.
-            places = [intervals.index(name) for name in axes if name in intervals]
-            bins = tuple(bins[place] for place in places)
+        bins = rearranged(self.bins, axes, intervals)
         return msgspec.structs.replace(self, axes=tuple(axes), bins=bins)
 
     @property
     def title(self) -> str:
         axes = " x ".join(map(printable, self.axes))
-        return (
-            f"Histogram of persons by {axes}" if self.count == "persons" else f"Histogram of {axes}"
-        )
+        counted = "persons by " if self.count == "persons" else ""
+        return f"Histogram of {counted}{axes}"
 
     def _unit_of_counts(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Unit:
         """What one person changes of the counts."""
         if self.count == "persons":
-            if unit.person is None:
-                obstacle = "no column names the persons"
-                raise UsageError(self.title, obstacle, 'Give the source person="rider"')
-            unit = unit.counting_persons(unit.cells_of_person)
-        return unit if lattice.keyed else unit_of_table(cost, unit, lattice.size)
+            unit = options.unit_of_persons(self.title, unit)
+        if lattice.keyed:
+            return unit
+        allowed = unit_of_table if self.noise is None else unit_within
+        return allowed(cost, unit, lattice.size)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -274,6 +264,8 @@ class Histogram(
         if self.records is not None:
             bins = record_bins(lattice, self.records, self.rows, unit, cost)
             return bins.preview(self.title, rows)
+        if self.noise is not None:
+            return bounded.preview(self.title, cost, unit, lattice, rows)
         if keys.key_axis(lattice) is None:
             law = count_law(cost, unit)
             if strategy := self._strategy(lattice, unit, cost):
@@ -305,17 +297,21 @@ class Histogram(
         cube = counts.on(counts.lattice)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
-        law = count_law(cost, unit)
         if strategy := self._strategy(cube.lattice, unit, cost):
             return self._answer_ranges(cube, strategy, unit, cost, noise)
-        proof = self.persons_proof if self.count == "persons" else self.proof
-        guarantee = self.promise(without_delta(cost), unit, str(law), noise, proof=proof)
+        if self.noise is not None:
+            law: CountLaw = bounded_law(cost, unit)
+            proof = self.bounded_proof
+        else:
+            law = count_law(cost, unit)
+            cost = without_delta(cost)
+            proof = self.persons_proof if self.count == "persons" else self.proof
         return HistogramRelease(
             question=self,
             lattice=cube.lattice,
             counts=add_noise(cube.counts, law, noise),
             law=law,
-            guarantee=guarantee,
+            guarantee=self.promise(cost, unit, str(law), noise, proof=proof),
         )
 
     def _strategy(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Strategy | None:

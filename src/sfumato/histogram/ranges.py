@@ -12,7 +12,7 @@ from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CountedCells:
     ----------
     lattice : Lattice
     values : int64 ndarray with a dimension for each axis
-    law : DiscreteLaplace or DiscreteGaussian
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
         The noise on each count, if it is its own.
     answers : RangeAnswers or None
         The noisy sums from which the counts follow, if there are any.
@@ -49,7 +49,7 @@ class CountedCells:
 
     lattice: Lattice
     values: Array
-    law: Law
+    law: CountLaw
     answers: RangeAnswers | None
 
     def between(

@@ -19,8 +19,8 @@ from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.ranges import CountedCells, Wanted, whole_between
 from sfumato.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
 from sfumato.lattice import Lattice
+from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.key_noise import KeyNoise
-from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.numbers import Exactly, sidak
 
@@ -41,7 +41,7 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     counts : int64 ndarray of shape (cells,)
         The last axis runs fastest. Counts may be negative: clipping them at 0 would bias them, and
         their intervals would hold less often than they say.
-    law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
+    law : DiscreteLaplace, DiscreteGaussian, TruncatedLaplace, or the law that selected keys
         The noise on each count, independent of the others; with noisy sums of bins, that on the
         first of these.
 
@@ -55,7 +55,7 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     question: AnyQuestion
     lattice: Lattice
     counts: Array
-    law: Law | KeyLaw
+    law: CountLaw | KeyLaw
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.lattice.size,):
@@ -67,7 +67,7 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         return self.question.title
 
     @property
-    def noise(self) -> Law | None:
+    def noise(self) -> CountLaw | None:
         """The law of the noise, if sums of counts have one.
 
         It is None where the noise decided which keys are shown: the others are missing from sums.

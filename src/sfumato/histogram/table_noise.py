@@ -18,7 +18,8 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.strategies import RangeMatrix
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms.sums import half_widths
 from sfumato.mechanisms.weighted_sums import Weighted, sum_half_width, weighted_half_widths
 
@@ -60,11 +61,11 @@ class IndependentNoise:
 
     Attributes
     ----------
-    law : DiscreteLaplace or DiscreteGaussian
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
     shape : tuple of int
     """
 
-    law: Law
+    law: CountLaw
     shape: tuple[int, ...]
 
     def _terms(self, keep: Sequence[int]) -> int:
@@ -256,7 +257,7 @@ class RangeNoise:
         return np.asarray(safe * half_widths(variances / safe**2, laws, alpha))
 
 
-def _of_shares(law: Law, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
+def _of_shares(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
     """Half-widths of (1 - p) A - p B, for sums A and B of so many draws.
 
     They are computed at some shares p. In between, let q be the one next to p that is nearer to the
@@ -271,7 +272,7 @@ def _of_shares(law: Law, cells: tuple[int, int], alpha: float, shares: Array) ->
     return found
 
 
-def _from_below(law: Law, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
+def _from_below(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
     """The half-widths for shares of at most 1/2, from those of the next smaller shares."""
     grid, halves = _share_grid(law, cells, alpha)
     at = np.searchsorted(grid, shares, side="right") - 1
@@ -283,7 +284,7 @@ def _from_below(law: Law, cells: tuple[int, int], alpha: float, shares: Array) -
 
 
 @lru_cache(maxsize=64)
-def _share_grid(law: Law, cells: tuple[int, int], alpha: float) -> tuple[Array, Array]:
+def _share_grid(law: CountLaw, cells: tuple[int, int], alpha: float) -> tuple[Array, Array]:
     """Shares from 0 to 1/2, and half-widths that leave a part of alpha."""
     least = 1e-3 / math.sqrt(max(cells[1], 1))
     count = math.ceil(math.log(0.5 / least) / math.log(FINENESS))
@@ -297,7 +298,7 @@ def _share_grid(law: Law, cells: tuple[int, int], alpha: float) -> tuple[Array, 
     return grid, halves
 
 
-def _fourth_moment(law: Law, terms: int) -> float:
+def _fourth_moment(law: CountLaw, terms: int) -> float:
     """E (z_1 + ... + z_terms)^4, or a bound on it for the discrete Gaussian.
 
     The bound holds for every sigma-subgaussian law.
@@ -305,6 +306,8 @@ def _fourth_moment(law: Law, terms: int) -> float:
     if isinstance(law, DiscreteLaplace):
         q = math.exp(-1 / float(law.scale))
         one = 2 * q * (1 + 10 * q + q * q) / (1 - q) ** 4
+    elif isinstance(law, TruncatedLaplace):
+        one = law.moment(4)
     else:
         assert isinstance(law, DiscreteGaussian)
         one = 16 * float(law.sigma_squared) ** 2

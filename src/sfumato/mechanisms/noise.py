@@ -214,13 +214,13 @@ def unit_of_table(cost: CentralMeasure, unit: Unit, cells: int) -> Unit:
     return unit if count_law(cost, within) == count_law(cost, unit) else within
 
 
-def add_noise(counts: Array, law: Law, noise: bits.Bits) -> Array:
+def add_noise(counts: Array, law: IntegerLaw, noise: bits.Bits) -> Array:
     """Add independent noise to every count.
 
     Parameters
     ----------
     counts : int64 ndarray
-    law : DiscreteLaplace or DiscreteGaussian
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
     noise : Bits
         Where the noise is drawn from: what ``Question.answer`` is given.
 

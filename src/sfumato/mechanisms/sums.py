@@ -12,9 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 
-Part: TypeAlias = "tuple[Law, float]"
+Part: TypeAlias = "tuple[CountLaw, float]"
 """A law, and the largest coefficient, at most 1, with which a draw of it enters a sum."""
 
 LARGEST_TRANSFORM = 2**24
@@ -33,10 +34,12 @@ OUTSIDE = 1e-9
 """The share of alpha that the circle of ``exact_half_width`` may get wrong."""
 
 
-def spread(law: Law) -> float:
-    """The variance that bounds of sums are made from: of Laplace noise its own, of Gaussian noise
-    sigma^2.
+def spread(law: CountLaw) -> float:
+    """The variance that bounds of sums are made from: of Laplace noise its own, without a bound if
+    it has one; of Gaussian noise sigma^2.
     """
+    if isinstance(law, TruncatedLaplace):
+        return law.without_bound.variance
     return law.variance if isinstance(law, DiscreteLaplace) else float(law.sigma_squared)
 
 
@@ -53,17 +56,18 @@ def half_widths(variances: Array, parts: Sequence[Part], alpha: float) -> Array:
         Two-sided: P(|sum| > half-width) <= alpha.
 
     Holds because: let c be the largest coefficient. E exp(tZ) = 1 / (1 - v (cosh t - 1)) for
-    Laplace noise of variance v; with |a| <= c, cosh(a t) - 1 <= (a / c)^2 (cosh(c t) - 1) and -ln(1
-    - w s) <= -w ln(1 - s) for w in [0, 1]. So ln E exp(a t Z) <= a^2 v psi(t) with psi(t) = -ln(1 -
-    v (cosh(c t) - 1)) / (v c^2). A Gaussian has psi(t) = t^2 / 2. The sum's log moment is at most
-    its variance times the largest psi, and any t gives a valid bound. psi grows with v and with c,
-    so each may be rounded up to what doubles can square.
+    Laplace noise of variance v, and at most that for the part of it within a bound; with |a| <= c,
+    cosh(a t) - 1 <= (a / c)^2 (cosh(c t) - 1) and -ln(1 - w s) <= -w ln(1 - s) for w in [0, 1]. So
+    ln E exp(a t Z) <= a^2 v psi(t) with psi(t) = -ln(1 - v (cosh(c t) - 1)) / (v c^2). A Gaussian
+    has psi(t) = t^2 / 2. The sum's log moment is at most its variance times the largest psi, and
+    any t gives a valid bound. psi grows with v and with c, so each may be rounded up to what
+    doubles can square.
     """
     variances = np.asarray(variances, dtype=float)
     laplace = [
-        (max(law.variance, LEAST_VARIANCE), max(coefficient, LEAST_COEFFICIENT))
+        (max(spread(law), LEAST_VARIANCE), max(coefficient, LEAST_COEFFICIENT))
         for law, coefficient in parts
-        if isinstance(law, DiscreteLaplace) and law.variance > 0 and coefficient > 0
+        if not isinstance(law, DiscreteGaussian) and spread(law) > 0 and coefficient > 0
     ]
     need = math.log(2 / alpha)
     if not laplace:
@@ -93,7 +97,7 @@ def _cumulant(variance: float, coefficient: float, t: Array) -> Array:
     return np.asarray(-np.log1p(-s) / (variance * coefficient**2))
 
 
-def exact_half_width(parts: Sequence[tuple[Law, int]], alpha: float) -> int:
+def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int:
     """The smallest integer k with P(|sum| > k) <= alpha, for a sum of independent draws: ``number``
     of each law.
 
@@ -113,21 +117,26 @@ def exact_half_width(parts: Sequence[tuple[Law, int]], alpha: float) -> int:
         return math.ceil(_bound_of_sum(parts, alpha))
     angles = 2 * np.pi * np.arange(length // 2 + 1) / length
     transform = np.exp(sum(number * _log_transform(law, angles, length) for law, number in parts))
+    for law, number in parts:
+        if isinstance(law, TruncatedLaplace) and number % 2:
+            transform *= np.sign(law.transform(angles))
     masses = np.maximum(np.fft.irfft(transform, length)[: length // 2], 0)
     inside = masses[0] + 2 * np.concatenate([[0], np.cumsum(masses[1:])])
     whole = masses[0] + 2 * masses[1:].sum()
     return int(np.argmax(inside >= (1 - alpha) * whole))
 
 
-def _bound_of_sum(parts: Sequence[tuple[Law, int]], alpha: float) -> float:
+def _bound_of_sum(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> float:
     """A half-width of the sum of ``number`` draws of each law, by ``half_widths``."""
     variance = sum(number * spread(law) for law, number in parts)
     present = [(law, 1.0) for law, number in parts if number]
     return float(half_widths(np.array([variance]), present, alpha)[0])
 
 
-def _log_transform(law: Law, angles: Array, length: int) -> Array:
-    """The logarithm of the characteristic function at angles in [0, pi]."""
+def _log_transform(law: CountLaw, angles: Array, length: int) -> Array:
+    """The logarithm of the size of the characteristic function at angles in [0, pi]."""
+    if isinstance(law, TruncatedLaplace):
+        return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
     if isinstance(law, DiscreteLaplace):
         return np.asarray(-np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2))
     x = np.arange(-(length // 2), length // 2)

@@ -29,7 +29,8 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.mechanisms.noise import DiscreteLaplace, Law
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
+from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 
 FREQUENCIES = 2048
@@ -66,19 +67,19 @@ class Weighted:
 
     Attributes
     ----------
-    law : DiscreteLaplace or DiscreteGaussian
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
     weights : float64 ndarray of shape (sums, k)
         Not negative.
     numbers : float64 ndarray of shape (sums, k)
         How many draws have each of the weights.
     """
 
-    law: Law
+    law: CountLaw
     weights: Array
     numbers: Array
 
     @classmethod
-    def of(cls, law: Law, weights: Array, numbers: Array | float = 1.0) -> Weighted:
+    def of(cls, law: CountLaw, weights: Array, numbers: Array | float = 1.0) -> Weighted:
         """Draws with weights of any sign: one sum, or a row for each sum.
 
         >>> from fractions import Fraction
@@ -121,8 +122,16 @@ class Weighted:
             found[1, row, : len(weights)] = numbers
         return Weighted(self.law, found[0], found[1])
 
+    @property
+    def farthest(self) -> Array:
+        """How far the draws can move each sum, at most: float64 ndarray of shape (sums,)."""
+        if not isinstance(self.law, TruncatedLaplace):
+            return np.where(self.weights.any(axis=1), np.inf, 0.0)
+        return np.asarray((self.numbers * self.weights).sum(axis=1) * self.law.bound)
+
     def log_transform(self, angles: Array) -> Array:
-        """The logarithm of the characteristic function: float64 ndarray like ``angles``.
+        """The logarithm of the size of the characteristic function: float64 ndarray like
+        ``angles``.
 
         Parameters
         ----------
@@ -132,6 +141,15 @@ class Weighted:
         for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
             of_one = _log_transform(self.law, self.weights[:, at : at + 1] * angles)
             found += self.numbers[:, at : at + 1] * of_one
+        return found
+
+    def sign(self, angles: Array) -> Array:
+        """The sign of the characteristic function; only that of noise with a bound may change."""
+        found = np.ones((1, 1))
+        if isinstance(self.law, TruncatedLaplace):
+            for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
+                of_one = np.sign(self.law.transform(self.weights[:, at : at + 1] * angles))
+                found = np.asarray(found * np.where(self.numbers[:, at : at + 1] % 2, of_one, 1.0))
         return found
 
 
@@ -162,7 +180,8 @@ def weighted_half_widths(parts: Sequence[Weighted], alpha: float) -> Array:
         distinct, back = _distinct([part.packed() for part in scaled])
         if len(distinct[0].weights) <= MOST_SUMS:
             found = np.minimum(found, _by_inversions(distinct, alpha)[back])
-    return np.asarray(np.where(largest > 0, largest * found, 0))
+    most = np.sum([part.farthest for part in parts], axis=0)
+    return np.asarray(np.where(largest > 0, np.minimum(largest * found, most), 0))
 
 
 def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
@@ -186,7 +205,7 @@ def _by_inversions(parts: list[Weighted], alpha: float) -> Array:
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def sum_half_width(law: Law, draws: int, alpha: float) -> int:
+def sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
     """An integer k with P(abs(S) > k) <= alpha for a sum of independent draws of one law.
 
     It is the least one where the law fits a short circle, and at most some hundredths more where
@@ -202,10 +221,11 @@ def sum_half_width(law: Law, draws: int, alpha: float) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _sum_half_width(law: Law, draws: int, alpha: float) -> int:
+def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
+    most = min(farthest(law, draws), 2.0**62)
     bound = half_widths(np.array([draws * spread(law)]), [(law, 1.0)], alpha)[0]
     if alpha >= FAINT and bound < WIDE:
-        return exact_half_width([(law, draws)], alpha)
+        return min(exact_half_width([(law, draws)], alpha), math.floor(most))
     found = weighted_half_widths([Weighted.of(law, np.ones(1), np.array([float(draws)]))], alpha)
     return math.floor(float(found[0]))
 
@@ -226,6 +246,8 @@ def _by_inversion(parts: list[Weighted], alpha: float) -> Array:
     logs = np.sum([part.log_transform(angles) for part in large], axis=0)
     coefficients = np.zeros((len(angles), POINTS))
     coefficients[:, 1 : FREQUENCIES + 1] = np.exp(logs) * 4 / (angles * length[:, None])
+    for part in large:
+        coefficients[:, 1 : FREQUENCIES + 1] *= part.sign(angles)
     coefficients[:, 1 : FREQUENCIES + 1] *= (
         np.sinc(angles * reach[:, None] / order / np.pi) ** order
     )
@@ -269,8 +291,10 @@ def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:
     return half_widths(variances, laws, alpha)
 
 
-def _log_transform(law: Law, angles: Array) -> Array:
-    """The logarithm of the characteristic function of one draw, which is positive."""
+def _log_transform(law: CountLaw, angles: Array) -> Array:
+    """The logarithm of the size of the characteristic function of one draw."""
+    if isinstance(law, TruncatedLaplace):
+        return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
     if isinstance(law, DiscreteLaplace):
         return np.asarray(-np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2))
     squared = float(law.sigma_squared)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
+from sfumato.audit.bounded import bounded_loss
 from sfumato.audit.keys import KeySelection
 from sfumato.audit.runs import (
     Mechanism,
@@ -24,7 +25,16 @@ from sfumato.audit.runs import (
     of_question,
     published,
 )
-from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
+from sfumato.audit.subjects.subject import (
+    COSTS,
+    LINE,
+    ON_LINE,
+    RELATIONS,
+    UNITS,
+    Subject,
+    less_noise,
+    of,
+)
 from sfumato.cube import Cube
 from sfumato.data import count as data_count
 from sfumato.data import source
@@ -44,6 +54,7 @@ MANY = 20
 """Rows with which a key is nearly always shown."""
 KEYS_OF_PERSON = 3
 SELECTED = ApproxDP("1", "0.01")
+BOUNDED = ApproxDP("1", "1e-6")
 PERSONS = Histogram("x", count="persons")
 IN_TWO_BINS = Histogram("x", bins=2, count="persons")
 
@@ -234,10 +245,29 @@ def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
     )
 
 
+def _bounded(unit: Unit) -> Subject:
+    """Noise with a bound, at the cost of which the bound is printed in the documents."""
+    question = Histogram("x", bins=3, noise="bounded")
+
+    def spending(times: int) -> Mechanism:
+        return of_question(question, LINE, unit, less_noise(BOUNDED, times))
+
+    return Subject(
+        "Histogram with bounded noise",
+        unit,
+        BOUNDED,
+        spending(1),
+        ON_LINE,
+        exact=bounded_loss,
+        weaker=spending,
+    )
+
+
 def subjects() -> Iterator[Subject]:
     """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Histogram", Histogram("x", bins=3), *promise)
+    yield from map(_bounded, UNITS)
     for promise in product((UNITS[0], UNITS[-1]), COSTS):
         yield _ranges(*promise)
     ridden = ((), (2,), (1, 3), (1, 1, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1, 1))
