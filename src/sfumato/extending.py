@@ -18,6 +18,7 @@ from sfumato.data.reader import BATCH_ROWS, Columns, CountingReader, RowReader
 from sfumato.data.registry import register_reader
 from sfumato.domain import Domain
 from sfumato.lattice import GridAxis, LabelAxis, Lattice
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import Exactly, sidak
 from sfumato.partition.partition import Partition
@@ -44,6 +45,7 @@ __all__ = [
     "Exactly",
     "GridAxis",
     "Guarantee",
+    "KeyRule",
     "LabelAxis",
     "Lattice",
     "Law",
