@@ -27,6 +27,8 @@ SUBJECTS = {
     "start": "Start of the command and of the import, beside the interpreter's own.",
     "streaming": "Noise for running totals, microseconds a step, beside the bare draw, dpcrpy "
     "and jax-privacy.",
+    "tables": "Families of tables that add up, beside separate tables, one full table that is "
+    "summed, and mbi.",
 }
 
 

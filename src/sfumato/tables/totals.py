@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -191,27 +191,42 @@ def require_all_rows(
             "Leave totals out, or give a table with one row for each person and no person column",
         )
     for axis in axes:
-        if reason := _dropped(axis):
-            raise UsageError(asked, f"{printable(axis.name)} drops rows {reason[0]}", reason[1])
+        if dropped := dropped_rows(axis):
+            obstacle = f"{printable(axis.name)} drops rows {dropped.which}"
+            raise UsageError(asked, obstacle, dropped.remedy)
 
 
-def _dropped(axis: LatticeAxis) -> tuple[str, str] | None:
-    """Which rows an axis leaves out, and what to do; None if there are none."""
+class Dropped(NamedTuple):
+    """Which rows an axis leaves out, in words, and what to declare so that it does not."""
+
+    which: str
+    remedy: str
+
+
+def dropped_rows(axis: LatticeAxis) -> Dropped | None:
+    """Which rows an axis leaves out; None if it has a cell for every row."""
     match axis:
         case BinsAndMissing():
             return None
-        case LabelAxis():
-            missing, unlisted = axis.missing, axis.other
         case GridAxis() | EdgesAxis():
-            missing, unlisted = axis.missing is not None, True
+            if axis.missing is not None:
+                return None
+            return Dropped("without a value", "Declare Interval(..., missing=True)")
+        case LabelAxis():
+            lacking = [
+                which
+                for which, counted in (
+                    ("without a value", axis.missing),
+                    ("with an unlisted label", axis.other),
+                )
+                if not counted
+            ]
+            if not lacking:
+                return None
+            remedy = 'Declare Categories([...], other="else", missing="not known")'
+            return Dropped(" or ".join(lacking), remedy)
         case _:
-            missing = unlisted = False
-    if missing and unlisted:
-        return None
-    if unlisted:
-        return "without a value", 'Declare what missing values count as, such as missing=True'
-    which = "with an unlisted label" if missing else "without a value or with an unlisted label"
-    return which, 'Declare Categories([...], other="else", missing="not known")'
+            return Dropped("of keys that are not shown", "Declare Categories with a public list")
 
 
 def require_agreement(

@@ -24,6 +24,7 @@ PEERS = {
     "dpcrpy": ("dpcrpy==1.0.0", "numpy"),
     "duckdb": ("duckdb>=1.1", "pyarrow"),
     "jax_privacy": ("jax-privacy==2.0.0",),
+    "mbi": ("mbi==2.0.0",),
     "opendp": ("opendp[polars]==0.16.0", "numpy"),
     "pipeline_dp": ("pipeline-dp==0.3.1",),
     "polars": ("polars>=1.10",),

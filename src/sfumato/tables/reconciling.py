@@ -1,0 +1,331 @@
+"""Tables that were paid for separately, made to add up afterwards.
+
+Histograms and families that counted the same rows are measurements of one family, each with noise
+of its own. Least squares over all of them costs nothing, since it sees released numbers only. What
+has to be the same is read off the releases: the unit with its limits and conditions, the axes, the
+data that the receipts name, and which rows an axis drops.
+
+A receipt says nothing that follows from the data, and so it cannot say that they stayed the same.
+Answers of one plan counted the same rows. For others the custodian says so, by a version of the
+source or by ``same_data``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
+from sfumato.arrays import Array
+from sfumato.errors import UsageError, printable
+from sfumato.histogram.question import HistogramRelease
+from sfumato.lattice import Lattice, LatticeAxis
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.composition import compose
+from sfumato.privacy.guarantee import EXACT, Guarantee, Proof
+from sfumato.privacy.measures import ZCDP
+from sfumato.tables.asked import named, require_connected
+from sfumato.tables.design import Measurement, published_shape
+from sfumato.tables.levels import Levels
+from sfumato.tables.question import Tables
+from sfumato.tables.release import TablesRelease
+from sfumato.tables.totals import dropped_rows
+
+ASKED = "sf.reconcile"
+PROOF = Proof(
+    sensitivity="as stated by each of the releases.",
+    because="least squares sees released numbers only, and what follows from releases costs "
+    "nothing; the costs of the releases add up.",
+    not_covered="as stated by each of the releases.",
+    source="post-processing and composition: Dwork, Roth 2014, Prop. 2.1 and Thm 3.14; for rho, "
+    "Bun, Steinke 2016, Lemma 1.7 and 1.8; estimates: Xiao et al. 2023, Thm 5.",
+)
+
+
+class Part(NamedTuple):
+    """What one release adds to the family.
+
+    Attributes
+    ----------
+    release : HistogramRelease or TablesRelease
+    tables : tuple of tuple of str
+        The tables that were asked for.
+    lattice : Lattice
+        All axes on which its rows have a cell.
+    measured : tuple of Measurement
+    numbers : list of int64 ndarray
+        What was published of each measurement, with one dimension for each axis of the lattice.
+    """
+
+    release: Release
+    tables: tuple[tuple[str, ...], ...]
+    lattice: Lattice
+    measured: tuple[Measurement, ...]
+    numbers: list[Array]
+
+
+def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> TablesRelease:
+    """Make tables that were paid for separately add up. This costs nothing.
+
+    Parameters
+    ----------
+    releases : sequence of HistogramRelease or TablesRelease
+        At least two answers about the same rows: of the same unit, limits, conditions and version
+        of the data. They share axes, with the same cells. Each has noise of its own, so no answer
+        may be given twice.
+    same_data : bool
+        Whether you know that the data were the same, although the receipts cannot say so. Answers
+        of one plan, and of a source with a ``version``, need no such statement.
+
+    Returns
+    -------
+    TablesRelease
+        The family of all tables that were asked for. Its guarantee is that of all releases
+        together. It has no receipt of its own: ``paid_by`` has theirs.
+
+    Raises
+    ------
+    UsageError
+        If a release is no table of counts with noise on each; if units, limits, conditions, data or
+        the cells of an axis differ; if an axis that not all tables have may drop rows; if persons'
+        rows were chosen anew; or if tables share no axis.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 90, missing=True), ward=sf.Categories(
+    ...     ["a", "b"], other="else", missing="not known"))
+    >>> visits = {"age": np.array([31.0, 64.0, 70.0]), "ward": np.array(["a", "b", "b"])}
+    >>> import pyarrow as pa
+    >>> src = sf.source(pa.table(visits), domain, name="visits", version="2026")
+    >>> publisher = sf.Publisher(src, budget="2")
+    >>> ages = publisher.release(sf.Histogram("age", bins=3), epsilon="1")
+    >>> crossed = publisher.release(sf.Histogram(["age", "ward"], bins=3), epsilon="1")
+    >>> family = sf.reconcile([ages, crossed])
+    >>> bool(np.allclose(family["age", "ward"].values.sum(axis=1), family["age"].values))
+    True
+    >>> str(family.guarantee.measure)
+    'epsilon = 2'
+    """
+    parts = _parts(releases)
+    _require_different(parts)
+    _require_same_unit(parts)
+    one_plan = _is_one_plan(parts)
+    if not one_plan:
+        _require_same_data(parts, same_data)
+        _require_all_rows_kept(parts)
+    lattice = _whole_lattice(parts)
+    _require_same_rows(parts, lattice)
+    tables = _tables(parts)
+    require_connected(tables)
+    measured: list[Measurement] = []
+    published: list[Array] = []
+    for part in parts:
+        for each, numbers in zip(part.measured, part.numbers, strict=True):
+            margin, moved = _on(lattice, part.lattice, each.margin, numbers)
+            measured.append(msgspec.structs.replace(each, margin=margin))
+            published.append(moved)
+    return TablesRelease(
+        question=Tables(tables),
+        tables=tables,
+        lattice=lattice,
+        measured=tuple(measured),
+        published=np.concatenate(published),
+        guarantee=_guarantee(parts),
+        paid_by=_receipts(parts),
+    )
+
+
+# --- what a release adds --------------------------------------------------------------------------
+
+
+def _parts(releases: Sequence[Release]) -> list[Part]:
+    if isinstance(releases, Release) or not isinstance(releases, Sequence) or len(releases) < 2:
+        obstacle = "it makes at least two answers agree"
+        raise UsageError(ASKED, obstacle, "Give a list of histograms or families of tables")
+    return list(map(_part, releases))
+
+
+def _part(release: Release) -> Part:
+    match release:
+        case TablesRelease():
+            shapes = [published_shape(_axes(release.lattice), one) for one in release.measured]
+            sizes = [int(np.prod(shape)) for shape in shapes]
+            flat = np.split(release.published, np.cumsum(sizes)[:-1])
+            numbers = [each.reshape(shape) for each, shape in zip(flat, shapes, strict=True)]
+            return Part(release, release.tables, release.lattice, release.measured, numbers)
+        case HistogramRelease():
+            law = release.noise
+            if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
+                raise _unsuited(release, "its counts do not each have noise of their own")
+            if release.question.count != "rows":
+                raise _unsuited(release, "it counts persons, who may be in several cells")
+            lattice = release.lattice
+            measured = (Measurement((1,) * len(lattice.axes), law),)
+            return Part(release, (lattice.names,), lattice, measured, [release.values])
+        case _:
+            raise _unsuited(release, "it is no table of counts")
+
+
+def _unsuited(release: Release, obstacle: str) -> UsageError:
+    asked = release.title if isinstance(release, Release) else type(release).__name__
+    remedy = "Give histograms of rows over known cells, or families of tables"
+    return UsageError(f"{ASKED} of {asked}", obstacle, remedy)
+
+
+def _axes(lattice: Lattice) -> tuple[Levels, ...]:
+    return tuple(map(Levels.flat, lattice.shape))
+
+
+def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
+    """The receipts of everything that was paid for."""
+    found: list[Receipt] = []
+    for part in parts:
+        release = part.release
+        if isinstance(release, TablesRelease) and release.paid_by is not msgspec.UNSET:
+            found += release.paid_by
+        elif release.receipt is not None:
+            found.append(release.receipt)
+    return tuple(found)
+
+
+# --- what has to be the same ----------------------------------------------------------------------
+
+
+def _pair(one: Part, other: Part) -> str:
+    return f"{ASKED} of {one.release.title} and {other.release.title}"
+
+
+def _require_different(parts: Sequence[Part]) -> None:
+    """Refuse an answer that is given twice: its noise would be taken for independent noise."""
+    for part in parts:
+        if not _receipts([part]):
+            obstacle = "it has no receipt, which says about which data it is"
+            raise _unsuited(part.release, obstacle)
+    for one, other in combinations(parts, 2):
+        places = [
+            {(paid.entry_hash, paid.part) for paid in _receipts([part])} for part in (one, other)
+        ]
+        if places[0] & places[1]:
+            raise UsageError(_pair(one, other), "they hold the same answer", "Give each answer once")
+
+
+def _require_same_unit(parts: Sequence[Part]) -> None:
+    first = parts[0]
+    for other in parts[1:]:
+        one, two = (part.release.guarantee.unit for part in (first, other))
+        if one != two:
+            raise UsageError(
+                _pair(first, other),
+                f"the one protects {one}, and the other {two}",
+                "Reconcile answers of one source, with the same limits and conditions",
+            )
+
+
+def _is_one_plan(parts: Sequence[Part]) -> bool:
+    """Whether all were paid by one charge, and so counted in one state of the data."""
+    return len({receipt.entry_hash for receipt in _receipts(parts)}) == 1
+
+
+def _require_same_data(parts: Sequence[Part], same_data: bool) -> None:
+    names = list(dict.fromkeys(receipt.source for receipt in _receipts(parts)))
+    if len(names) > 1:
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            f"they are about {printable(names[0])} and about {printable(names[1])}",
+            "Reconcile answers about the same data",
+        )
+    if not same_data and ", version " not in names[0]:
+        raise UsageError(
+            f"{ASKED} of answers about {printable(names[0])}",
+            "they were charged one by one, and no receipt says whether the data changed meanwhile",
+            "Ask in one plan, give the source version=, or say same_data=True if you know it",
+        )
+
+
+def _require_all_rows_kept(parts: Sequence[Part]) -> None:
+    unit = parts[0].release.guarantee.unit
+    if unit.person is not None:
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            f"which rows of a {printable(unit.who)} are counted is chosen anew for each charge",
+            "Ask for the tables in one plan, or as sf.Tables",
+        )
+
+
+def _whole_lattice(parts: Sequence[Part]) -> Lattice:
+    """All axes, in the order in which they come."""
+    found: dict[str, tuple[LatticeAxis, Part]] = {}
+    for part in parts:
+        for axis in part.lattice.axes:
+            known, first = found.setdefault(axis.name, (axis, part))
+            if known != axis:
+                raise UsageError(
+                    _pair(first, part),
+                    f"{printable(axis.name)} has other cells in the one than in the other",
+                    "Ask with the same bins or labels",
+                )
+    return Lattice(tuple(axis for axis, _ in found.values()))
+
+
+def _require_same_rows(parts: Sequence[Part], lattice: Lattice) -> None:
+    """Refuse an axis that drops rows from some of the tables only."""
+    for axis in lattice.axes:
+        without = [part for part in parts if axis.name not in part.lattice.names]
+        if without and (dropped := dropped_rows(axis)):
+            having = next(part for part in parts if axis.name in part.lattice.names)
+            raise UsageError(
+                _pair(having, without[0]),
+                f"{printable(axis.name)} drops rows {dropped.which}, which the other one counts",
+                f"{dropped.remedy}, or ask for the tables as sf.Tables",
+            )
+
+
+# --- the family -----------------------------------------------------------------------------------
+
+
+def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
+    """The tables that were asked for, each once."""
+    found: dict[frozenset[str], tuple[str, ...]] = {}
+    for part in parts:
+        for table in part.tables:
+            found.setdefault(frozenset(table), table)
+    return tuple(found.values())
+
+
+def _on(
+    lattice: Lattice, own: Lattice, margin: Sequence[int], numbers: Array
+) -> tuple[tuple[int, ...], Array]:
+    """A measurement of one lattice, and its numbers, in the order of a larger one."""
+    places = [own.names.index(name) for name in lattice.names if name in own.names]
+    levels = dict(zip(own.names, margin, strict=True))
+    flat = np.ascontiguousarray(numbers.transpose(places)).reshape(-1)
+    return tuple(levels.get(name, 0) for name in lattice.names), flat
+
+
+def _guarantee(parts: Sequence[Part]) -> Guarantee:
+    """What all releases promise together."""
+    promises = [part.release.guarantee for part in parts]
+    costs = [part.release.cost for part in parts]
+    if len({isinstance(cost, ZCDP) for cost in costs}) > 1:
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            "some cost rho and others epsilon, which do not add up to one number",
+            "Reconcile answers of one account that counts rho, or of others that count epsilon",
+        )
+    assumptions = dict.fromkeys(line for promise in promises for line in promise.assumptions)
+    slacks = list(dict.fromkeys(promise.slack for promise in promises))
+    listed = ", ".join(named(table) for part in parts for table in part.tables)
+    return Guarantee(
+        measure=compose(costs),
+        unit=promises[0].unit,
+        mechanism=f"none of its own: least squares over released tables ({listed})",
+        proof=PROOF,
+        assumptions=tuple(assumptions),
+        slack="; ".join(slack for slack in slacks if slack != EXACT) or EXACT,
+        private=all(promise.private for promise in promises),
+        counted=promises[0].counted,
+    )
