@@ -200,6 +200,11 @@ def _may_overflow(columns: list[_Column], n_rows: int) -> bool:
     return any(column.largest * n_rows >= MOST_IN_64_BITS for column in columns)
 
 
+def sums_may_overflow(sums: Sequence[Summed], n_rows: int) -> bool:
+    """Whether sums over so many rows are kept as Python's integers."""
+    return _may_overflow(_columns(sums), n_rows)
+
+
 def _sorting_order(packed: list[Array]) -> Array:
     """The order that sorts packed rows.
 

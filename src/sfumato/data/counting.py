@@ -49,8 +49,7 @@ def count(
     choice : tuple of LatticeAxis or None
         Whose columns' values choose a person's rows, together with the key; from
         ``row_priorities.chosen_by``. None: all columns of the needs. In two scans of one table with
-        the same key and the same columns, each person keeps the same rows. An engine that counts by
-        itself chooses by columns of its own.
+        the same key and the same columns, each person keeps the same rows.
 
     Returns
     -------
@@ -72,11 +71,13 @@ def count(
         return []
     reader = source._reader
     key = key or fresh_key()
+    chosen = chosen_by(asked) if choice is None else choice
     if isinstance(reader, CountingReader):
-        return _by_engine(reader, asked, source.unit, key, progress)
+        row_filter = source._row_filter
+        told = reader.choosing(chosen, () if row_filter is None else row_filter.conditions)
+        return _by_engine(told, asked, source.unit, key, progress)
     looked_at = [*asked, *(as_need(Lattice((axis,))) for axis in choice or ())]
     columns = source._columns(looked_at)
-    chosen = chosen_by(asked) if choice is None else choice
     return scan(reader, columns, asked, source.unit, key, progress, source._row_filter, chosen)
 
 

@@ -44,7 +44,7 @@ def cube_of_groups(
     columns: list[Array] = []
     for axis, column in zip(lattice.axes, cells, strict=True):
         if axis.has_keys:
-            keys[axis.name], indices = _indexed(list(column))
+            keys[axis.name], indices = indexed_keys(list(column))
             columns.append(indices)
         else:
             columns.append(np.asarray(column, np.int64))
@@ -65,7 +65,7 @@ def cube_of_groups(
     return Cube(lattice, sums, distinct, keys)
 
 
-def _indexed(column: list[Label | None]) -> tuple[KeyList, Array]:
+def indexed_keys(column: list[Label | None]) -> tuple[KeyList, Array]:
     """The distinct keys, sorted, and the index of each group's key among them."""
     keys = KeyList(sorted({key for key in column if key is not None}))
     index_of = {key: index for index, key in enumerate(keys)}

@@ -32,7 +32,7 @@ from sfumato.data.person_records import person_numbers
 from sfumato.data.row_order import first_rows
 from sfumato.privacy.limits import Limits
 
-_ALWAYS_WITHIN = 2**31
+ALWAYS_WITHIN = 2**31
 """A norm that no number of rows exceeds that one partition may hold."""
 
 
@@ -127,7 +127,7 @@ class RowLimits:
         """Whether each row is within the norm and the number of rows: bool ndarray."""
         persons = person_numbers(rows.tokens)
         is_kept: Array = _positions(persons) < self._rows
-        if self._norm is not None and self._norm < _ALWAYS_WITHIN:
+        if self._norm is not None and self._norm < ALWAYS_WITHIN:
             starts = np.flatnonzero(np.diff(persons, prepend=-1))
             # The row of rank m in its cell makes m^2 there to (m + 1)^2.
             squares = np.cumsum(2 * ranks + 1)

@@ -55,7 +55,7 @@ def local(instants: Array, timezone: str | None) -> Array:
         seconds, again = np.unique(
             instants[on_change] // MICROSECONDS_A_SECOND, return_inverse=True
         )
-        found = [_offset(timezone, second) for second in seconds.tolist()]
+        found = [offset_at(timezone, second) for second in seconds.tolist()]
         offsets[on_change] = np.array(found, np.int64)[again]
     return np.asarray(instants + offsets)
 
@@ -77,10 +77,10 @@ def _offsets_of_days(timezone: str, first: int, days: Array) -> tuple[Array, Arr
 @lru_cache(maxsize=2**18)
 def _offset_of_day(timezone: str, day: int) -> int:
     """The offset at the beginning of a day in UTC."""
-    return _offset(timezone, day * SECONDS_A_DAY)
+    return offset_at(timezone, day * SECONDS_A_DAY)
 
 
-def _offset(timezone: str, second: int) -> int:
+def offset_at(timezone: str, second: int) -> int:
     """How many microseconds local clocks are ahead of UTC at a second since 1970-01-01."""
     held = min(max(second, FIRST_DAY * SECONDS_A_DAY), LAST_DAY * SECONDS_A_DAY)
     then = (_EPOCH + dt.timedelta(seconds=held)).astimezone(ZoneInfo(timezone))

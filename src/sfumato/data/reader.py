@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.answers.counts import Needs
+    from sfumato.arrays import Array
     from sfumato.cube import Cube
     from sfumato.mechanisms.key_rules import KeyRule
     from sfumato.privacy.unit import Unit
@@ -265,6 +266,25 @@ class CountingReader(Reader):
         up values or keeps limits by cell says so here.
         """
         return needs.holds_on_other_lattices(unit) and len(unit.person_columns) <= 1
+
+    def choosing(
+        self,
+        choice: Sequence[LatticeAxis],
+        conditions: Sequence[tuple[LatticeAxis, Array]],
+    ) -> Self:
+        """Give the same table, told how rows are chosen; as it stands, itself.
+
+        Parameters
+        ----------
+        choice : sequence of LatticeAxis
+            By whose columns' values, together with the key, a person's rows are chosen. They are
+            the same for all scans of a release, and hold all columns that any of them counts.
+        conditions : sequence of pairs of LatticeAxis and bool ndarray of shape (cells,)
+            What ``unit.where`` means on the declared axes: a row satisfies it if on each axis it
+            has a cell for which the array is true.
+        """
+        del choice, conditions
+        return self
 
     @abstractmethod
     def count(

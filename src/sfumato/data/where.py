@@ -39,6 +39,11 @@ class RowFilter:
         self._kept_cells = [kept for _, kept in compiled]
         self._locator = RowLocator(self.axes)
 
+    @property
+    def conditions(self) -> list[tuple[LatticeAxis, Array]]:
+        """Each axis, with the cells that satisfy its condition: bool ndarray of shape (cells,)."""
+        return list(zip(self.axes, self._kept_cells, strict=True))
+
     def satisfied(self, batch: pa.RecordBatch) -> Array:
         """Which rows satisfy all conditions: bool ndarray of shape (rows,)."""
         satisfied = np.ones(len(batch), bool)

@@ -1,13 +1,27 @@
-"""Read a relation of DuckDB."""
+"""Read a relation of DuckDB, or have DuckDB count it."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeGuard
+from typing import ClassVar, Protocol, Self, TypeGuard
 
 import pyarrow as pa
 
-from sfumato.data.reader import Columns, RowReader
+from sfumato.answers.counts import Needs
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.data.engines.duckdb import DuckDB, secrets_table
+from sfumato.data.engines.groups import Column
+from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
+from sfumato.data.engines.readings import Table
+from sfumato.data.engines.results import columns_of
+from sfumato.data.reader import Ability, Columns, CountingReader, Progress, RowReader
+from sfumato.lattice import LatticeAxis
+from sfumato.privacy.unit import Unit
+
+_VIEW = "sfumato_counted_rows"
+"""What a query calls the relation that it is about."""
 
 
 class _Relation(Protocol):
@@ -19,18 +33,21 @@ class _Relation(Protocol):
 
     def limit(self, rows: int, /) -> _Relation: ...
 
+    def query(self, virtual_table_name: str, sql_query: str) -> _Relation: ...
+
 
 def _is_relation(data: object) -> TypeGuard[_Relation]:
     return all(hasattr(data, ability) for ability in ("project", "columns", "__arrow_c_stream__"))
 
 
-class DuckRelation(RowReader):
-    """A relation of DuckDB, which is run again for each scan and streamed.
+class DuckRelation(RowReader, CountingReader):
+    """A relation of DuckDB: the engine counts it, and hands out its rows for ``sfumato check``.
 
-    The rows keep an order as far as the query has one.
+    The relation is run again for each scan, on its own connection.
     """
 
     name = "duckdb relation"
+    abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
@@ -39,9 +56,11 @@ class DuckRelation(RowReader):
 
     def __init__(self, relation: _Relation) -> None:
         self._relation = relation
+        self._choice: tuple[LatticeAxis, ...] | None = None
+        self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
 
     def _wanted(self, columns: Columns) -> _Relation:
-        listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        listed = ", ".join(map(DuckDB().name, columns))
         return self._relation.project(listed)
 
     def names(self) -> list[str]:
@@ -55,3 +74,41 @@ class DuckRelation(RowReader):
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
         yield from pa.RecordBatchReader.from_stream(self._wanted(columns))
+
+    # --- counting -------------------------------------------------------------------------------
+
+    def supports(self, needs: Needs, unit: Unit) -> bool:
+        """Whether DuckDB can count this."""
+        return can_count(needs)
+
+    def choosing(
+        self,
+        choice: Sequence[LatticeAxis],
+        conditions: Sequence[tuple[LatticeAxis, Array]],
+    ) -> Self:
+        """Give the same table, told how rows are chosen."""
+        told = copy.copy(self)
+        told._choice = tuple(choice)
+        told._conditions = conditions
+        return told
+
+    def count(
+        self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
+    ) -> list[Cube]:
+        """Have DuckDB count each need, in a query of its own."""
+        names = looked_at(needs, unit, self._choice, self._conditions)
+        schema = self.schema(dict.fromkeys(names))
+        table = Table(_VIEW, {name: schema.field(name).type for name in names})
+        cubes = []
+        for need in needs:
+            query = count_query(need, unit, table, DuckDB(), self._choice, self._conditions)
+            cubes.append(query.cube(self._run(query, key)))
+        return cubes
+
+    def _run(self, query: CountQuery, key: bytes) -> Sequence[Column]:
+        # DuckDB finds the table by the name of this variable, so the secrets are in no query.
+        sfumato_secrets = secrets_table(key)
+        result = self._relation.query(_VIEW, query.text)
+        found = columns_of(pa.RecordBatchReader.from_stream(result).read_all())
+        del sfumato_secrets
+        return found

@@ -1,0 +1,125 @@
+"""The cell of a row on an axis of numbers, dates or times, as an expression.
+
+Cells are found by comparison with public edges. An axis of given edges is a binary search among
+them. On an axis of equal cells, the first and the last cell are found by comparison too, with the
+least double of the kernel's next cell. In between, the kernel's own IEEE operations are written
+down in their order (``GridAxis.locate``): a difference, a product, a quotient, a sum and a floor,
+each of which every engine rounds alike, and none of which can overflow or underflow there, because
+the position is at least half a cell and below the number of cells.
+
+A row has NULL instead of a cell where it is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sfumato.data.engines.dialect import Dialect
+from sfumato.lattice import DROPPED, BinsAndMissing, EdgesAxis, GridAxis
+
+COMPARED_CELLS = 8
+"""Up to so many equal cells, every edge is compared with."""
+
+
+def binned(axis: GridAxis | EdgesAxis | BinsAndMissing, number: str, dialect: Dialect) -> str:
+    """The cell of a row along an axis.
+
+    Parameters
+    ----------
+    axis : GridAxis, EdgesAxis or BinsAndMissing
+    number : str
+        A double; null or NaN where it is missing.
+    dialect : Dialect
+    """
+    if isinstance(axis, BinsAndMissing):
+        return _or_missing(axis.bins, number, axis.bins.size, dialect)
+    missing = int(axis.locate(np.array([math.nan]))[0])
+    return _or_missing(axis, number, None if missing == DROPPED else missing, dialect)
+
+
+def _or_missing(
+    axis: GridAxis | EdgesAxis, number: str, missing: int | None, dialect: Dialect
+) -> str:
+    beyond = "" if missing is None else f" ELSE {dialect.integer(missing)}"
+    known = f"{number} <> {dialect.double(math.nan)}"
+    if isinstance(axis, EdgesAxis) or axis.cells <= COMPARED_CELLS:
+        edges = [dialect.double(edge) for edge in _inner(axis)]
+        cells = [dialect.integer(cell) for cell in range(len(edges) + 1)]
+        return f"CASE WHEN {known} THEN {searched(edges, cells, number)}{beyond} END"
+    last = axis.cells - 1
+    first_edge, last_edge = (dialect.double(least_double(axis, cell)) for cell in (1, last))
+    return (
+        f"CASE WHEN {number} < {first_edge} THEN {dialect.integer(0)}"
+        f" WHEN {number} < {last_edge} THEN {_kernel(axis, number, dialect)}"
+        f" WHEN {known} THEN {dialect.integer(last)}{beyond} END"
+    )
+
+
+def _kernel(axis: GridAxis, number: str, dialect: Dialect) -> str:
+    """The kernel's operations, in its order."""
+    position = f"({number} - {dialect.double(axis.lower)})" if axis.lower else number
+    position = f"{position} * {dialect.double(float(axis.cells))}"
+    width = axis.upper - axis.lower
+    if width != 1:
+        position = f"{position} / {dialect.double(width)}"
+    if axis.snap:
+        position = f"{position} + {dialect.double(axis.nudge)}"
+    return dialect.floor(position)
+
+
+def _inner(axis: GridAxis | EdgesAxis) -> list[float]:
+    """The least double of each cell but the first."""
+    if isinstance(axis, EdgesAxis):
+        return list(axis.bounds[1:-1])
+    return [least_double(axis, cell) for cell in range(1, axis.cells)]
+
+
+def searched(edges: Sequence[str], results: Sequence[str], value: str) -> str:
+    """One of several results: that of the number of ascending edges that are at most a value.
+
+    Parameters
+    ----------
+    edges : sequence of literals
+    results : sequence of expressions, one more than the edges
+    value : str
+        Neither null nor NaN.
+    """
+    if not edges:
+        return results[0]
+    middle = len(edges) // 2
+    below = searched(edges[:middle], results[: middle + 1], value)
+    above = searched(edges[middle + 1 :], results[middle + 1 :], value)
+    return f"CASE WHEN {value} < {edges[middle]} THEN {below} ELSE {above} END"
+
+
+def least_double(axis: GridAxis, cell: int) -> float:
+    """The least double that the kernel sends to a cell or above it: exact, by bisection.
+
+    The kernel never sends a greater number to a lower cell, because rounding keeps the order.
+    """
+    low, high = _rank(-math.inf), _rank(math.inf)
+    # Below ``high`` there is one: the kernel clamps what lies beyond the bounds.
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if axis.locate(np.array([_of_rank(middle)]))[0] >= cell:
+            high = middle
+        else:
+            low = middle
+    return _of_rank(high)
+
+
+_SIGN = 2**63
+
+
+def _rank(number: float) -> int:
+    """The place of a double among all doubles in ascending order; the two zeros are neighbours."""
+    bits = int(np.array(number).view(np.uint64))
+    return bits if bits < _SIGN else _SIGN - 1 - bits
+
+
+def _of_rank(rank: int) -> float:
+    bits = rank if rank >= 0 else _SIGN - 1 - rank
+    return float(np.array(bits, np.uint64).view(np.float64))

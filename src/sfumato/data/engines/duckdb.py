@@ -1,0 +1,130 @@
+"""How DuckDB spells what a count needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from sfumato.data.engines.dialect import END_OF_TIME, FIRST_TIME, SECRETS, Dialect, no_reading
+from sfumato.data.engines.secrets import text_of_secret
+from sfumato.data.keyed_hash import Purpose
+
+_EXACT_DIGITS = 15
+"""Decimals of so few digits are divided exactly as they become doubles."""
+
+
+class DuckDB(Dialect):
+    """The dialect of DuckDB, from version 1.1 on.
+
+    Text is compared under the collation "C", which is binary. The keyed hash is MD5 of the secret
+    and of DuckDB's own hash of the words: it need not be beyond attack, since no property of the
+    hash is needed for privacy, but it must mix well, so that all rows are kept equally often.
+    """
+
+    def double(self, number: float) -> str:
+        if math.isnan(number):
+            return "CAST('NaN' AS DOUBLE)"
+        if math.isinf(number):
+            return f"CAST('{'-' if number < 0 else ''}Infinity' AS DOUBLE)"
+        digits = repr(float(number))
+        return digits if "e" in digits else f"{digits}e0"
+
+    def text(self, text: str) -> str | None:
+        quoted = text.replace("'", "''")
+        if "\0" in text:
+            quoted = quoted.replace("\0", "' || chr(0) || '")
+        return f"('{quoted}' COLLATE \"C\")"
+
+    def number(self, column: str, type_: pa.DataType) -> str:
+        if pt.is_float64(type_):
+            return column
+        if pt.is_decimal(type_) and type_.precision > _EXACT_DIGITS:
+            # DuckDB's own cast of these rounds twice.
+            return f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+        return f"CAST({column} AS DOUBLE)"
+
+    def words(self, column: str, type_: pa.DataType) -> str:
+        return f'(CAST({column} AS VARCHAR) COLLATE "C")'
+
+    def days(self, column: str, type_: pa.DataType) -> str:
+        if pt.is_date(type_):
+            held = f"least(greatest({column}, DATE '{FIRST_TIME}'), DATE '{END_OF_TIME}')"
+            return f"({_where_known(column, held)} - DATE '1970-01-01')"
+        # Days from the first one on, which are not negative.
+        first = f"CAST(DATE '{FIRST_TIME}' - DATE '1970-01-01' AS BIGINT)"
+        above = f"({self.microseconds(column, type_)} - {first} * 86400000000)"
+        return f"({above} // 86400000000 + {first})"
+
+    def microseconds(self, column: str, type_: pa.DataType) -> str:
+        if pt.is_date(type_):
+            return f"(CAST({self.days(column, type_)} AS BIGINT) * 86400000000)"
+        if not pt.is_timestamp(type_):
+            raise no_reading(type_)
+        if type_.unit == "ns":
+            # Infinities have no nanoseconds; they are beyond all bounds.
+            ns = (
+                f"CASE WHEN isfinite({column}) THEN epoch_ns({column})"
+                f" WHEN {column} > TIMESTAMP_NS '1970-01-01' THEN 9223372036854775807"
+                f" WHEN {column} IS NOT NULL THEN -9223372036854774808 END"
+            )
+            return f"((CAST({ns} AS HUGEINT) + 9223372036854775000) // 1000 - 9223372036854775)"
+        native = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP"}[type_.unit]
+        zone = "+00" if type_.tz is not None else ""
+        native = "TIMESTAMPTZ" if type_.tz is not None else native
+        first, last = (
+            f"CAST('{day} 00:00:00{zone}' AS {native})" for day in (FIRST_TIME, END_OF_TIME)
+        )
+        held = f"least(greatest({column}, {first}), {last})"
+        return f"epoch_us({_where_known(column, held)})"
+
+    def exact(self, column: str, type_: pa.DataType) -> str:
+        return f"CAST({column} AS DOUBLE)" if pt.is_floating(type_) else column
+
+    def exact_literal(self, number: int, type_: pa.DataType) -> str | None:
+        if pt.is_floating(type_):
+            return self.double(float(number)) if int(float(number)) == number else None
+        if pt.is_decimal(type_):
+            digits = type_.precision - type_.scale
+            cast = f"CAST({number} AS DECIMAL({type_.precision}, {type_.scale}))"
+            return cast if abs(number) < 10**digits else None
+        low = 0 if pt.is_unsigned_integer(type_) else -(2 ** (type_.bit_width - 1))
+        if not low <= number < low + 2**type_.bit_width:
+            return None
+        return f"CAST({number} AS {'U' if low == 0 else ''}{_INTEGERS[type_.bit_width]})"
+
+    def quotient(self, dividend: str, divisor: str) -> str:
+        return f"({dividend} // {divisor})"
+
+    def trimmed(self, text: str) -> str:
+        return f"(trim({text}, ' ' || chr(9)) COLLATE \"C\")"
+
+    def date(self, days: str) -> str:
+        return f"(DATE '1970-01-01' + CAST({days} AS INTEGER))"
+
+    def priority(self, secret: Purpose, words: Sequence[str]) -> str:
+        hashed = f"hash({', '.join(words)})"
+        keyed = f"(SELECT {secret} FROM {self.secrets})"
+        return f"md5_number(concat({keyed}, {hashed}))"
+
+    def copies(self, rows: str, columns: Sequence[str]) -> str:
+        # Counting equal rows and listing them again is several times as fast as numbering them in
+        # a window, which sorts.
+        listed = ", ".join(columns)
+        groups = f"SELECT {listed}, count(*) AS m FROM ({rows}) AS equal_rows GROUP BY {listed}"
+        return f"SELECT {listed}, unnest(range(m)) + 1 AS copy FROM ({groups}) AS counted"
+
+
+_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
+
+
+def _where_known(column: str, expression: str) -> str:
+    """``least`` and ``greatest`` pass over nulls, which must stay nulls."""
+    return f"CASE WHEN {column} IS NOT NULL THEN {expression} END"
+
+
+def secrets_table(key: bytes) -> pa.Table:
+    """The relation that holds the secrets."""
+    return pa.table({each: [text_of_secret(key, each)] for each in SECRETS})
