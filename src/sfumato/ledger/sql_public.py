@@ -115,6 +115,11 @@ class SQLPublicRows(SQLRows, PublicRows):
     """
 
     place: ClassVar[str]
+    with_spenders: bool
+
+    @property
+    def _columns(self) -> str:
+        return f"{COLUMNS}, {SPENDER_COLUMNS}" if self.with_spenders else COLUMNS
 
     @property
     @abstractmethod

@@ -28,7 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.entries import Account, Amount, Entry, Kind, Spender, Step
@@ -91,6 +91,10 @@ class StreamRow(NamedTuple):
     at: Position
 
 
+Role: TypeAlias = Literal["custodian", "analyst", "auditor"]
+Verdict: TypeAlias = Literal["named", "conflict", "unknown"]
+
+
 class Caller(NamedTuple):
     """Who uses a store.
 
@@ -100,7 +104,7 @@ class Caller(NamedTuple):
     """
 
     name: str
-    role: Literal["custodian", "analyst", "auditor"] = "custodian"
+    role: Role = "custodian"
     stated: bool = False
 
     @property
@@ -112,7 +116,7 @@ class Caller(NamedTuple):
 class Named(NamedTuple):
     """What a guard found under a key or a question: its name, or why it has none."""
 
-    found: Literal["named", "conflict", "unknown"]
+    found: Verdict
     key: str
     digest: str
 

@@ -1,8 +1,8 @@
 """A schema of a ledger on a server: one connection, shared by threads, never by processes.
 
-A transaction that writes takes a lock of its own on one table before it looks at anything, so that
+A transaction that writes takes its turn before it looks at anything: a lock on one table, by which
 transactions that write run one after another, and two charges cannot both see the same balance. It
-asks for its number before it does anything else. Where the connection is cut while it commits, the
+is told its number at once. Where the connection is cut while it commits, the
 server is asked by that number what became of it: it stands, or it is run again.
 """
 
@@ -162,8 +162,7 @@ class Database:
         self.reached.begin()
         try:
             db.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-            db.execute(f"LOCK TABLE {self.kind.locked} IN EXCLUSIVE MODE")
-            (number,) = _only(db, "SELECT pg_current_xact_id()::text")
+            (number,) = _only(db, "SELECT take_turn()")
             found = action(_ask(db))
         except BaseException as error:
             self._undo(db, error)

@@ -14,7 +14,7 @@ END $$;
 -- Refuse whoever is no spender of an account, and everybody once the ledger was moved.
 CREATE FUNCTION require_spender(which TEXT) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM entries WHERE account = which AND spender = session_user AND spender <> '' AND kind = 'cap') THEN
+  IF NOT EXISTS (SELECT 1 FROM entries WHERE account = which AND spender = session_user::text AND spender <> '' AND kind = 'cap') THEN
     RAISE EXCEPTION 'this role is no spender of the account' USING ERRCODE = 'SFM01';
   END IF;
   IF EXISTS (SELECT 1 FROM about WHERE name = 'moved to') THEN
@@ -39,12 +39,12 @@ END $$;
 
 -- Find the name of a question, or give it one: what Secrets.name does for the custodian.
 CREATE FUNCTION name_question(which TEXT, given TEXT, asked TEXT[], fresh_key TEXT, fresh_digest TEXT,
-                              OUT found TEXT, OUT name_key TEXT, OUT name_digest TEXT)
+                              OUT verdict TEXT, OUT name_key TEXT, OUT name_digest TEXT)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
   tags BYTEA[] := ARRAY[]::bytea[];
   words TEXT;
-  known requests%ROWTYPE;
+  known RECORD;
   charged BOOLEAN;
 BEGIN
   LOCK TABLE entries IN EXCLUSIVE MODE;
@@ -56,7 +56,7 @@ BEGIN
     RAISE EXCEPTION 'the name is not well formed' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   FOREACH words IN ARRAY asked LOOP
-    tags := tags || keyed('[' || quoted(which) || ', ' || quoted(words) || ']');
+    tags := array_append(tags, keyed('[' || quoted(which) || ', ' || quoted(words) || ']'));
   END LOOP;
   IF given IS NULL THEN
     SELECT r.* INTO known FROM requests r
@@ -65,18 +65,18 @@ BEGIN
     SELECT r.* INTO known FROM requests r WHERE r.account = which AND r.key = given;
   END IF;
   charged := EXISTS (SELECT 1 FROM entries WHERE account = which AND entries.key = coalesce(known.key, given));
-  found := CASE
+  verdict := CASE
     WHEN known.key IS NULL AND charged THEN 'unknown'
     WHEN known.tag = ANY (tags) THEN 'named'
     WHEN charged THEN 'conflict'
   END;
   name_key := known.key;
   name_digest := known.digest;
-  IF found IS NULL THEN
+  IF verdict IS NULL THEN
     -- No question that was charged has this key or tag, so nothing that was paid for is lost.
     DELETE FROM requests r WHERE r.account = which AND r.key = fresh_key;
     INSERT INTO requests (account, key, tag, digest, derived) VALUES (which, fresh_key, tags[1], fresh_digest, given IS NULL);
-    found := 'named';
+    verdict := 'named';
     name_key := fresh_key;
     name_digest := fresh_digest;
   END IF;
@@ -93,7 +93,7 @@ BEGIN
   PERFORM require_spender(first.account);
   called := 'state of ' || first.digest;
   tag := keyed('["state", ' || quoted(first.digest) || ', ' || quoted(coalesce(state, '')) || ']');
-  IF noting AND first.spender = session_user THEN
+  IF noting AND first.spender = session_user::text THEN
     INSERT INTO about (name, value) VALUES (called, tag) ON CONFLICT DO NOTHING;
   END IF;
   RETURN EXISTS (SELECT 1 FROM about WHERE name = called AND value = tag);
@@ -112,13 +112,17 @@ DECLARE
   first entries%ROWTYPE;
   begins BOOLEAN := added.kind IN ('bind', 'reserve', 'resume');  -- whether it has a time of its own
   leases BOOLEAN := added.kind IN ('reserve', 'resume');
+  last_kind TEXT;
 BEGIN
   SELECT * INTO first FROM entries WHERE account = added.account AND entries.key = added.key AND kind = 'reserve';
+  SELECT kind INTO last_kind FROM entries WHERE account = added.account AND entries.key = added.key ORDER BY sequence DESC LIMIT 1;
   RETURN CASE
     WHEN added.kind NOT IN ('bind', 'reserve', 'resume', 'abandon', 'store', 'hand') THEN 'only the custodian enters this'
-    WHEN added.spender <> CASE added.kind WHEN 'reserve' THEN session_user ELSE '' END THEN 'a charge is its spender''s own'
-    WHEN added.kind IN ('resume', 'abandon', 'store') AND first.spender IS DISTINCT FROM session_user
+    WHEN added.spender <> CASE added.kind WHEN 'reserve' THEN session_user::text ELSE '' END THEN 'a charge is its spender''s own'
+    WHEN added.kind IN ('resume', 'abandon', 'store') AND first.spender IS DISTINCT FROM session_user::text
       THEN 'the charge is another spender''s'
+    WHEN added.kind = 'abandon' AND last_kind NOT IN ('reserve', 'resume') THEN 'there is no lease to end'
+    WHEN added.kind = 'hand' AND last_kind = 'hand' THEN 'it was handed out before'
     WHEN leases AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.account = added.account AND r.key = added.key AND r.digest = added.digest)
       THEN 'the question was never named'
     WHEN added.kind = 'reserve' AND NOT EXISTS (SELECT 1 FROM bindings b WHERE b.account = added.account)

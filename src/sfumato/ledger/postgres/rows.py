@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, cast
 
+from sfumato.ledger.chain import binding
 from sfumato.ledger.entries import Entry, Step
 from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import BOOK, SECRETS, differences
-from sfumato.ledger.sql_public import Ask, SQLPublicRows
+from sfumato.ledger.sql_public import Ask, SQLPublicRows, SQLRows, columns_of
 from sfumato.ledger.sql_secret import SQLSecretRows
-from sfumato.ledger.store import Position
+from sfumato.ledger.store import Guard, Named, Position, Verdict
 
+NAME_QUESTION = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?)"
+IS_OF_STATE = "SELECT is_of_state(?, ?, ?)"
 TAKE_STEP = "SELECT take_step(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -19,6 +23,7 @@ class PostgresPublicRows(SQLPublicRows):
     """The public rows within one transaction."""
 
     place: ClassVar[str] = "place"
+    with_spenders = True
 
     def __init__(self, ask: Ask, reached: Reached) -> None:
         super().__init__(ask)
@@ -26,6 +31,9 @@ class PostgresPublicRows(SQLPublicRows):
 
     def add(self, entry: Entry) -> None:
         super().add(entry)
+        self._note(entry)
+
+    def _note(self, entry: Entry) -> None:
         self._reached.written.entry = (entry.sequence, entry.hash)
 
     def clock(self) -> datetime:
@@ -41,6 +49,47 @@ class PostgresPublicRows(SQLPublicRows):
     def damage(self, *, thorough: bool) -> list[str]:
         del thorough  # the server looks after its own files
         return differences(self._ask, BOOK)
+
+
+class PostgresAnalystRows(PostgresPublicRows):
+    """The public rows for a role that does not own them: what it adds goes through the guard."""
+
+    def guard(self) -> Guard:
+        return PostgresGuard(self._ask)
+
+    def add(self, entry: Entry) -> None:
+        self._enter(entry, None)
+
+    def add_bound(self, entry: Entry, protects: str, data: str) -> None:
+        # The server reads what is bound off the entry, so that one is never there alone.
+        assert entry.note == binding(protects, data)
+        self._enter(entry, None)
+
+    def add_answered(self, entry: Entry, payload: bytes) -> None:
+        self._enter(entry, payload)
+
+    def _enter(self, entry: Entry, payload: bytes | None) -> None:
+        values = (*columns_of(entry), entry.spender, *entry.own)
+        marks = ", ".join("?" * len(values))
+        self._ask(f"SELECT enter(ROW({marks})::entries, ?)", (*values, payload))
+        self._note(entry)
+
+
+class PostgresGuard(SQLRows, Guard):
+    """Calls the functions of ``guard.sql``, which alone may look at the secrets."""
+
+    def name(
+        self, account: str, key: str | None, asked: Sequence[str], fresh: tuple[str, str]
+    ) -> Named:
+        found = self._one(NAME_QUESTION, account, key, list(asked), *fresh)
+        return Named._make(cast("tuple[Verdict, str, str]", found))
+
+    def note_state(self, charge: int, state: str) -> None:
+        self._one(IS_OF_STATE, charge, state, True)
+
+    def is_of_state(self, charge: int, state: str) -> bool:
+        found = self._one(IS_OF_STATE, charge, state, False)
+        return found is not None and bool(found[0])
 
 
 class PostgresSecretRows(SQLSecretRows):

@@ -19,30 +19,28 @@ class SchemaKind:
     mark : str
         The comment that says what the schema is; its version follows.
     version : int
-    script : str
+    scripts : tuple of str
         The SQL that makes an empty schema one of this kind.
     noun : str
         What messages call it.
     suffix : str
         What its name adds to the name of the ledger's schema.
-    locked : str
-        The table that a transaction which writes holds to itself.
     """
 
     mark: str
     version: int
-    script: str
+    scripts: tuple[str, ...]
     noun: str
     suffix: str
-    locked: str
 
 
-BOOK = SchemaKind("sfumato ledger, version", 4, "book.sql", "the ledger", "", "entries")
+BOOK = SchemaKind("sfumato ledger, version", 5, ("book.sql", "guard.sql"), "the ledger", "")
 SECRETS = SchemaKind(
-    "sfumato secrets, version", 1, "secrets.sql", "the secrets of the ledger", "_secrets", "about"
+    "sfumato secrets, version", 2, ("secrets.sql",), "the secrets of the ledger", "_secrets"
 )
 
-# One line for each table, column, constraint, index, trigger and function of the schema in use.
+# One line for each table, column, constraint, index, trigger and function of the schema in use, and
+# for each right of a role that no command of this library gives.
 OBJECTS = """
     SELECT format('table %s %s rules %s policies %s', c.relname, c.relkind, c.relhasrules,
                   c.relrowsecurity)
@@ -67,8 +65,33 @@ OBJECTS = """
     FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
     WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
     UNION ALL
-    SELECT format('function %s %s', p.oid::regprocedure, md5(p.prosrc))
-    FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+    SELECT format('function %s %s guarded %s owned %s', p.oid::regprocedure, md5(p.prosrc),
+                  p.prosecdef AND p.proconfig = ARRAY[format('search_path=%s, %s, pg_temp',
+                    quote_ident(current_schema() || '_secrets'), quote_ident(current_schema()))],
+                  p.proowner = n.nspowner)
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = current_schema()
+    UNION ALL
+    SELECT format('right to %s %s given to %s', lower(x.privilege_type), of.what,
+                  coalesce(r.rolname, 'everybody'))
+    FROM (
+      SELECT c.relname, c.relowner, c.relacl, 'SELECT'
+      FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind <> 'i'
+      UNION ALL
+      SELECT c.relname, c.relowner, a.attacl, 'SELECT'
+      FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+      WHERE c.relnamespace = current_schema()::regnamespace AND a.attacl IS NOT NULL
+      UNION ALL
+      SELECT p.proname, p.proowner, p.proacl, 'EXECUTE'
+      FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+      UNION ALL
+      SELECT 'schema', n.nspowner, n.nspacl, 'USAGE'
+      FROM pg_namespace n WHERE n.nspname = current_schema()
+    ) AS of (what, owner, rights, usual), aclexplode(of.rights) x
+    LEFT JOIN pg_roles r ON r.oid = x.grantee
+    WHERE x.grantee <> of.owner
+      AND (x.privilege_type <> of.usual OR x.grantee = 0 OR x.is_grantable
+           OR right(current_schema(), 8) = '_secrets')
 """
 
 
@@ -76,14 +99,15 @@ OBJECTS = """
 def script(kind: SchemaKind) -> str:
     """The statements that make an empty schema one of a kind."""
     folder = resources.files("sfumato.ledger.postgres")
-    return folder.joinpath(kind.script).read_text(encoding="utf-8")
+    texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in kind.scripts)
+    return "\n".join(texts)
 
 
 @cache
 def expected_objects(kind: SchemaKind) -> frozenset[str]:
     """The lines of ``OBJECTS`` for a schema that nobody has touched."""
     folder = resources.files("sfumato.ledger.postgres")
-    name = kind.script.replace(".sql", ".objects")
+    name = kind.scripts[0].replace(".sql", ".objects")
     return frozenset(folder.joinpath(name).read_text(encoding="utf-8").splitlines())
 
 

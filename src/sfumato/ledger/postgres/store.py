@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
-from sfumato.errors import LedgerError
+from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.postgres.database import Database, public_address
-from sfumato.ledger.postgres.rows import PostgresPublicRows, PostgresSecretRows
+from sfumato.ledger.postgres.rows import PostgresAnalystRows, PostgresPublicRows, PostgresSecretRows
 from sfumato.ledger.postgres.schema import BOOK, SECRETS
-from sfumato.ledger.store import PublicRows, SecretRows, SecretStore, Store, StoreError
+from sfumato.ledger.sql_public import Ask
+from sfumato.ledger.store import (
+    Caller,
+    PublicRows,
+    Role,
+    SecretRows,
+    SecretStore,
+    Store,
+    StoreError,
+)
 
 T = TypeVar("T")
+ROWS: Mapping[Role, type[PostgresPublicRows]] = {
+    "custodian": PostgresPublicRows,
+    "analyst": PostgresAnalystRows,
+    "auditor": PostgresPublicRows,
+}
+WHO = """
+    SELECT session_user::text, pg_has_role(current_user, n.nspowner, 'usage'),
+           bool_or(has_function_privilege(p.oid, 'execute'))
+    FROM pg_namespace n LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
+    WHERE n.nspname = current_schema() GROUP BY n.nspowner
+"""
 OPEN_TO_ALL = "SELECT has_schema_privilege('public', ?, 'usage')"
 
 
@@ -34,6 +54,7 @@ class PostgresStore(Store):
         self._address = address
         self._schema = schema
         self.database = Database(address, schema, kind=BOOK, create=create)
+        self._who: Caller | None = None
 
     def __repr__(self) -> str:
         return f"PostgresStore({public_address(self._address)!r})"
@@ -42,15 +63,29 @@ class PostgresStore(Store):
     def label(self) -> str:
         return self.database.label
 
+    def caller(self, stated: str | None) -> Caller:
+        """The role that logged in: the server knows it, whatever is stated."""
+        who = self._who = self._who or self._logged_in()
+        if stated is not None and stated != who.name:
+            obstacle = f"the server was logged in to as {who.name!r}"
+            raise UsageError(f"spending as {stated!r}", obstacle, "Leave the spender out")
+        return who
+
+    def _logged_in(self) -> Caller:
+        ((name, owns, enters),) = self.database.reading(lambda ask: list(ask(WHO, ())))
+        role: Role = "custodian" if owns else "analyst" if enters else "auditor"
+        return Caller(str(name), role)
+
     def reading(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.reading(
-            lambda ask: action(PostgresPublicRows(ask, self.database.reached))
-        )
+        return self.database.reading(self._given(action))
 
     def writing(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.atomic(
-            lambda ask: action(PostgresPublicRows(ask, self.database.reached))
-        )
+        return self.database.atomic(self._given(action))
+
+    def _given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
+        """The action, given the rows as this caller may use them."""
+        kind = ROWS[self.caller(None).role]
+        return lambda ask: action(kind(ask, self.database.reached))
 
     def has_secrets(self) -> bool:
         return self.database.exists(SECRETS.suffix)

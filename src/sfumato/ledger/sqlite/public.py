@@ -20,16 +20,12 @@ class SQLitePublicRows(SQLPublicRows):
         super().__init__(db.execute)
         self._db = db
         # Asked in each transaction: another process may name the first spender meanwhile.
-        self._version = version_of(db)
-
-    @property
-    def with_spenders(self) -> bool:
-        return self._version == BOOK.newest
+        self.with_spenders = version_of(db) == BOOK.newest
 
     def add(self, entry: Entry) -> None:
         if entry.spender and not self.with_spenders:
             extend(self._db, BOOK)
-            self._version = BOOK.newest
+            self.with_spenders = True
         super().add(entry)
 
     def highest(self) -> int:

@@ -1,0 +1,129 @@
+"""Who may do what with a ledger on a server, as the rights of database roles.
+
+A custodian is a member of the role that owns the ledger. An analyst may read the public part, and
+may call the functions of ``guard.sql``, which let nobody pass a ceiling. An auditor may read the
+public part. Nobody but custodians may read the secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from sfumato.errors import UsageError
+from sfumato.ledger.postgres.store import PostgresStore
+from sfumato.ledger.sql_public import Ask
+from sfumato.ledger.store import Role
+
+GUARD = (
+    "{book}.take_turn()",
+    "{book}.name_question(text, text, text[], text, text)",
+    "{book}.is_of_state(bigint, text, boolean)",
+    "{book}.enter({book}.entries, bytea)",
+)
+"""The functions that analysts may call."""
+
+OWNER = "SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = ?"
+FACTS = "SELECT rolsuper, pg_has_role(rolname, ?, 'member') FROM pg_roles WHERE rolname = ?"
+
+
+@dataclass(frozen=True)
+class Person:
+    """What a database role may do with a ledger.
+
+    Attributes
+    ----------
+    name : str
+        The role with which the person logs in.
+    role : str or None
+        ``"custodian"``, ``"analyst"``, ``"auditor"``; None: nothing.
+    """
+
+    name: str
+    role: Role | None
+
+
+def give(store: PostgresStore, people: Sequence[Person]) -> list[str]:
+    """Give people exactly the rights of their roles. To give them twice is harmless.
+
+    Returns
+    -------
+    list of str
+        The statements that were run.
+
+    Raises
+    ------
+    UsageError
+        If the server has no such role, or one that has all rights in any case. Nothing is given.
+    LedgerError
+        If the caller may not give them.
+    """
+    statements = grants(store, people)
+
+    def run(ask: Ask) -> None:
+        for statement in statements:
+            ask(statement, ())
+
+    store.database.atomic(run)
+    return statements
+
+
+def grants(store: PostgresStore, people: Sequence[Person]) -> list[str]:
+    """The statements that `give` runs; parameters and errors are the same."""
+
+    def look(ask: Ask) -> list[str]:
+        schema = store.database.schema
+        ((owner,),) = ask(OWNER, (schema,))
+        return [each for person in people for each in _grants(ask, schema, str(owner), person)]
+
+    return store.database.reading(look)
+
+
+def _grants(ask: Ask, schema: str, owner: str, person: Person) -> list[str]:
+    book = quoted(schema)
+    who = quoted(person.name)
+    if _is_member(ask, owner, person) and person.role != "custodian":
+        found = [f"REVOKE {quoted(owner)} FROM {who}"]
+    else:
+        found = []
+    if person.role == "custodian":
+        return [f"GRANT {quoted(owner)} TO {who}"]
+    guard = ", ".join(each.format(book=book) for each in GUARD)
+    found += [
+        f"REVOKE ALL ON ALL TABLES IN SCHEMA {book} FROM {who}",
+        f"REVOKE ALL ON FUNCTION {guard} FROM {who}",
+        f"REVOKE ALL ON SCHEMA {book} FROM {who}",
+    ]
+    if person.role is not None:
+        found.append(f"GRANT USAGE ON SCHEMA {book} TO {who}")
+        found.append(f"GRANT SELECT ON ALL TABLES IN SCHEMA {book} TO {who}")
+    if person.role == "analyst":
+        found.append(f"GRANT EXECUTE ON FUNCTION {guard} TO {who}")
+    return found
+
+
+def _is_member(ask: Ask, owner: str, person: Person) -> bool:
+    """Whether a role is one of the custodians; refuse a name that is no role, or one with power."""
+    facts = list(ask(FACTS, (owner, person.name)))
+    if not facts:
+        raise UsageError(
+            f"rights for {person.name!r}",
+            "the server has no such role",
+            f"Create it first, as its administrator: CREATE ROLE {quoted(person.name)} LOGIN",
+        )
+    is_superuser, is_member = cast("tuple[bool, bool]", facts[0])
+    if (is_superuser or person.name == owner) and person.role != "custodian":
+        power = "owns the ledger" if person.name == owner else "is a superuser of the server"
+        raise UsageError(
+            f"rights for {person.name!r}",
+            f"this role {power}, and may do everything",
+            "Give each person a role of their own",
+        )
+    return is_member
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
