@@ -4,8 +4,8 @@ They are awaited by their own progress, never by the clock.
 
 A worker that is to die has a fate, which says where in its own work it dies:
 
-* ``AfterStatement(n)``: once SQLite has carried out its n-th statement. Exact; statements that
-  found the file busy do not count.
+* ``AfterStatement(n)``: once SQLite, or PostgreSQL, has carried out its n-th statement. Exact;
+  statements that found the file busy do not count.
 * ``AtByte(path, n)``: in the middle of the first write that would let a file, or any other, grow
   beyond n bytes more than that file has when the worker begins; what fits is written. Exact where
   no other process writes to the file. Where others may shorten it meanwhile, a latest statement
@@ -34,6 +34,8 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+
+import psycopg
 
 FORK = multiprocessing.get_context("fork")
 # Seconds until a test that hangs is given up. It only ends a hang, and never decides an outcome.
@@ -116,25 +118,34 @@ def limit_files(size: int | None) -> None:
 
 
 def watch(notice: Callable[[int], object]) -> None:
-    """Call with 1, 2, ... whenever SQLite has carried out a statement of this thread.
+    """Call with 1, 2, ... whenever a database has carried out a statement of this thread.
 
     What it refused does not count.
     """
     done = 0
 
-    def look(_: FrameType, event: str, called: Any) -> None:
+    def look(frame: FrameType, event: str, found: Any) -> None:
         nonlocal done
-        if event != "c_return" or not called.__name__.startswith("execute"):
-            return
-        if isinstance(called.__self__, sqlite3.Connection | sqlite3.Cursor):
+        if _by_sqlite(event, found) or _by_postgres(frame, event, found):
             done += 1
             notice(done)
 
     sys.setprofile(look)
 
 
+def _by_sqlite(event: str, called: Any) -> bool:
+    if event != "c_return" or not called.__name__.startswith("execute"):
+        return False
+    return isinstance(called.__self__, sqlite3.Connection | sqlite3.Cursor)
+
+
+def _by_postgres(frame: FrameType, event: str, result: Any) -> bool:
+    """Whether a statement of psycopg returns, and not because it failed."""
+    return event == "return" and frame.f_code is psycopg.Cursor.execute.__code__ and bool(result)
+
+
 def statements(action: Callable[[], object]) -> int:
-    """How many statements SQLite carries out for an action."""
+    """How many statements a database carries out for an action."""
     done = [0]
     watch(done.append)
     try:
@@ -169,6 +180,11 @@ class Worker:
             sys.setprofile(None)
             limit_files(None)
         os._exit(MISSED)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.is_alive()
 
     def join(self) -> None:
         """Wait until it has ended, by its fate if it has one, and otherwise well."""

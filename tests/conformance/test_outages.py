@@ -1,0 +1,113 @@
+"""The server of a ledger ends while processes spend from it, and is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sfumato.errors import LedgerError
+from sfumato.ledger import Book
+from sfumato.ledger.postgres import PostgresStore, database
+from sfumato.ledger.store import StoreError
+from support.servers import Server
+from support.storms import begin, judge, published, work
+from support.workers import HANG, Worker
+
+PAUSE = 0.005  # between two looks at how far the workers have come; it decides no outcome
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server(wal_buffers="64kB").start()
+    yield server
+    server.close()
+
+
+def open_book(server: Server) -> Book:
+    return Book(PostgresStore(server.address))
+
+
+def shown(place: Path) -> int:
+    return sum(len(published(place, name)) for name in range(4))
+
+
+@pytest.mark.parametrize(
+    ("spends", "outages"), [(60, 2), pytest.param(3_000, 30, marks=pytest.mark.deep)]
+)
+def test_a_server_that_ends_while_four_processes_spend(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spends: int, outages: int
+) -> None:
+    """By SIGQUIT, as for an immediate shutdown, and by SIGKILL of its first process.
+
+    No worker sees an error: each waits until the server is there again.
+    """
+    monkeypatch.setattr(database, "PATIENCE", HANG)
+    opening = partial(open_book, server)
+    begin(opening, spends)
+    workers = [Worker(partial(work, opening, tmp_path, name, spends)) for name in range(4)]
+    try:
+        for outage in range(1, outages + 1):
+            while shown(tmp_path) < outage * spends // (2 * outages):
+                assert all(worker.alive for worker in workers)
+                time.sleep(PAUSE)
+            server.stop((signal.SIGQUIT, signal.SIGKILL, signal.SIGINT)[outage % 3])
+            server.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            worker.stop()
+    assert judge(opening, tmp_path, 4)["charged"] == spends
+
+
+def test_who_cannot_wait_is_told_and_finds_the_charge_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_book(server) as book:
+        book.open_account("trips", "marbles", (10, 0))
+        hold = book.reserve("trips", "k", "asked", (3, 0), "")
+        server.stop(signal.SIGQUIT)
+        monkeypatch.setattr(database, "PATIENCE", 0.0)
+        with pytest.raises(
+            StoreError, match=r"was cut, again and again\. Ask again, under the same"
+        ):
+            hold.store(b"answer")
+        with pytest.raises(LedgerError, match="the server cannot be reached"):
+            open_book(server)
+        server.start()
+        monkeypatch.undo()
+        assert hold.store(b"answer") == b"answer"
+        assert book.reserve("trips", "k", "asked", (3, 0), "").stored == b"answer"
+        assert book.account("trips").spent == (3, 0)
+        assert book.verify().ok
+
+
+def test_an_answer_that_reached_no_disk_was_never_shown(server: Server) -> None:
+    """What one process drew is gone with it; the next one resumes the charge, and pays nothing."""
+    pid = os.fork()
+    if pid == 0:
+        book = open_book(server)
+        book.open_account("trips", "marbles", (10, 0))
+        book.reserve("trips", "k", "asked", (3, 0), "")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    server.stop(signal.SIGKILL)
+    server.start()
+    with open_book(server) as book:
+        hold = book.reserve("trips", "k", "asked", (3, 0), "")
+        assert hold.stored is None
+        assert hold.store(b"answer") == b"answer"
+        assert book.account("trips").spent == (3, 0)
+        assert [entry.kind for entry in book.log()] == [
+            "open",
+            "reserve",
+            "resume",
+            "store",
+            "hand",
+        ]

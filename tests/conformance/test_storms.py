@@ -1,0 +1,122 @@
+"""Many processes spend from one ledger, each killed at many places in its work, on every store.
+
+Nothing is overspent, nothing that was shown is lost, and nothing was shown that was not paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sfumato.ledger import Book, process_identity
+from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.sqlite import SQLiteStore
+from support import workers
+from support.servers import Server
+from support.storms import begin, judge, work
+from support.workers import AfterStatement, AtByte, Fate, SoonAfter
+
+pytestmark = pytest.mark.skipif(
+    not process_identity.current(), reason="this system does not tell who has died"
+)
+KINDS = ("SQLite", "PostgreSQL")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server(max_connections="100").start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def open_book(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Book]:
+    """Opens the test's ledger, in any process."""
+    if kind == "SQLite":
+        return lambda: Book(SQLiteStore(tmp_path / "budget.db"))
+    address = request.getfixturevalue("server").address
+    schema = f"storm_{abs(hash(request.node.nodeid))}"
+    return lambda: Book(PostgresStore(address, schema=schema))
+
+
+def fate(kind: str, place: Path, number: int, *, most: int) -> Fate:
+    """One fate after another: of each kind, spread over so many statements or kilobytes."""
+    at = 1 + number * 7 % most
+    if kind == "PostgreSQL":
+        return (AfterStatement(at), SoonAfter(at))[number % 2]
+    log = place / "budget.db-wal"
+    return (AfterStatement(at), SoonAfter(at), AtByte(log, 1000 * at, most))[number % 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stride", "early"),
+    [
+        ("SQLite", 1, False),
+        ("SQLite", 2, True),
+        ("PostgreSQL", 9, False),
+        pytest.param("PostgreSQL", 1, False, marks=pytest.mark.deep),
+        pytest.param("PostgreSQL", 1, True, marks=pytest.mark.deep),
+    ],
+)
+def test_a_worker_killed_after_each_of_its_statements(
+    open_book: Callable[[], Book], tmp_path: Path, stride: int, early: bool
+) -> None:
+    """They are those of opening the ledger and of two releases.
+
+    Control: a worker that shows answers before the ledger has them is found out.
+    """
+    begin(open_book, 15 + 300 // stride)
+    with open_book() as book:
+        release = workers.statements(
+            lambda: book.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy")
+        )
+    opening = workers.statements(lambda: open_book().close())
+    last = opening + 2 * release
+    fates = [AfterStatement(number) for number in range(1, last + 1, stride)]
+    deaths = workers.storm([partial(work, open_book, tmp_path, 0, 1_000, early)], [fates])
+    assert deaths == len(fates)
+    if early:
+        with pytest.raises(AssertionError, match="is stored, byte for byte"):
+            judge(open_book, tmp_path, 1)
+    else:
+        judge(open_book, tmp_path, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_processes_lose_nothing_and_never_overspend(
+    kind: str, open_book: Callable[[], Book], tmp_path: Path
+) -> None:
+    begin(open_book, 60)
+    fates = [
+        [fate(kind, tmp_path, 8 * life + name, most=59) for life in range(3)] for name in range(8)
+    ]
+    deaths = workers.storm(
+        [partial(work, open_book, tmp_path, name, 10) for name in range(8)], fates
+    )
+    assert deaths == 8 * 3
+    judge(open_book, tmp_path, 8)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_sixteen_processes_ten_thousand_spends_two_hundred_kills(
+    kind: str,
+    open_book: Callable[[], Book],
+    tmp_path: Path,
+    evidence: Callable[[str, object], None],
+) -> None:
+    begin(open_book, 10_000)
+    fates = [
+        [fate(kind, tmp_path, 16 * life + name, most=1_500) for life in range(13 - name % 2)]
+        for name in range(16)
+    ]
+    deaths = workers.storm(
+        [partial(work, open_book, tmp_path, name, 10_000) for name in range(16)], fates
+    )
+    assert deaths == 200
+    found = judge(open_book, tmp_path, 16)
+    assert found["charged"] == 10_000
+    evidence(f"storm_{kind.lower()}", {"processes": 16, "killed": deaths, **found})

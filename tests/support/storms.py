@@ -1,0 +1,106 @@
+"""Workers that spend from one ledger while they, or its server, are killed; and a judge of it.
+
+A worker shows each answer to the world once the ledger has handed it out. The judge compares what
+was shown with what the ledger holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from sfumato.errors import BudgetExceeded, LedgerError
+from sfumato.ledger import Book
+
+Open: TypeAlias = Callable[[], Book]
+COST = (3, 1)
+
+
+def begin(open_book: Open, spends: int) -> None:
+    """Open an account that pays for so many spends, and not for one more."""
+    with open_book() as book:
+        book.open_account("trips", "marbles", (COST[0] * spends, COST[1] * spends + 1))
+
+
+def published(place: Path, name: int) -> list[tuple[str, str]]:
+    """What one worker has shown to the world: whole lines of key and answer's hash."""
+    file = place / f"{name}.out"
+    text = file.read_text() if file.exists() else ""
+    pairs = (line.split() for line in text.splitlines())
+    return [(key, digest) for key, digest in pairs]
+
+
+def work(open_book: Open, place: Path, name: int, tasks: int, early: bool = False) -> None:
+    """Release one key after another until the account refuses.
+
+    The first key is the first that was not shown in an earlier life.
+    A broken worker is ``early``: it shows an answer before the ledger has it.
+    """
+    done = {key for key, _ in published(place, name)}
+    out = os.open(place / f"{name}.out", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    show = partial(os.write, out)
+    with open_book() as book:
+        for number in range(tasks):
+            key = f"{name}-{number}"
+            if key in done:
+                continue
+            try:
+                with book.reserve("trips", key, f"digest of {key}", COST, "") as hold:
+                    answer = os.urandom(64)
+                    if early:
+                        show(line(key, answer))
+                    answer = hold.store(answer)
+            except BudgetExceeded:
+                break
+            except LedgerError as error:
+                # The worker was killed twice at this key: its charge stands, and is not resumed.
+                if "choose another key" not in str(error):
+                    raise
+                continue
+            if not early:
+                show(line(key, answer))
+    os.close(out)
+
+
+def line(key: str, answer: bytes) -> bytes:
+    """What is shown of an answer."""
+    return f"{key} {hashlib.sha256(answer).hexdigest()}\n".encode()
+
+
+def judge(open_book: Open, place: Path, names: int) -> dict[str, int]:
+    """Compare what was shown with what the ledger holds; the figures of it."""
+    shown = dict(pair for name in range(names) for pair in published(place, name))
+    with open_book() as book:
+        found = book.verify()
+        account = book.account("trips")
+        entries = list(book.log())
+        assert found.ok, found.faults
+        stored = {entry.key: entry.payload_hash for entry in entries if entry.kind == "store"}
+        charged = [entry.key for entry in entries if entry.kind == "reserve"]
+        handed = {entry.key for entry in entries if entry.kind == "hand"}
+        assert len(charged) == len(set(charged))
+        assert stored.keys() <= set(charged)
+        assert account.spent == (COST[0] * len(charged), COST[1] * len(charged))
+        assert account.remaining[0] >= 0
+        assert account.remaining[1] >= 0
+        assert shown.items() <= stored.items(), (
+            "every answer that was shown is stored, byte for byte"
+        )
+        assert shown.keys() <= handed
+        assert account.remaining[0] == 0, "they went on until the account refused"
+        with pytest.raises(BudgetExceeded):
+            book.reserve("trips", "one more", "digest", COST, "")
+    return {
+        "charged": len(charged),
+        "shown": len(shown),
+        "resumed": sum(entry.kind == "resume" for entry in entries),
+        "spent_units": account.spent[0],
+        "total_units": account.total[0],
+        "entries": len(entries),
+    }
