@@ -144,6 +144,11 @@ class Server:
             self._process.wait(HANG)
             self._process = None
 
+    def put_back(self, data: Path) -> None:
+        """Put an older copy in the place of its data directory, while it is not running."""
+        shutil.rmtree(self.data)
+        self.copy(data, self.data)
+
     def follow(self, **settings: str) -> Server:
         """A second server, not started yet, that follows this one."""
         follower = Server(**settings)

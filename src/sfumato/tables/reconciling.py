@@ -210,7 +210,9 @@ def _require_different(parts: Sequence[Part]) -> None:
             {(paid.entry_hash, paid.part) for paid in _receipts([part])} for part in (one, other)
         ]
         if places[0] & places[1]:
-            raise UsageError(_pair(one, other), "they hold the same answer", "Give each answer once")
+            raise UsageError(
+                _pair(one, other), "they hold the same answer", "Give each answer once"
+            )
 
 
 def _require_same_unit(parts: Sequence[Part]) -> None:

@@ -54,3 +54,17 @@ def test_a_store_remembers_what_it_wrote_and_refuses_a_server_without_it(
     for part in (store.reading, store.writing):
         with pytest.raises(LedgerError, match="it lacks what this process saw in it"):
             part(lambda rows: None)
+
+
+def test_a_server_that_took_the_place_of_another_is_not_believed_about_a_commit(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    """It may have given the number of our transaction to somebody else, or to nobody yet."""
+    database = filled(open_store()).database
+    number = database.atomic(lambda ask: next(iter(ask("SELECT pg_current_xact_id()::text", ()))))
+    connection = database._ready()
+    assert database._status(connection, str(number[0])) == "committed"
+    database.reached.written.entry = (7, "was written on the other one")
+    for named in (str(number[0]), str(2**40)):
+        with pytest.raises(LedgerError, match="it lacks what this process saw in it"):
+            database._status(connection, named)

@@ -284,10 +284,10 @@ class Database:
         except psycopg.Error:
             # The reason comes without a code, and its text may hold what is secret.
             ping = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**asked).encode())
-            up = ping == psycopg.pq.Ping.OK
-            if ping == psycopg.pq.Ping.REJECT or (self._was_connected and not up):
+            if self._was_connected or ping == psycopg.pq.Ping.REJECT:
                 raise Lost from None
-            raise StoreError(self.label, *(TURNED_AWAY if up else UNREACHABLE)) from None
+            turned_away = ping == psycopg.pq.Ping.OK
+            raise StoreError(self.label, *(TURNED_AWAY if turned_away else UNREACHABLE)) from None
         return db
 
     def _require_same_ledger(self, db: Connection) -> None:
