@@ -58,9 +58,9 @@ def test_the_release_promises_epsilon_and_delta_and_says_its_bound() -> None:
     assert release.guarantee.measure == release.cost == COST
     assert release.law == TruncatedLaplace(1, 14)  # type: ignore[arg-type]
     assert "mechanisms/bounded_noise" in str(release.guarantee)
-    assert "drawn within +-14" in release.guarantee.mechanism
+    assert "of scale 1 within +-14" in release.guarantee.mechanism
     (fact,) = release.facts
-    assert "no count is ever more than 14 from the truth" in fact
+    assert "each count is never more than 14 off" in fact
     assert (
         not sf.Histogram("age")
         .answer(
@@ -92,7 +92,7 @@ def test_persons_pay_for_the_number_of_their_cells() -> None:
 def test_the_preview_says_the_bound_and_what_it_costs() -> None:
     preview = QUESTION.preview(DOMAIN, sf.Unit(), COST, 1000)
     said = str(preview)
-    assert "no count is ever more than 14 from the truth" in said
+    assert "of the rows counted, each count is never more than 14 off" in said
     assert "noise without one needs no delta" in said
     assert preview.cost == COST
     assert preview.accuracy() == DiscreteLaplace(1).half_width(0.05) == 3  # type: ignore[arg-type]

@@ -122,7 +122,9 @@ def test_charges():
         with pytest.raises(UsageError, match="no conversion"):
             charge(cost, rule)
     # Keys cannot be asked for under epsilon alone, so another account is named.
-    with pytest.raises(UsageError, match="to find keys, open another account"):
+    with pytest.raises(
+        UsageError, match="to find keys, or for noise with a bound, open another account"
+    ):
         charge(ApproxDP(1, "1e-6"), "pure")
 
 

@@ -60,7 +60,7 @@ class BoundedPreview(CountsPreview, frozen=True):
         usual = self.law.without_bound.half_width(0.05)
         return [
             noise,
-            f"no count is ever more than {self.law.bound:,} from the truth",
+            f"of {self.unit.counted}, each count is never more than {self.law.bound:,} off",
             *accuracies,
             f"the bound costs the delta: noise without one needs no delta, and each count is "
             f"within +-{usual:,} with 95% confidence at the same epsilon",

@@ -145,8 +145,8 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         """How far off a count is at most, or how accurate ranges are if the noise is for them."""
         if isinstance(self.law, TruncatedLaplace):
             return (
-                f"The noise has a bound: of {self.about}, no count is ever more than "
-                f"{self.law.bound:,} from the truth.",
+                f"The noise has a bound: of {self.about}, each count is never more than "
+                f"{self.law.bound:,} off.",
             )
         answers = self.paid_ranges
         if answers is None:

@@ -170,7 +170,7 @@ class TruncatedLaplace(
 
     def __str__(self) -> str:
         scale = decimal(self.scale)
-        return f"discrete Laplace noise of scale {scale}, drawn within +-{self.bound:,}"
+        return f"discrete Laplace noise of scale {scale} within +-{self.bound:,}"
 
 
 CountLaw: TypeAlias = Law | TruncatedLaplace

@@ -19,8 +19,8 @@ RULES = {
 """What an account counts, by the name of its rule."""
 
 REMEDIES = {
-    "pure": "Give epsilon alone; to find keys, open another account, whose budget has a delta: "
-    'budget=sf.ApproxDP("2", "1e-6") (command line: --budget 2,1e-6)',
+    "pure": "Give epsilon alone; to find keys, or for noise with a bound, open another account, "
+    'whose budget has a delta: budget=sf.ApproxDP("2", "1e-6") (command line: --budget 2,1e-6)',
     "approx": "Give epsilon and delta",
     "zcdp": "Give rho, or epsilon alone",
 }
