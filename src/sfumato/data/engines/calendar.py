@@ -78,7 +78,7 @@ def _times(
     local = local_microseconds(instant, field.timezone, dialect, read)
     # An instant outside the calendar is missing, wherever local clocks put it.
     known = _within(instant, MICROSECONDS_A_DAY)
-    return read(f"CASE WHEN {known} THEN {local} ELSE {END_DAY * MICROSECONDS_A_DAY} END", 2)
+    return read(f"CASE WHEN {known} THEN {local} ELSE {END_DAY * MICROSECONDS_A_DAY} END", 4)
 
 
 def _days(
@@ -90,7 +90,7 @@ def _days(
     time = _times(column, type_, field, dialect, read)
     first = FIRST_DAY - 2  # no local clock is further away from UTC
     above = f"({time} - ({first * MICROSECONDS_A_DAY}))"
-    return read(f"{dialect.quotient(above, str(MICROSECONDS_A_DAY))} + ({first})", 3)
+    return read(f"{dialect.quotient(above, str(MICROSECONDS_A_DAY))} + ({first})", 5)
 
 
 def _number(day: str, field: CalendarField, dialect: Dialect) -> str:

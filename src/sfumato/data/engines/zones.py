@@ -3,9 +3,10 @@
 The offsets are those that a scan uses (``data/local_times.py``), which come from Python's zone
 database: no engine's own database is asked, which may be another edition.
 
-From 2038 on, every zone follows one yearly rule, and the Gregorian calendar repeats every 400
-years, which are whole weeks. So a time after ``_REPEATS`` has the offset of the time 400 years, or
-several times 400 years, before it, and the changes up to ``_END`` are all that there are.
+Long before 2101, every zone has come to follow one yearly rule, which depends on the weekday that a
+year begins with and on whether it is a leap year. From 2101 to 2128 each of these fourteen kinds of
+years occurs. So a later time has the offset of the same time of such a year, and the changes up to
+then are all that there are (``tests/data/engines/test_zones.py`` tries this for all zones).
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ from sfumato.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _FIRST = dt.date(1800, 1, 1).toordinal() - _EPOCH
-_REPEATS = dt.date(2100, 1, 1).toordinal() - _EPOCH
-_CYCLE = 146_097
-_END = _REPEATS + _CYCLE
+_REPEATS = 2101
+_YEARS = 28
+_FIRST_DAY = dt.date.min.toordinal() - _EPOCH
+_LAST_DAY = dt.date.max.toordinal() - _EPOCH
+
+
+def _new_year(year: int) -> int:
+    return dt.date(year, 1, 1).toordinal() - _EPOCH
 
 
 @lru_cache(maxsize=64)
@@ -38,7 +44,7 @@ def changes(timezone: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     offsets : tuple of int
         In microseconds: before the first change, then from each change on.
     """
-    days = range(_FIRST, _END + 1)
+    days = range(_FIRST, _new_year(_REPEATS + _YEARS) + 1)
     at_midnight = np.array([offset_at(timezone, day * SECONDS_A_DAY) for day in days])
     seconds: list[int] = []
     offsets = [int(at_midnight[0])]
@@ -77,9 +83,39 @@ def local_microseconds(instant: str, timezone: str, dialect: Dialect, read: Name
     seconds, offsets = changes(timezone)
     if not seconds:
         return f"({instant} + {offsets[0]})"
-    repeats = _REPEATS * MICROSECONDS_A_DAY
-    cycle = _CYCLE * MICROSECONDS_A_DAY
-    repeated = f"(({instant} - {repeats}) % {cycle} + {repeats})"
-    in_cycle = f"CASE WHEN {instant} >= {repeats} THEN {repeated} ELSE {instant} END"
+    in_cycle = _repeated(instant, dialect, read)
     edges = [str(second * MICROSECONDS_A_SECOND) for second in seconds]
-    return f"({instant} + {searched(edges, [f'({each})' for each in offsets], read(in_cycle, 1))})"
+    return f"({instant} + {searched(edges, [f'({each})' for each in offsets], in_cycle)})"
+
+
+def _repeated(instant: str, dialect: Dialect, read: Named) -> str:
+    """The same time of a year up to 2128 that is of the same kind."""
+    above = f"{instant} - ({_FIRST_DAY * MICROSECONDS_A_DAY})"
+    day = f"{dialect.quotient(f'greatest({above}, 0)', str(MICROSECONDS_A_DAY))} + ({_FIRST_DAY})"
+    year = read(f"{dialect.year(dialect.date(f'least({day}, {_LAST_DAY})'))}", 1)
+    begins = read(_begins(f"({year} - 1)", dialect), 2)
+    length = f"({_begins(year, dialect)} - {begins})"
+    # The day of the week, and whether the year is a leap year, as one number.
+    kind = f"(({begins} - ({_FIRST_DAY})) % 7) * 2 + {length} - 365"
+    kinds = " ".join(f"WHEN {number} THEN {day}" for number, day in sorted(_kinds().items()))
+    moved = f"{instant} + (CASE {kind} {kinds} END - {begins}) * {MICROSECONDS_A_DAY}"
+    repeats = _new_year(_REPEATS) * MICROSECONDS_A_DAY
+    return read(f"CASE WHEN {instant} >= {repeats} THEN {moved} ELSE {instant} END", 3)
+
+
+def _begins(years: str, dialect: Dialect) -> str:
+    """The day on which the year begins that so many years of the calendar come before."""
+    leap_days = (
+        f"{dialect.quotient(years, '4')} - {dialect.quotient(years, '100')}"
+        f" + {dialect.quotient(years, '400')}"
+    )
+    return f"({years} * 365 + {leap_days} + ({_FIRST_DAY}))"
+
+
+def _kinds() -> dict[int, int]:
+    """On which day a year of each kind begins."""
+    found = {}
+    for year in range(_REPEATS, _REPEATS + _YEARS):
+        begins = _new_year(year)
+        found[(begins - _FIRST_DAY) % 7 * 2 + _new_year(year + 1) - begins - 365] = begins
+    return found
