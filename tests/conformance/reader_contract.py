@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -176,15 +177,15 @@ def selects_as_it_counts(opened: Callable[[], CountingReader], *, limit: int | N
         cube = count(src, [needs], key=KEYS[0])[0]
         seen = []
         for rule in RULES_OF_KEYS:
-            expected = _decided(cube, rule)
+            expected = decided(cube, rule)
             for again in range(2):
                 shown = select(src, needs, rule, key=KEYS[0])
-                assert _laid(shown, lattice) == expected, (lattice.names, again)
+                assert laid(shown, lattice) == expected, (lattice.names, again)
             seen.append(expected)
         assert seen[0] != seen[1], "the rule does not decide"
 
 
-def _decided(cube: Cube, rule: KeyRule) -> list[tuple[object, ...]]:
+def decided(cube: Cube, rule: KeyRule) -> list[tuple[object, ...]]:
     """The groups of a cube whose keys a rule shows: key, noisy count, and the cells if any."""
     (at,) = cube.lattice.keyed
     assert cube.coordinates is not None
@@ -201,12 +202,12 @@ def _decided(cube: Cube, rule: KeyRule) -> list[tuple[object, ...]]:
     return sorted((key, noisy[key], cell, rows) for key, cell, rows in groups if key in noisy)
 
 
-def _laid(shown: ShownKeys, lattice: Lattice) -> list[tuple[object, ...]]:
+def laid(shown: ShownKeys, lattice: Lattice) -> list[tuple[object, ...]]:
     (at,) = lattice.keyed
     axis = shown.lattice.axes[at]
     assert isinstance(axis, LabelAxis)
-    keys = list(axis.labels)
-    assert keys == sorted(set(keys), key=str)
+    keys: list[Any] = list(axis.labels)
+    assert keys == sorted(set(keys))
     noisy = dict(zip(keys, shown.values.tolist(), strict=True))
     if shown.cells is None:
         return sorted(noisy.items())

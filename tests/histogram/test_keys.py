@@ -205,6 +205,20 @@ def test_keys_of_other_types(values: list) -> None:
     assert release.lattice.axes[0].labels == tuple(sorted({v for v in values if v is not None}))
 
 
+def test_keys_of_a_column_of_another_name() -> None:
+    """Also of two axes of keys that read one column."""
+    domain = sf.Domain(place=sf.Keys(column="shop"), shop=sf.Keys(), kind=sf.Categories(["a", "b"]))
+    source = sf.source(table(SHOPS), domain, name="shops")
+    with sf.Publisher(source, budget=sf.ApproxDP(10, "1e-3")) as publisher:
+        questions = [sf.Histogram("place"), sf.Histogram(["kind", "place"]), sf.Histogram("shop")]
+        releases = publisher.release(questions, epsilon=6, delta="1e-4")
+    names = [
+        release.cell_names(name)
+        for release, name in zip(releases, ("place", "place", "shop"), strict=True)
+    ]
+    assert names == [["bar", "zoo", "Ärger"]] * 3
+
+
 def test_text_that_is_not_utf8_is_missing() -> None:
     raw = pa.array([b"ok", b"\xff\xfe", b"ok"] * 60).cast(pa.binary())
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())

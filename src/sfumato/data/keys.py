@@ -158,7 +158,12 @@ def _of_one_type(values: pa.Array) -> pa.Array:
 
 def with_sorted_keys(cube: Cube, key_numbers: dict[KeyAxis, KeyNumbers]) -> Cube:
     """Turn the cells of a cube from numbers of keys into ranks, and give it the sorted keys."""
-    numbers = {index: key_numbers[KeyAxis(name)] for index, name in cube.lattice.keyed.items()}
+    # Several axes may read one column, so an axis is known by all that it is.
+    numbers = {
+        index: key_numbers[axis]
+        for index, axis in enumerate(cube.lattice.axes)
+        if isinstance(axis, KeyAxis)
+    }
     if not numbers or cube.coordinates is None:
         return cube
     coordinates = cube.coordinates.copy()
