@@ -10,6 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.bounded import bounded_loss, epsilon_at
+from sfumato.audit.findings import audit_question
 from sfumato.audit.laws import masses
 from sfumato.audit.runs import NotAdditive, Published, of_question
 from sfumato.audit.subjects import SUBJECTS
@@ -52,6 +53,15 @@ def test_nine_tenths_of_the_scale_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
     law = bounded_law(CLAIM, Unit())
     found = loss_of(TruncatedLaplace(law.scale * Fraction(9, 10), law.bound), monkeypatch)
     assert found == pytest.approx(10 / 9, rel=1e-4)
+
+
+def test_a_question_of_ones_own_is_audited_at_its_delta() -> None:
+    question = sf.Histogram("x", bins=2, noise="bounded")
+    found = audit_question(question, unit=Unit(2, "replace"), cost=CLAIM)
+    assert found.verdict == "ok"
+    assert found.exact == pytest.approx(1, rel=1e-3)
+    # Noise without a bound has no exact audit at a delta.
+    assert audit_question(sf.Histogram("x", bins=2), cost=CLAIM).exact is None
 
 
 def test_a_count_that_is_not_noisy_is_caught() -> None:

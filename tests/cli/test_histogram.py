@@ -30,6 +30,18 @@ def test_it_solves_for_epsilon_without_a_file(capsys: pytest.CaptureFixture[str]
     assert "epsilon = 0.2014" in err
 
 
+def test_noise_with_a_bound_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--noise", "bounded", "--epsilon", "1", "--delta", "1e-6"]
+    out, _ = said([*asked, "--rows-per-person", "4"], capsys)
+    assert "each count is never more than 55 off" in out
+    out, _ = said([*asked, "--json"], capsys)
+    assert json.loads(out)["preview"]["law"] == {
+        "type": "truncated-laplace",
+        "scale": "1",
+        "bound": 14,
+    }
+
+
 def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = said(
         ["nowhere.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--preview"],
@@ -45,6 +57,9 @@ def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
         (["--accuracy", "30", "--epsilon", "1"], "either"),
         (["--accuracy", "-1"], "accuracy"),
         (["--axis", "shop=*", "--epsilon", "1"], "delta"),
+        (["--noise", "bounded", "--epsilon", "1"], "needs a delta"),
+        (["--noise", "bounded", "--rho", "1"], "Give epsilon and delta"),
+        (["--noise", "laplace", "--epsilon", "1"], "bounded"),
         (["--axis", "x=0..1", "--width", "x=0", "--epsilon", "1"], "width"),
         (["--axis", "x=0..1", "--records", "10", "--bins", "4", "--epsilon", "1"], "records"),
         (["--axis", "x=0..1", "--axis", "y=0..1", "--records", "10", "--epsilon", "1"], "one axis"),

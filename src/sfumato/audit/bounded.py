@@ -59,12 +59,14 @@ def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
     one, other = pair
     drawn = Scripted()
     output = mechanism(one, drawn)
+    law = _law(drawn)
     reached = mechanism(other, Scripted())
+    if len(reached.numbers) != len(output.numbers):
+        return math.inf
     both = zip(output.numbers, reached.numbers, strict=True)
     script = tuple(number - other_number for number, other_number in both)
     if mechanism(other, Scripted(script)).everything != output.everything:
         return math.inf
-    law = _law(drawn)
     return epsilon_at(law, [abs(shift) for shift in script if shift], delta)
 
 

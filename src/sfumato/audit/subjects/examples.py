@@ -8,9 +8,10 @@ from itertools import product
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import tag_of
+from sfumato.audit.bounded import bounded_loss
 from sfumato.audit.subjects.subject import COSTS, LINE, UNITS, Subject, of
 from sfumato.errors import UsageError
-from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
@@ -31,7 +32,9 @@ def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subje
     If its numbers do not follow its noise one for one, it is judged by its outputs alone.
     """
     name = f"{tag_of(type(question))}: {question.title}"
-    return replace(of(name, question, unit, cost), may_be_sampled=True)
+    # At a delta, noise with a bound has an exact audit; other noise is judged by its outputs.
+    exact = bounded_loss if isinstance(cost, ApproxDP) else None
+    return replace(of(name, question, unit, cost), may_be_sampled=True, exact=exact)
 
 
 def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:
