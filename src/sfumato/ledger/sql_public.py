@@ -5,7 +5,6 @@ A question mark stands for a value. Each database has its tables in a ``book.sql
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, TypeAlias, cast
@@ -116,15 +115,6 @@ class SQLPublicRows(SQLRows, PublicRows):
 
     place: ClassVar[str]
     with_spenders: bool
-
-    @property
-    def _columns(self) -> str:
-        return f"{COLUMNS}, {SPENDER_COLUMNS}" if self.with_spenders else COLUMNS
-
-    @property
-    @abstractmethod
-    def with_spenders(self) -> bool:
-        """Whether there are columns that say who spends."""
 
     @property
     def _columns(self) -> str:
