@@ -73,12 +73,16 @@ def count(
     key = key or fresh_key()
     chosen = chosen_by(asked) if choice is None else choice
     if isinstance(reader, CountingReader):
-        row_filter = source._row_filter
-        told = reader.choosing(chosen, () if row_filter is None else row_filter.conditions)
-        return _by_engine(told, asked, source.unit, key, progress)
+        return _by_engine(told(source, reader, chosen), asked, source.unit, key, progress)
     looked_at = [*asked, *(as_need(Lattice((axis,))) for axis in choice or ())]
     columns = source._columns(looked_at)
     return scan(reader, columns, asked, source.unit, key, progress, source._row_filter, chosen)
+
+
+def told(source: Source, reader: CountingReader, choice: ChosenBy) -> CountingReader:
+    """The reader of a source, told how rows are chosen and which rows there are."""
+    row_filter = source._row_filter
+    return reader.choosing(choice, () if row_filter is None else row_filter.conditions)
 
 
 def _by_engine(

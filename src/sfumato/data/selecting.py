@@ -17,8 +17,10 @@ import pyarrow.types as pt
 from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.arrays import Array
 from sfumato.cube import Cube
+from sfumato.data.counting import told
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import CountingReader
+from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.data.source import Source
 from sfumato.errors import DataError
 from sfumato.lattice import LabelAxis, Lattice
@@ -35,7 +37,14 @@ def selects(source: Source, needs: Needs) -> bool:
     return guarded(reader.name, partial(reader.selects, needs, source.unit))
 
 
-def select(source: Source, needs: Needs, rule: KeyRule, *, key: bytes) -> ShownKeys:
+def select(
+    source: Source,
+    needs: Needs,
+    rule: KeyRule,
+    *,
+    key: bytes,
+    choice: ChosenBy | None = None,
+) -> ShownKeys:
     """Let the engine of a source select keys.
 
     The counts of cells are true, and none of them may be published.
@@ -48,6 +57,8 @@ def select(source: Source, needs: Needs, rule: KeyRule, *, key: bytes) -> ShownK
     rule : KeyRule
     key : bytes of length 32
         The secret that chooses which rows a person keeps.
+    choice : tuple of LatticeAxis or None
+        As for ``count``.
 
     Raises
     ------
@@ -57,7 +68,8 @@ def select(source: Source, needs: Needs, rule: KeyRule, *, key: bytes) -> ShownK
     source.require([needs])
     reader = source._reader
     assert isinstance(reader, CountingReader)
-    shown = guarded_batches(reader.name, partial(reader.select, needs, source.unit, key, rule))
+    engine = told(source, reader, chosen_by([needs]) if choice is None else choice)
+    shown = guarded_batches(reader.name, partial(engine.select, needs, source.unit, key, rule))
     batches = list(shown)
     found = guarded(reader.name, partial(keys_of_groups, needs.lattice, batches))
     if found is None:

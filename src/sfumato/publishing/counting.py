@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -152,15 +153,16 @@ class Counting:
                 return self._chosen_cubes([finer], choice, progress)[0]
 
             if cube is None:
-                return EngineCounts(needs, self._selected, recount, self._source.domain)
+                selected = partial(self._selected, needs, choice)
+                return EngineCounts(needs.lattice, selected, recount, self._source.domain)
             shared = recount if self._is_shared(needs) else None
             return ReleaseCounts(cube, shared, self._source.domain)
 
         return [counts_of(needs, cube) for needs, cube in zip(planned, cubes, strict=True)]
 
-    def _selected(self, needs: Needs, rule: KeyRule) -> ShownKeys:
+    def _selected(self, needs: Needs, choice: ChosenBy, rule: KeyRule) -> ShownKeys:
         """Let the engine select keys from counts of the rows that are chosen for the release."""
-        shown = select(self._source, needs, rule, key=self._row_choice_key)
+        shown = select(self._source, needs, rule, key=self._row_choice_key, choice=choice)
         self._require_unchanged()
         return shown
 
@@ -247,7 +249,7 @@ class EngineCounts:
 
     Parameters
     ----------
-    needs : Needs
+    lattice : Lattice
         What the question named beforehand.
     select : callable
         Lets the engine select keys by a rule.
@@ -259,19 +261,15 @@ class EngineCounts:
 
     def __init__(
         self,
-        needs: Needs,
-        select: Callable[[Needs, KeyRule], ShownKeys],
+        lattice: Lattice,
+        select: Callable[[KeyRule], ShownKeys],
         recount: Callable[[Lattice], Cube],
         domain: Domain,
     ) -> None:
-        self._needs = needs
+        self.lattice = lattice
+        self.domain: Domain | None = domain
         self._select = select
         self._recount = recount
-        self.domain: Domain | None = domain
-
-    @property
-    def lattice(self) -> Lattice:
-        return self._needs.lattice
 
     def serves(self, lattice: Lattice) -> bool:
         return lattice == self.lattice
@@ -282,4 +280,4 @@ class EngineCounts:
         return self._recount(lattice)
 
     def select(self, rule: KeyRule, /) -> ShownKeys:
-        return self._select(self._needs, rule)
+        return self._select(rule)

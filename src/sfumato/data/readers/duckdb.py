@@ -12,12 +12,13 @@ from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.data.engines.duckdb import DuckDB, secrets_table
-from sfumato.data.engines.groups import Column
+from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
 from sfumato.data.engines.results import columns_of
 from sfumato.data.reader import Ability, Columns, CountingReader, Progress, RowReader
 from sfumato.lattice import LatticeAxis
+from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.unit import Unit
 
 _VIEW = "sfumato_counted_rows"
@@ -96,19 +97,35 @@ class DuckRelation(RowReader, CountingReader):
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
     ) -> list[Cube]:
         """Have DuckDB count each need, in a query of its own."""
+        return [
+            query.cube(columns_of(self._run(query.text, key).read_all()))
+            for query in self._queries(needs, unit)
+        ]
+
+    def selects(self, needs: Needs, unit: Unit) -> bool:
+        """Whether keys are selected from the groups as they come, which then are held nowhere."""
+        return self.supports(needs, unit)
+
+    def select(
+        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
+    ) -> Iterator[pa.RecordBatch]:
+        """Have DuckDB count groups, and apply the rule to one batch of them after another."""
+        (query,) = self._queries([needs], unit)
+        groups = self._run(groups_query(query, DuckDB()), key)
+        yield from unpacked(needs.lattice, rule.shown_of(groups))
+
+    def _queries(self, needs: Sequence[Needs], unit: Unit) -> list[CountQuery]:
         names = looked_at(needs, unit, self._choice, self._conditions)
         schema = self.schema(dict.fromkeys(names))
         table = Table(_VIEW, {name: schema.field(name).type for name in names})
-        cubes = []
-        for need in needs:
-            query = count_query(need, unit, table, DuckDB(), self._choice, self._conditions)
-            cubes.append(query.cube(self._run(query, key)))
-        return cubes
+        return [
+            count_query(need, unit, table, DuckDB(), self._choice, self._conditions)
+            for need in needs
+        ]
 
-    def _run(self, query: CountQuery, key: bytes) -> Sequence[Column]:
+    def _run(self, query: str, key: bytes) -> pa.RecordBatchReader:
         # DuckDB finds the table by the name of this variable, so the secrets are in no query.
         sfumato_secrets = secrets_table(key)
-        result = self._relation.query(_VIEW, query.text)
-        found = columns_of(pa.RecordBatchReader.from_stream(result).read_all())
+        found = pa.RecordBatchReader.from_stream(self._relation.query(_VIEW, query))
         del sfumato_secrets
         return found
