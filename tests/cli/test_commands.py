@@ -19,12 +19,16 @@ def every_command() -> list[list[str]]:
     for name in sorted(COMMANDS):
         command = cli.get_command(context, name)
         assert command is not None
-        found += (
-            [[name, sub] for sub in sorted(command.commands)]
-            if isinstance(command, click.Group)
-            else [[name]]
-        )
+        found += [[name, *rest] for rest in leaves(command)]
     return found
+
+
+def leaves(command: click.Command) -> list[list[str]]:
+    """The words behind a command that name what it can do, at any depth."""
+    if not isinstance(command, click.Group):
+        return [[]]
+    found = sorted(command.commands.items())
+    return [[name, *rest] for name, below in found for rest in leaves(below)]
 
 
 @pytest.mark.parametrize("args", every_command(), ids=" ".join)

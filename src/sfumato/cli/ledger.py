@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+from sfumato.cli.ledger_people import roles, spender
 from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import (
-    charged_option,
+    anchored_option,
     json_ignored_option,
     json_option,
     ledger_option,
@@ -46,7 +47,7 @@ def ledger() -> None:
     help="Total rho, for an account in zero-concentrated differential privacy, instead of "
     "--epsilon.",
 )
-@charged_option
+@anchored_option
 @json_option
 def init(
     account: str,
@@ -87,7 +88,7 @@ def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
         entries = list(book.log(account))
         rules = {found.name: found.rule for found in book.accounts()}
     if as_json:
-        emit_json([{name: getattr(entry, name) for name in entry.__slots__} for entry in entries])
+        emit_json([entry.plain() for entry in entries])
         return
     rows = [_log_row(entry, rules[entry.account]) for entry in entries]
     table(["entry", "time (UTC)", "account", "kind", "cost", "note"], rows)
@@ -98,7 +99,7 @@ def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
     "--head",
     help="SEQUENCE:HASH of an entry, from a receipt or an earlier check, that must be there.",
 )
-@charged_option
+@anchored_option
 @json_option
 def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
     """Check that no entry of the ledger was changed or removed.
@@ -234,6 +235,10 @@ def key(ledger: str | Path, as_json: bool) -> None:
         )
 
 
+ledger.add_command(spender)
+ledger.add_command(roles)
+
+
 def _log_row(entry: Entry, rule: str) -> tuple[object, ...]:
     cost, note = _cost_and_note(entry, rule)
     time = entry.time[:16].replace("T", " ")
@@ -247,7 +252,8 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
     """
     if entry.kind not in ("open", "bind", "cap"):
         cost = written(rule, entry.cost) if any(entry.cost) else ""
-        return cost, entry.note
+        by = f"{entry.spender!r}: " if entry.spender else ""
+        return cost, f"{by}{entry.note}"
     note = json.loads(entry.note)
     match entry.kind:
         case "open":
@@ -257,7 +263,8 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
             return "", f"protects {note['protects']}{data}"
         case _:
             ceiling = written(note["rule"], tuple(note["ceiling"]))
-            return "", f"ceiling of {note['data']!r} {ceiling}"
+            whose = entry.spender or note["data"]
+            return "", f"ceiling of {whose!r} {ceiling}"
 
 
 def _head(text: str | None) -> tuple[int, str] | None:

@@ -60,6 +60,9 @@ ACCOUNT_HELP = "Account in the ledger that pays."
 ANCHOR = "sfumato anchor"
 """The key under which click's context keeps the value of --anchor."""
 
+SPENDER = "sfumato spender"
+"""The key under which it keeps the value of --spender."""
+
 
 def gathers(
     kind: type[Options],
@@ -159,7 +162,24 @@ fresh_option = click.option(
 
 
 def charged_option(command: Callable[P, R]) -> Callable[P, R]:
-    """--ledger and --anchor, for commands that charge the ledger or verify it."""
+    """--ledger, --anchor and --spender, for commands that pay for releases."""
+    spender = click.option(
+        "--spender",
+        envvar="SFUMATO_SPENDER",
+        expose_value=False,
+        callback=_remember_spender,
+        help="Who spends, if the account has spenders. A server knows you by your role. "
+        "The environment variable SFUMATO_SPENDER sets it too.",
+    )
+    return anchored_option(spender(command))
+
+
+def _remember_spender(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[SPENDER] = value
+
+
+def anchored_option(command: Callable[P, R]) -> Callable[P, R]:
+    """--ledger and --anchor, for commands that write to the ledger or verify it."""
     anchor = click.option(
         "--anchor",
         type=click.Path(path_type=Path),
@@ -178,9 +198,9 @@ def _remember_anchor(context: click.Context, _: click.Parameter, value: Path | N
 
 
 def opened(ledger: str | Path, *, create: bool = True) -> Ledger:
-    """Open the ledger of the running command, with its anchor."""
-    anchor = click.get_current_context().meta.get(ANCHOR)
-    return open_ledger(ledger, create=create, anchor=anchor)
+    """Open the ledger of the running command, with its anchor, for its spender."""
+    meta = click.get_current_context().meta
+    return open_ledger(ledger, create=create, anchor=meta.get(ANCHOR), spender=meta.get(SPENDER))
 
 
 # --- cost ---

@@ -290,7 +290,9 @@ def parse_clip(text: str) -> object:
     return bounds[0] if len(bounds) == 1 else tuple(bounds)
 
 
-def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None:
+def parse_budget(
+    budget: str | None, *, gaussian: bool, option: str = "--budget"
+) -> CentralMeasure | None:
     """Read --budget in the measure of the release.
 
     Parameters
@@ -299,17 +301,19 @@ def parse_budget(budget: str | None, *, gaussian: bool) -> CentralMeasure | None
         EPSILON or EPSILON,DELTA; for Gaussian noise, RHO. None: the account exists already.
     gaussian : bool
         Whether the cost is given as --rho.
+    option : str
+        What messages call it.
     """
     if budget is None:
         return None
     if gaussian:
-        positive(budget, "--budget")
-        return measure_of("--budget", rho=budget)
+        positive(budget, option)
+        return measure_of(option, rho=budget)
     epsilon, comma, delta = budget.partition(",")
     # Checked first under the name of the option: an epsilon stands beside it in the command.
-    positive(epsilon, "--budget")
-    fraction(delta if comma else 0, "the delta of --budget")
-    return measure_of("--budget", epsilon=epsilon, delta=delta if comma else 0)
+    positive(epsilon, option)
+    fraction(delta if comma else 0, f"the delta of {option}")
+    return measure_of(option, epsilon=epsilon, delta=delta if comma else 0)
 
 
 def parse_shares(text: str) -> Shares | None:

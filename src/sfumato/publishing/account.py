@@ -22,7 +22,7 @@ class PublisherAccount:
     ----------
     source : Source
         Whose unit and name the account's charges must have in common.
-    ledger, account, budget, ceiling
+    ledger, account, budget, ceiling, spender
         As for `Publisher`.
 
     Attributes
@@ -33,6 +33,8 @@ class PublisherAccount:
         Whether the ledger was given: one that was not ends with this process.
     binding : Binding
         What every charge states: whom it protects, of which data set, under which ceiling.
+    spender : str or None
+        Who spends, as the user states it.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class PublisherAccount:
         account: str | None,
         budget: Exactly | CentralMeasure | None,
         ceiling: Exactly | CentralMeasure | None,
+        spender: str | None = None,
     ) -> None:
         total = _as_total(budget, "budget")
         most = _as_total(ceiling, "ceiling")
@@ -51,6 +54,7 @@ class PublisherAccount:
             raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
         if most is not None and total is not None and rule_of(most) != rule_of(total):
             raise _other_measure(ceiling)
+        self.spender = spender
         self.ledger = _opened(ledger)
         self.lasts = ledger is not None
         if ledger is None:

@@ -77,6 +77,9 @@ class Publisher:
         account must exist.
     ceiling : number, text, PureDP, ApproxDP, ZCDP or None
         What all accounts of this ledger may spend together on the data set that the source names.
+    spender : str or None
+        Who spends, where the custodian has named spenders of the account. A file takes your word;
+        a server knows you by the role that logs in, and you may leave it out.
 
     Raises
     ------
@@ -111,6 +114,7 @@ class Publisher:
         account: str | None = None,
         budget: Exactly | CentralMeasure | None = None,
         ceiling: Exactly | CentralMeasure | None = None,
+        spender: str | None = None,
     ) -> None:
         if not isinstance(source, Source):
             raise UsageError(
@@ -120,7 +124,12 @@ class Publisher:
             )
         self.source = source
         self._account = PublisherAccount(
-            source, ledger=ledger, account=account, budget=budget, ceiling=ceiling
+            source,
+            ledger=ledger,
+            account=account,
+            budget=budget,
+            ceiling=ceiling,
+            spender=spender,
         )
         self.ledger = self._account.ledger
         self._answering = Answering(source, self._account)
@@ -402,6 +411,7 @@ class Publisher:
                 state=first_state(settled),
                 secret=secrets.token_bytes(32),
                 binding=self._account.binding,
+                spender=self._account.spender,
             )
         return Stream(record, noise, self.ledger, captions)
 
@@ -460,6 +470,7 @@ class Publisher:
                 _noted(planned),
                 binding=self._account.binding,
                 formerly=formerly,
+                spender=self._account.spender,
             )
         with hold:
             yield hold

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
@@ -133,6 +133,16 @@ class Database:
     def apart(self, action: Callable[[Ask], T]) -> T:
         """Run statements, each a transaction of its own."""
         return self._turns.alone(lambda: self._until_settled(lambda db: action(_ask(db))))
+
+    def run(self, statements: Sequence[str]) -> None:
+        """Run statements without values, which may hold any sign, in one transaction."""
+
+        def run(db: Connection) -> None:
+            with db.transaction():
+                for statement in statements:
+                    db.execute(_plain(statement))
+
+        self._turns.alone(lambda: self._until_settled(run))
 
     def _until_settled(self, action: Callable[[Connection], T]) -> T:
         """Try until no other transaction gets in the way, and the connection holds."""

@@ -25,6 +25,14 @@ GUARD = (
 """The functions that analysts may call."""
 
 OWNER = "SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = ?"
+PEOPLE = """
+    SELECT r.rolname::text, pg_has_role(r.oid, n.nspowner, 'usage'),
+           bool_or(has_function_privilege(r.oid, p.oid, 'execute'))
+    FROM pg_roles r, pg_namespace n JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
+    WHERE n.nspname = current_schema() AND r.rolcanlogin AND NOT r.rolsuper
+      AND has_schema_privilege(r.oid, n.oid, 'usage')
+    GROUP BY r.oid, r.rolname, n.nspowner ORDER BY r.rolname
+"""
 FACTS = "SELECT rolsuper, pg_has_role(rolname, ?, 'member') FROM pg_roles WHERE rolname = ?"
 
 
@@ -44,7 +52,7 @@ class Person:
     role: Role | None
 
 
-def give(store: PostgresStore, people: Sequence[Person]) -> list[str]:
+def give(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
     """Give people exactly the rights of their roles. To give them twice is harmless.
 
     Returns
@@ -59,23 +67,28 @@ def give(store: PostgresStore, people: Sequence[Person]) -> list[str]:
     LedgerError
         If the caller may not give them.
     """
-    statements = grants(store, people)
-
-    def run(ask: Ask) -> None:
-        for statement in statements:
-            ask(statement, ())
-
-    store.database.atomic(run)
+    statements = grants(store, asked)
+    store.database.run(statements)
     return statements
 
 
-def grants(store: PostgresStore, people: Sequence[Person]) -> list[str]:
+def people(store: PostgresStore) -> list[Person]:
+    """Who may log in and do something with a ledger, by name; superusers are not among them."""
+    found = store.database.reading(lambda ask: list(ask(PEOPLE, ())))
+    roles: list[tuple[str, bool, bool]] = cast("list[tuple[str, bool, bool]]", found)
+    return [
+        Person(name, "custodian" if owns else "analyst" if enters else "auditor")
+        for name, owns, enters in roles
+    ]
+
+
+def grants(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
     """The statements that `give` runs; parameters and errors are the same."""
 
     def look(ask: Ask) -> list[str]:
         schema = store.database.schema
         ((owner,),) = ask(OWNER, (schema,))
-        return [each for person in people for each in _grants(ask, schema, str(owner), person)]
+        return [each for person in asked for each in _grants(ask, schema, str(owner), person)]
 
     return store.database.reading(look)
 
