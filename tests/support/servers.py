@@ -17,7 +17,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from support.postgres import package
+from support.postgres import package, quick_folder
 from support.workers import HANG
 
 SETTINGS = {
@@ -34,7 +34,7 @@ PAUSE = 0.02
 @cache
 def _template() -> Path:
     """A data directory that no server has used yet: copying one is faster than making one."""
-    temporary = tempfile.TemporaryDirectory(prefix="sfumato-template-")
+    temporary = tempfile.TemporaryDirectory(prefix="sfumato-template-", dir=quick_folder())
     atexit.register(temporary.cleanup)
     folder = Path(temporary.name) / "data"
     folder.parent.chmod(0o755)
@@ -89,7 +89,7 @@ class Server:
     """
 
     def __init__(self, data: Path | None = None, **settings: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="sfumato-server-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="sfumato-server-", dir=quick_folder()))
         self.folder.chmod(0o755)
         self.data = self.folder / "data"
         self.copy(data or _template(), self.data)
