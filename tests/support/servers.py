@@ -56,12 +56,16 @@ def _own(path: Path) -> None:
         shutil.chown(path, user, user)
 
 
-def _begin(command: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
+def _begin(
+    command: str, *arguments: str, log: Path, largest: int | None = None
+) -> subprocess.Popen[bytes]:
     """Begin one of the server's programs."""
     program = package().POSTGRES_VERSIONS[package().TARGET_POSTGRES_VERSION] / command
+    limit = "unlimited" if largest is None else str(2 * largest)  # in half kilobytes
+    shell = ["sh", "-c", 'ulimit -S -f "$0"; exec "$@"', limit]
     with log.open("ab") as output:
         return subprocess.Popen(
-            [str(program), *arguments],
+            [*shell, str(program), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -84,14 +88,18 @@ class Server:
     ----------
     data : Path or None
         A data directory to begin with, which is copied; None: a new one.
+    place : Path or None
+        The folder of its files; None: one of its own, in memory where there is room.
     settings : dict of str
         Lines of its configuration.
     """
 
-    def __init__(self, data: Path | None = None, **settings: str) -> None:
+    def __init__(
+        self, data: Path | None = None, *, place: Path | None = None, **settings: str
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sfumato-server-", dir=quick_folder()))
         self.folder.chmod(0o755)
-        self.data = self.folder / "data"
+        self.data = (place or self.folder) / "data"
         self.copy(data or _template(), self.data)
         lines = [f"{name} = {value}" for name, value in (SETTINGS | settings).items()]
         with (self.data / "postgresql.conf").open("a") as configuration:
@@ -115,8 +123,8 @@ class Server:
                 _own(Path(folder, name))
         target.chmod(0o700)
 
-    def start(self) -> Server:
-        """Start it, and wait until it answers."""
+    def start(self, *, largest: int | None = None) -> Server:
+        """Start it, and wait until it answers; ``largest``: kilobytes of a file it may write."""
         import psycopg
 
         while True:
@@ -124,7 +132,7 @@ class Server:
                 # Those whom a killed server leaves end a moment later, and hold its memory.
                 assert self._process is None or "in use" in self.log.read_text()
                 place = ("-D", str(self.data), "-k", str(self.folder))
-                self._process = _begin("postgres", *place, log=self.log)
+                self._process = _begin("postgres", *place, log=self.log, largest=largest)
             try:
                 psycopg.connect(self.address).close()
             except psycopg.OperationalError:
