@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from sfumato.cli.date_bins import date_bins
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
     AXIS_HELP,
@@ -76,6 +77,8 @@ QUESTION = """\
 [[questions]]
 type = "histogram"
 axes = {axes}"""
+
+DATES_HINT = "# width = 7   # of dates: days in each bin; without it every day has one"
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -179,7 +182,10 @@ def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given
         person=f"{sign}person = {toml_text(given.person or '?')}",
         rows=f"{sign}rows_per_person = {given.rows_per_person}",
     )
-    asked = [[name] for name in domain] or [["?"]]
+    questions = [_question([name], date_bins(axis)) for name, axis in domain.items()]
+    if not questions:
+        hint = DATES_HINT if "date" in columns.values() else ""
+        questions = [_question(["?"], hint)]
     return PLAN.format(
         name=printable(file.name),
         plan="PLAN.toml" if out is None else printable(str(out)),
@@ -191,8 +197,14 @@ def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given
         account=toml_text(file.stem),
         budget=toml_text(given.budget),
         epsilon=toml_text(given.epsilon),
-        questions="\n\n".join(QUESTION.format(axes=toml_value(axes)) for axes in asked),
+        questions="\n\n".join(questions),
     )
+
+
+def _question(axes: list[str], bins: str) -> str:
+    """One question of the plan, with the line that divides its axis, if there is one."""
+    text = QUESTION.format(axes=toml_value(axes))
+    return f"{text}\n{bins}" if bins else text
 
 
 def _check(file: Path, columns: Mapping[str, str], given: Given) -> None:
