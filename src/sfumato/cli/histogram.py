@@ -215,7 +215,8 @@ def _least_epsilon(
     within = Within(float(positive(accuracy, "accuracy")), confidence, wanted.simultaneous)
     unit = settings.unit()
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
-    talk(f"The least cost for an accuracy of {accuracy} with {confidence:.0%} confidence: {cost}.")
+    sure = f"{100 * confidence:.10g}% confidence"
+    talk(f"The least cost for an accuracy of {accuracy} with {sure}: {cost}.")
     return str(kind.level(cost))
 
 

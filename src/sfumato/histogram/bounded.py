@@ -12,7 +12,7 @@ from sfumato.privacy.unit import Unit
 
 PROOF = Proof(
     sensitivity="L1 = rows_per_person (twice that under replace), of which all may be in one cell, "
-    "unless rows per cell are limited.",
+    "unless rows per cell are limited. Where persons are counted, c: one in each of c cells.",
     because="an output that is possible with and without the person is at most e^epsilon times as "
     "likely with as without. All others, where the noise of some cell is among its largest values, "
     "have a probability of at most delta, however the person's rows lie in cells: the noise is "
@@ -20,7 +20,7 @@ PROOF = Proof(
     "(mechanisms/bounded_noise). The cells are disjoint and fixed by the public domain, and the "
     "noise is exact on the integers.",
     not_covered="the choice of columns, bins and bounds; the time the query takes, in which draws "
-    "beyond the bound are drawn again.",
+    "beyond the bound are drawn again; persons who appear under several ids.",
     source="Geng, Ding, Guo, Kumar, AISTATS 2020; on the integers: Ghosh, Roughgarden, "
     "Sundararajan 2009; several cells: mechanisms/bounded_noise.",
 )
