@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Family, Margin, Measured, below, closure_of
+from sfumato.tables.nesting import Margin
+from sfumato.tables.residuals import Family, Measured, below, closure_of
 
 
 def flat(*sizes: int) -> tuple[Levels, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Margin
+from sfumato.tables.nesting import Margin
 
 ROUNDS = 400
 """How often weights are corrected in the search for them."""

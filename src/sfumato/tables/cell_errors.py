@@ -18,7 +18,8 @@ from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
 from sfumato.tables.design import Measurement, family_of
 from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Family, Margin, Paths
+from sfumato.tables.nesting import Margin
+from sfumato.tables.residuals import Family, Paths
 
 Draws: TypeAlias = tuple[tuple[Law, tuple[tuple[float, int], ...]], ...]
 """For each law, the weights of its draws in a sum, and how many draws have each of them."""

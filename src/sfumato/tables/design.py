@@ -20,7 +20,8 @@ from sfumato.tables.aims import Aim
 from sfumato.tables.gaussian_design import gaussian_design
 from sfumato.tables.laplace_design import laplace_shares
 from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Family, Margin, Measured, closure_of
+from sfumato.tables.nesting import Margin
+from sfumato.tables.residuals import Family, Measured, closure_of
 
 LEAST_VARIANCE = 1e-100
 

@@ -45,7 +45,8 @@ from sfumato.mechanisms.residual_noise import (
 from sfumato.privacy.unit import Neighbours
 from sfumato.tables.aims import Aim, rounded_up, shares_of_variance
 from sfumato.tables.levels import Levels, contrast
-from sfumato.tables.residuals import Margin, closure_of
+from sfumato.tables.nesting import Margin
+from sfumato.tables.residuals import closure_of
 
 SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
 """Shares of rho that are left for slack."""

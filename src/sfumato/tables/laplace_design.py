@@ -23,7 +23,8 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.tables.aims import Aim, shares_of_variance
 from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Margin, closure_of, is_below
+from sfumato.tables.nesting import Margin, is_margin
+from sfumato.tables.residuals import closure_of
 
 PARTS = 10_000
 """Shares are multiples of this part of the whole."""
@@ -100,7 +101,7 @@ class _Problem:
         self._precisions = np.array(
             [
                 [
-                    sizes[kept] / sizes[margin] if is_below(kept, margin) else 0.0
+                    sizes[kept] / sizes[margin] if is_margin(kept, margin) else 0.0
                     for margin in measured
                 ]
                 for kept in residuals

@@ -34,9 +34,10 @@ from sfumato.tables.asked import (
 )
 from sfumato.tables.design import Design, design_for
 from sfumato.tables.levels import Levels
+from sfumato.tables.nesting import Margin
 from sfumato.tables.preview import TablesPreview
 from sfumato.tables.release import TablesRelease
-from sfumato.tables.residuals import Margin, closure_of
+from sfumato.tables.residuals import closure_of
 
 Named: TypeAlias = tuple[str, ...]
 """The axes of a table, as it was asked for."""

@@ -47,9 +47,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.tables.levels import Levels, contrast
-
-Margin: TypeAlias = tuple[int, ...]
-"""The level of each axis of the family; 0 where a table is summed over the axis."""
+from sfumato.tables.nesting import Margin, is_margin
 
 Paths: TypeAlias = tuple[tuple[int, ...], ...]
 """Along each axis, the numbers of siblings on the way from the total to a cell of a margin."""
@@ -77,11 +75,6 @@ class Weight(NamedTuple):
 def below(margin: Margin) -> Iterator[Margin]:
     """All margins at or below one, the total first."""
     return product(*(range(level + 1) for level in margin))
-
-
-def is_below(margin: Margin, other: Margin) -> bool:
-    """Whether a margin follows from another by adding cells up."""
-    return all(one <= two for one, two in zip(margin, other, strict=True))
 
 
 def closure_of(tables: Sequence[Margin]) -> list[Margin]:
@@ -177,7 +170,7 @@ class Family:
         paths = paths or self._paths(margin)
         found = []
         for index, (measured, _, whole) in enumerate(self.measured):
-            if not whole and not is_below(measured, margin):
+            if not whole and not is_margin(measured, margin):
                 continue
             common = tuple(map(min, measured, margin))
             for parted in product(*(range(1, level + 2) for level in common)):
