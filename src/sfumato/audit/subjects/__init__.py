@@ -20,6 +20,7 @@ from sfumato.audit.subjects import (
     persons,
     publishing,
     selections,
+    tables,
 )
 from sfumato.audit.subjects.subject import Subject
 
@@ -28,6 +29,7 @@ __all__ = ["SUBJECTS", "Subject", "asked", "every"]
 MODULES = (
     histograms,
     aggregates,
+    tables,
     persons,
     partitions,
     selections,
@@ -40,7 +42,7 @@ SUBJECTS: tuple[Subject, ...] = tuple(
     subject for module in MODULES for subject in module.subjects()
 )
 """The library's own subjects, in the order in which they are shown."""
-WITH_QUESTIONS = (histograms, aggregates, persons, partitions, selections, clusters)
+WITH_QUESTIONS = (histograms, aggregates, tables, persons, partitions, selections, clusters)
 
 
 def asked() -> frozenset[type[AnyQuestion]]:

@@ -1,0 +1,230 @@
+"""The exact audit of residuals: published numbers that are sums and differences of draws.
+
+There are more draws than published numbers, so an output does not determine its script, and
+``likelihoods`` does not apply. Here the published numbers are y + L z for the draws z: y is what
+draws of zero give, and L what draws of one add to that. Both are measured, under scripts, and
+further scripts are tried to see that there is nothing else. Draws that no published number has in
+common are independent, so divergences add up over such groups. In each group the probabilities of
+all outputs are added up over the draws that lead to them.
+
+*Nothing else is published.* For a script of one data set, another is made with which its neighbour
+publishes the same numbers; then all that is published must be the same bytes.
+
+*Lower bounds.* Draws and outputs far out are left out. A Renyi divergence of order above 1 is a sum
+of positive terms, so what is found is never too large, but for what is left out of the neighbour's
+probability of an output: only outputs near the middle are used, where that is below 1e-9 of it.
+
+Source: the probabilities of noise are those of ``laws``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.audit.laws import log_sum, masses
+from sfumato.audit.likelihoods import FAR, Loss
+from sfumato.audit.runs import Mechanism, NotAdditive, Pair, Published, Rows, Scripted
+from sfumato.mechanisms.noise import DiscreteGaussian, Law
+from sfumato.privacy.measures import ZCDP, CentralMeasure
+
+Matrix: TypeAlias = tuple[tuple[int, ...], ...]
+"""How often each draw enters each number of a group."""
+
+MOST_DRAWS = 4
+"""Draws in one group."""
+
+MOST_SCRIPTS = 2**19
+"""Draws of one group that are enumerated."""
+
+FAR_OUT = 60
+"""Single draws are enumerated as far as their probability is about exp(-60)."""
+
+MOST_ORDER = 4.0
+"""The largest order of a divergence: larger ones are about outputs farther out."""
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """An exact audit of published sums and differences of draws, for zCDP."""
+
+    def __call__(
+        self,
+        mechanism: Mechanism,
+        pairs: Sequence[Pair],
+        claim: CentralMeasure,
+        alphas: Sequence[float],
+    ) -> Loss:
+        """The largest loss over pairs of data sets: a rho.
+
+        Raises
+        ------
+        NotAdditive
+            If the enumeration cannot judge the mechanism.
+        """
+        if not isinstance(claim, ZCDP):
+            raise NotAdditive("sums of draws are audited for rho only")
+        orders = [alpha for alpha in alphas if alpha <= MOST_ORDER]
+        linear = _Linear.of(mechanism, pairs[0][0])
+        best = Loss(0.0, pairs[0])
+        seen: set[bytes] = set()
+        for pair in pairs:
+            moved = linear.moved(mechanism, pair)
+            if moved is None:
+                return Loss(math.inf, pair)
+            if moved.tobytes() in seen:
+                continue
+            seen.add(moved.tobytes())
+            if not linear.is_all(mechanism, pair, moved):
+                return Loss(math.inf, pair)
+            loss = max(linear.divergence(moved, alpha) / alpha for alpha in orders)
+            if loss > best.loss:
+                best = Loss(loss, pair)
+        return best
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """What draws add to the published numbers.
+
+    Attributes
+    ----------
+    laws : tuple of Law
+        Of the draws.
+    matrix : int64 ndarray of shape (numbers, draws)
+    groups : tuple of (numbers, draws)
+        The indices of numbers that have draws in common, and of these.
+    """
+
+    laws: tuple[Law, ...]
+    matrix: Array
+    groups: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, rows: Rows) -> _Linear:
+        """Measure it with one draw at a time."""
+        start, laws = _run(mechanism, rows, ())
+        columns = [_numbers(mechanism, rows, _unit(at, len(laws))) for at in range(len(laws))]
+        matrix = np.array(columns).T - np.array(start.numbers)[:, None]
+        for script in _scripts(len(laws)):
+            predicted = np.array(start.numbers) + matrix @ np.array(script)
+            if not np.array_equal(predicted, _numbers(mechanism, rows, script)):
+                raise NotAdditive("the published numbers are no sums of draws")
+        return cls(laws, matrix, tuple(_groups(matrix)))
+
+    def moved(self, mechanism: Mechanism, pair: Pair) -> Array | None:
+        """How far the numbers of one data set are from the other's; None if laws differ."""
+        one, laws = _run(mechanism, pair[0], ())
+        other, other_laws = _run(mechanism, pair[1], ())
+        if laws != self.laws or other_laws != self.laws or len(one.numbers) != len(other.numbers):
+            return None
+        return np.array(other.numbers) - np.array(one.numbers)
+
+    def is_all(self, mechanism: Mechanism, pair: Pair, moved: Array) -> bool:
+        """Whether nothing else is published: where numbers are equal, all is."""
+        for script in _scripts(len(self.laws)):
+            here, _ = _run(mechanism, pair[0], script)
+            there, _ = _run(mechanism, pair[1], self._same(script, moved))
+            if here.everything != there.everything:
+                return False
+        return True
+
+    def _same(self, script: tuple[int, ...], moved: Array) -> tuple[int, ...]:
+        """The draws with which the other data set gives the same numbers."""
+        found = np.array(script)
+        for number, far in enumerate(moved.tolist()):
+            # A draw that enters this number alone makes good for it.
+            alone = (self.matrix != 0).sum(axis=0) == 1
+            own = np.flatnonzero(alone & (np.abs(self.matrix[number]) == 1))
+            if not own.size:
+                raise NotAdditive("no draw enters one published number alone")
+            found[own[0]] -= far * self.matrix[number, own[0]]
+        return tuple(found.tolist())
+
+    def divergence(self, moved: Array, alpha: float) -> float:
+        """The Renyi divergence between the numbers and the moved ones."""
+        found = 0.0
+        for numbers, draws in self.groups:
+            shift = moved[list(numbers)]
+            if shift.any():
+                matrix = tuple(map(tuple, self.matrix[np.ix_(numbers, draws)].tolist()))
+                law = {self.laws[draw] for draw in draws}
+                if len(law) != 1:
+                    raise NotAdditive("numbers have draws of several laws in common")
+                found += _divergence(law.pop(), matrix, tuple(shift.tolist()), alpha)
+        return found
+
+
+def _run(
+    mechanism: Mechanism, rows: Rows, script: tuple[int, ...]
+) -> tuple[Published, tuple[Law, ...]]:
+    scripted = Scripted(script)
+    published = mechanism(rows, scripted)
+    return published, tuple(scripted.noise_laws())
+
+
+def _numbers(mechanism: Mechanism, rows: Rows, script: tuple[int, ...]) -> Array:
+    return np.array(_run(mechanism, rows, script)[0].numbers)
+
+
+def _unit(at: int, size: int) -> tuple[int, ...]:
+    return tuple(int(each == at) for each in range(size))
+
+
+def _scripts(size: int) -> list[tuple[int, ...]]:
+    """Draws far up and down, and mixed ones."""
+    mixed = tuple((-1) ** at * (at * at + 1) for at in range(size))
+    return [(FAR,) * size, (-FAR,) * size, mixed, tuple(FAR * each for each in mixed)]
+
+
+def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Numbers that have draws in common, directly or by others."""
+    left = set(range(len(matrix)))
+    found = []
+    while left:
+        numbers = {left.pop()}
+        while True:
+            draws = np.flatnonzero(matrix[sorted(numbers)].any(axis=0))
+            more = set(np.flatnonzero(matrix[:, draws].any(axis=1)).tolist()) | numbers
+            if more == numbers:
+                break
+            numbers = more
+        left -= numbers
+        if len(draws) > MOST_DRAWS:
+            raise NotAdditive(f"{len(draws)} draws enter the same numbers; ask for fewer cells")
+        found.append((tuple(sorted(numbers)), tuple(draws.tolist())))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _divergence(law: Law, matrix: Matrix, shift: tuple[int, ...], alpha: float) -> float:
+    """The Renyi divergence of a group of numbers, moved by a shift."""
+    logs, reach = _log_masses(law, matrix)
+    half = reach // 2
+    terms = [
+        alpha * log + (1 - alpha) * logs[moved]
+        for key, log in logs.items()
+        if max(map(abs, key)) <= half and (moved := tuple(map(int.__sub__, key, shift))) in logs
+    ]
+    return log_sum(np.array(terms)) / (alpha - 1)
+
+
+@lru_cache(maxsize=64)
+def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[tuple[int, ...], float], int]:
+    """ln of the probability of each output of all draws up to a reach, and the reach."""
+    draws = len(matrix[0])
+    if not isinstance(law, DiscreteGaussian):
+        raise NotAdditive("sums of draws are audited for Gaussian noise only")
+    reach = math.ceil(math.sqrt(2 * float(law.sigma_squared) * FAR_OUT))
+    reach = min(reach, (math.floor(MOST_SCRIPTS ** (1 / draws)) - 1) // 2)
+    scripts = np.indices((2 * reach + 1,) * draws).reshape(draws, -1).T - reach
+    probabilities = masses(law, scripts).prod(axis=1)
+    outputs, places = np.unique(scripts @ np.array(matrix).T, axis=0, return_inverse=True)
+    logs = np.log(np.bincount(places.reshape(-1), probabilities))
+    return dict(zip(map(tuple, outputs.tolist()), logs.tolist(), strict=True)), reach
