@@ -124,7 +124,7 @@ class _Linear:
         other, other_laws = _run(mechanism, pair[1], ())
         if laws != self.laws or other_laws != self.laws or len(one.numbers) != len(other.numbers):
             return None
-        return np.array(other.numbers) - np.array(one.numbers)
+        return np.asarray(np.array(other.numbers) - np.array(one.numbers))
 
     def is_all(self, mechanism: Mechanism, pair: Pair, moved: Array) -> bool:
         """Whether nothing else is published: where numbers are equal, all is."""
