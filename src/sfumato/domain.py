@@ -16,7 +16,7 @@ import msgspec
 
 from sfumato.axis_refusals import no_axis, no_domain
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
-from sfumato.categories import Categories, Listed, check_column
+from sfumato.categories import Categories, Level, Listed, check_column
 from sfumato.display import card, structs
 from sfumato.errors import UsageError, nearest, printable
 from sfumato.explained_struct import ExplainedStruct
@@ -242,7 +242,7 @@ class Keys(
         return KeyAxis(name, self.column)
 
 
-Axis: TypeAlias = Interval | Categories | Keys | Month | Weekday | Hour | Week | Year
+Axis: TypeAlias = Interval | Categories | Keys | Month | Weekday | Hour | Week | Year | Level
 
 
 class Domain(Mapping[str, "Axis"]):
@@ -295,6 +295,7 @@ class Domain(Mapping[str, "Axis"]):
         for name, axis in self._axes.items():
             if not isinstance(axis, Axis):
                 raise no_axis(name, axis)
+        self._axes = with_levels(self._axes)
 
     def __getitem__(self, name: str) -> Axis:
         if name in self._axes:
@@ -311,7 +312,11 @@ class Domain(Mapping[str, "Axis"]):
         return hash(frozenset(self._axes.items()))  # as for any mapping, the order does not count
 
     def __repr__(self) -> str:
-        axes = [f"{printable(name)}={axis!r}" for name, axis in self._axes.items()]
+        axes = [
+            f"{printable(name)}={axis!r}"
+            for name, axis in self._axes.items()
+            if not isinstance(axis, Level)
+        ]
         return f"Domain({', '.join(axes)})"
 
     def _repr_html_(self) -> str:
@@ -374,6 +379,30 @@ class Domain(Mapping[str, "Axis"]):
     def of_kind(self, kind: type[A]) -> dict[str, A]:
         """The axes that are declared as a kind such as ``Interval`` or ``Keys``, by name."""
         return {name: axis for name, axis in self.items() if isinstance(axis, kind)}
+
+
+def with_levels(axes: Mapping[str, Axis]) -> dict[str, Axis]:
+    """The axes, and before each that has a tree those of its levels, from the top.
+
+    Raises
+    ------
+    UsageError
+        If a level has the name of another axis.
+    """
+    found: dict[str, Axis] = {}
+    for name, axis in axes.items():
+        levels = axis.above(name) if isinstance(axis, Categories) else {}
+        for level, cells in levels.items():
+            if found.get(level, axes.get(level, cells)) != cells:
+                raise UsageError(
+                    f"level {level!r} of axis {name!r}",
+                    "another axis has that name",
+                    "Give it another name: Categories(tree=..., levels=[...])",
+                )
+            found[level] = cells
+        if not isinstance(axis, Level) or name not in found:
+            found[name] = axis
+    return found
 
 
 def named_axes(axes: object) -> tuple[str, ...]:

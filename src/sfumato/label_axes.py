@@ -103,7 +103,8 @@ class LabelAxis(
     ``column`` is the column that it is read from; None: the one of its own name. With ``calendar``
     the column holds dates or times, and the labels are consecutive values of that field of theirs.
     With ``missing`` the last cell takes missing values. With ``other`` the last cell, or the one
-    before that of missing values, takes every unlisted value.
+    before that of missing values, takes every unlisted value. With ``parts`` the labels are those
+    of groups, and each takes the values that its part lists.
 
     >>> from sfumato.extending import LabelAxis
     >>> LabelAxis("ward", ("surgery", "children")).size
@@ -116,6 +117,7 @@ class LabelAxis(
     missing: bool = False
     column: str | None = None
     calendar: CalendarField | msgspec.UnsetType = msgspec.UNSET
+    parts: tuple[tuple[Label, ...], ...] | msgspec.UnsetType = msgspec.UNSET
     has_labels: ClassVar[bool] = True
     time: ClassVar[TimeUnit | None] = None
 
@@ -128,7 +130,9 @@ class LabelAxis(
         if self.calendar is not msgspec.UNSET:
             return frozenset({"time"})
         kinds = frozenset(map(_value_kind, self.listed))
-        return kinds | {"boolean"} if _truths(self.listed) else kinds
+        return (
+            kinds | {"boolean"} if self.parts is msgspec.UNSET and _truths(self.listed) else kinds
+        )
 
     @property
     def declared(self) -> str:
@@ -151,11 +155,24 @@ class LabelAxis(
     @property
     def listed(self) -> tuple[Label, ...]:
         """The labels that the column itself holds; none of fields of the calendar."""
-        return () if self.calendar is not msgspec.UNSET else self.labels[: self.n_listed]
+        if self.calendar is not msgspec.UNSET:
+            return ()
+        if self.parts is not msgspec.UNSET:
+            return tuple(label for part in self.parts for label in part)
+        return self.labels[: self.n_listed]
+
+    @property
+    def listed_cells(self) -> tuple[int, ...]:
+        """The cell of each of these labels."""
+        if self.parts is msgspec.UNSET:
+            return tuple(range(len(self.listed)))
+        return tuple(cell for cell, part in enumerate(self.parts) for _ in part)
 
     @property
     def truths(self) -> tuple[int, int] | None:
         """The cells of false and of true, where these two are the labels; None for other labels."""
+        if self.parts is not msgspec.UNSET:
+            return None
         if len(self.listed) == 2 and all(isinstance(label, bool) for label in self.listed):
             return self.listed.index(False), self.listed.index(True)
         cells = _truths(self.listed)
@@ -184,8 +201,8 @@ class LabelAxis(
         """
         import numpy as np
 
-        cells = {label_key(label): cell for cell, label in enumerate(self.listed)}
-        truths = _truths(self.listed)
+        cells = dict(zip(map(label_key, self.listed), self.listed_cells, strict=True))
+        truths = _truths(self.listed) if self.parts is msgspec.UNSET else {}
 
         def cell_of(value: object) -> int:
             if is_missing(value):

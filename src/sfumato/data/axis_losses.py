@@ -103,7 +103,7 @@ class _LabelLosses:
     def _add_unlisted(self, values: list[object], cells: Array, n_rows: Array) -> None:
         """Count the rows of each label that is not listed."""
         present = np.array([value is not None for value in values], bool)
-        is_listed = (cells >= 0) & (cells < len(self._axis.listed))
+        is_listed = (cells >= 0) & (cells < self._axis.n_listed)
         for index in np.flatnonzero(present & ~is_listed & (n_rows[:-1] > 0)):
             self._seen[str(values[index])[:_LABEL_LENGTH]] += int(n_rows[index])
             self._unmatched += int(n_rows[index])

@@ -98,7 +98,7 @@ def _of_booleans(axis: LabelAxis, value: str, dialect: Dialect) -> str:
 def _numbers(axis: LabelAxis, type_: pa.DataType, dialect: Dialect) -> dict[str, int]:
     """The literals of the integers among the labels, with their cells."""
     found: dict[str, int] = {}
-    for cell, label in enumerate(axis.listed):
+    for label, cell in zip(axis.listed, axis.listed_cells, strict=True):
         if isinstance(label, int) and not isinstance(label, bool):
             literal = dialect.exact_literal(label, type_)
             if literal is not None:
@@ -108,7 +108,8 @@ def _numbers(axis: LabelAxis, type_: pa.DataType, dialect: Dialect) -> dict[str,
 
 def _of_texts(axis: LabelAxis, value: str, dialect: Dialect, trimmed: str, joined: Joined) -> str:
     """The cell of a text: that of its own label comes before that of the text without blanks."""
-    texts = {label: cell for cell, label in enumerate(axis.listed) if isinstance(label, str)}
+    listed = zip(axis.listed, axis.listed_cells, strict=True)
+    texts = {label: cell for label, cell in listed if isinstance(label, str)}
     bare = dict(texts)
     if axis.truths is not None and not any(isinstance(label, bool) for label in axis.listed):
         for text, cell in _written_truths(axis).items():
