@@ -71,6 +71,7 @@ def live(book: Book) -> list[object]:
     ):
         book.reserve("b", "free", "q", (0, 0), "", wait=0)
     seen.append(running.entry)
+    seen += [spend(book)]
     seen += [
         stream(book),
         stream(book),
@@ -86,6 +87,23 @@ def live(book: Book) -> list[object]:
     ]
     assert book.verify().ok, book.verify().faults
     assert book.verify(hold.entry).ok
+    return seen
+
+
+def spend(book: Book) -> list[object]:
+    """Name the only spender of an account, and let them spend all they may."""
+    who = book._store.caller(None).name or "postgres"
+    book.open_account("c", "pure", (10**9, 0))
+    stated = {"spender": who}
+    seen: list[object] = [book.add_spender("c", who, (5, 0)), book.set_spender("c", who, (6, 0))]
+    with book.reserve("c", "first", "q", (4, 0), "", **stated) as hold:
+        seen += [hold.entry, hold.store(b"theirs")]
+    for cost in ((3, 0), (0, 1)):
+        with pytest.raises(BudgetExceeded) as refusal:
+            book.reserve("c", "second", "q", cost, "", **stated)
+        seen += [refusal.value.args, refusal.value.remaining]
+    seen += [book.spenders("c"), book.left("c", who), book.set_spender("c", who, (1, 0))]
+    assert book.left("c", who) == (0, 0)
     return seen
 
 

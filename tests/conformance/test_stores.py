@@ -19,7 +19,7 @@ from conformance.stores import (
     take_step,
 )
 from sfumato.errors import LedgerError
-from sfumato.ledger import Entry, Step, Store, journal
+from sfumato.ledger import Entry, Spender, Step, Store, journal
 from sfumato.ledger.chain import fields, link, payload_digest
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.memory import MemoryPublicRows, MemorySecretRows, MemoryStore
@@ -245,6 +245,17 @@ BROKEN = {
     "an answered key resumed": {"kind": "resume", "key": "k"},
     "an answered key abandoned": {"kind": "abandon", "key": "k"},
     "no account": {"account": "none", "spent": (0, 0)},
+    "a sum of nobody": {"own": (1, 0)},
+    "a spender who was never named": {"spender": "ann", "own": (0, 0)},
+}
+LIMITED: dict[str, dict[str, Any]] = {
+    "nobody's": {"spender": "", "own": (0, 0)},
+    "somebody's": {"spender": "eve", "own": (0, 0)},
+    "over the ceiling": {"cost": (9, 0), "spent": (42, 2), "own": (11, 0)},
+    "over the second ceiling": {"cost": (0, 2), "spent": (33, 4), "own": (2, 2)},
+    "a sum that does not follow": {"own": (1, 0)},
+    "a cost that the sum has not": {"cost": (1, 0), "spent": (34, 2)},
+    "an answer of a spender": {"kind": "store", "key": "left"},
 }
 
 
@@ -255,6 +266,36 @@ def test_the_rules_refuse_what_a_faulty_program_might_add(store, what):
         store.writing(lambda rows: rows.add(chained(rows, **BROKEN[what])))
     assert public_rows(store) == before
     store.writing(lambda rows: rows.add(chained(rows)))
+
+
+@pytest.mark.parametrize("what", LIMITED)
+def test_the_rules_keep_spenders_to_their_ceilings(store, what):
+    """A charge of 2 was entered for ann, and her ceiling was raised from (5, 1) to (10, 1)."""
+
+    def limit(rows: PublicRows) -> None:
+        account = rows.account("trips")
+        journal.cap_spender(rows, account, "ann", (5, 1))
+        journal.append(rows, dataclasses.replace(reserve("hers", (2, 0)), spender="ann"))
+        journal.cap_spender(rows, account, "ben", (0, 0))
+        journal.cap_spender(rows, account, "ann", (10, 1))
+
+    right = {"spender": "ann", "own": (2, 0)}
+    store.writing(limit)
+    seen = store.reading(lambda rows: (rows.spenders("trips"), rows.spender("trips", "eve")))
+    assert seen == (
+        [
+            Spender("trips", "ann", "marbles", (10, 1), (2, 0)),
+            Spender("trips", "ben", "marbles", (0, 0), (0, 0)),
+        ],
+        None,
+    )
+    before = public_rows(store)
+    with pytest.raises(LedgerError, match="own rules refuse"):
+        store.writing(lambda rows: rows.add(chained(rows, **right | LIMITED[what])))
+    assert public_rows(store) == before
+    store.writing(lambda rows: rows.add(chained(rows, **right)))
+    for account, has in (("trips", True), ("none", False)):
+        assert store.reading(lambda rows, name=account: rows.has_spenders(name)) == has
 
 
 ONCE: dict[str, Callable[[PublicRows], object]] = {

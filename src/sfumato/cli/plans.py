@@ -156,4 +156,5 @@ def _released(spec: PlanFile, ledger: str | Path, fresh: bool) -> tuple[tuple[Re
             rho=spec.release.rho,
         )
         account = publisher.account
-    return releases, written(account.rule, account.remaining)
+        left = publisher.ledger.left(account.name)
+    return releases, written(account.rule, left)

@@ -178,7 +178,8 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
             progress=progress,
         )
         account = publisher.account
-    return answer, written(account.rule, account.remaining)
+        left = publisher.ledger.left(account.name)
+    return answer, written(account.rule, left)
 
 
 def _require_picture(kind: type[Question[R]]) -> None:

@@ -259,6 +259,30 @@ class Book(BookReader):
         self._parts.anchor_last_entry()
         return found
 
+    def left(self, account: str, spender: str | None = None) -> Amount:
+        """What is left of an account for whoever uses it now, component by component.
+
+        Parameters
+        ----------
+        account : str
+        spender : str or None
+            Who spends; None: whom the book names.
+
+        Returns
+        -------
+        tuple of two int
+            What is left of the account, or of the spender's own ceiling if that is less.
+        """
+        caller = self._store.caller(spender or self._spender)
+
+        def look(rows: PublicRows) -> Amount:
+            left = self._known(rows, account).remaining
+            found = rows.spender(account, caller.name) if caller.name else None
+            own = left if found is None else found.remaining
+            return min(left[0], own[0]), min(left[1], own[1])
+
+        return self._store.reading(look)
+
     # --- charges ----------------------------------------------------------------------------------
 
     def reserve(

@@ -84,7 +84,7 @@ class PublisherAccount:
     @property
     def remaining(self) -> object:
         """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
-        return in_measure(self.now.remaining, self._rule)
+        return in_measure(self.ledger.left(self.name, self.spender), self._rule)
 
     @property
     def rule(self) -> str:

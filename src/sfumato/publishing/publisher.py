@@ -141,7 +141,10 @@ class Publisher:
 
     @property
     def remaining(self) -> object:
-        """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
+        """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta.
+
+        Where the account has spenders, it is what is left of their own ceiling if that is less.
+        """
         return self._account.remaining
 
     def __repr__(self) -> str:

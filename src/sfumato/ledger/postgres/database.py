@@ -334,10 +334,8 @@ class Database:
 
         try:
             version = self._version(db)
-            if version is None and not create:
-                obstacle = "there is no ledger in this database"
-                raise LedgerError(self.label, obstacle, "Check the address")
             if version is None:
+                self._require_makeable(db, create=create)
                 self._make(db)
         except psycopg.Error as error:
             # To look again is harmless: what was made in the meantime is found.
@@ -347,6 +345,16 @@ class Database:
         except BaseException:
             self._drop()
             raise
+
+    def _require_makeable(self, db: Connection, *, create: bool) -> None:
+        """Refuse to make a ledger that nobody asked for, or that this role may not make."""
+        remedy = "Check the address; the custodian makes a ledger there by `sfumato ledger init`"
+        obstacle = "there is no ledger in this database"
+        (may,) = _only(db, "SELECT has_database_privilege(current_database(), 'create')")
+        if not create:
+            raise LedgerError(self.label, obstacle, remedy)
+        if not may:
+            raise LedgerError(self.label, f"{obstacle}, and this role may not make one", remedy)
 
     def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""
@@ -359,10 +367,17 @@ class Database:
         if not is_ours or not version.isdecimal():
             obstacle = f"the database has a schema {self.schema!r} that is no ledger"
             raise LedgerError(self.label, obstacle, "Name another database")
-        if int(version) != self.kind.version:
-            obstacle = f"it has version {version}, and this library knows {self.kind.version}"
-            raise LedgerError(self.label, obstacle, "Use the library that wrote it")
-        return int(version)
+        known = self.kind.version
+        if int(version) != known:
+            obstacle = f"it has version {version}, and this library knows {known}"
+            remedy = "Use the newer library that wrote it"
+            if int(version) < known:
+                remedy = (
+                    "With the library that wrote it, move it to a file "
+                    "(`sfumato ledger migrate`); move that to an empty database with this one"
+                )
+            raise LedgerError(self.label, obstacle, remedy)
+        return known
 
     def _make(self, db: Connection) -> None:
         """Write the tables and rules, once, however many processes try."""

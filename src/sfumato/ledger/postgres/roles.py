@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sfumato.errors import UsageError
+from sfumato.ledger import refusals
 from sfumato.ledger.postgres.store import PostgresStore
 from sfumato.ledger.sql_public import Ask
 from sfumato.ledger.store import Role
@@ -67,6 +68,10 @@ def give(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
     LedgerError
         If the caller may not give them.
     """
+    caller = store.caller(None)
+    if not caller.is_custodian:
+        remedy = "Ask the custodian to run `sfumato ledger roles`"
+        raise refusals.custodians_only("giving roles", caller, remedy)
     statements = grants(store, asked)
     store.database.run(statements)
     return statements

@@ -29,9 +29,9 @@ ROWS: Mapping[Role, type[PostgresPublicRows]] = {
 }
 WHO = """
     SELECT session_user::text, pg_has_role(current_user, n.nspowner, 'usage'),
-           bool_or(has_function_privilege(p.oid, 'execute'))
+           bool_or(has_function_privilege(p.oid, 'execute')), has_schema_privilege(n.oid, 'usage')
     FROM pg_namespace n LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
-    WHERE n.nspname = current_schema() GROUP BY n.nspowner
+    WHERE n.nspname = ? GROUP BY n.oid, n.nspowner
 """
 OPEN_TO_ALL = "SELECT has_schema_privilege('public', ?, 'usage')"
 
@@ -72,7 +72,12 @@ class PostgresStore(Store):
         return who
 
     def _logged_in(self) -> Caller:
-        ((name, owns, enters),) = self.database.reading(lambda ask: list(ask(WHO, ())))
+        found = self.database.reading(lambda ask: list(ask(WHO, (self._schema,))))
+        ((name, owns, enters, reads),) = found
+        if not reads:
+            obstacle = f"{str(name)!r} may not read it"
+            remedy = f"Ask its custodian to run `sfumato ledger roles --auditor {name}`"
+            raise LedgerError(self.label, obstacle, remedy)
         role: Role = "custodian" if owns else "analyst" if enters else "auditor"
         return Caller(str(name), role)
 

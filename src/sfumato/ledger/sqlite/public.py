@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import ClassVar
 
-from sfumato.ledger.entries import Amount, Entry
+from sfumato.ledger.entries import NOTHING, Amount, Entry
 from sfumato.ledger.sql_public import COLUMNS, SQLPublicRows, entry_of
 from sfumato.ledger.sqlite.schema import BOOK, damage, differences, extend, version_of
 
@@ -23,7 +23,7 @@ class SQLitePublicRows(SQLPublicRows):
         self.with_spenders = version_of(db) == BOOK.newest
 
     def add(self, entry: Entry) -> None:
-        if entry.spender and not self.with_spenders:
+        if (entry.spender or entry.own != NOTHING) and not self.with_spenders:
             extend(self._db, BOOK)
             self.with_spenders = True
         super().add(entry)

@@ -2,7 +2,8 @@
 -- stays as it was, and a file with them is refused by libraries that would not keep to their ceilings.
 --
 -- Each charge of a spender carries what they have spent from the account so far, so that this sum cannot move without
--- an entry. A ceiling is an entry of the kind 'cap' that names the spender; the last one holds.
+-- an entry. A ceiling is an entry of the kind 'cap' that names the spender; the last one holds. Its note is read by plain
+-- functions of texts: those for JSON are not allowed in the rules of a file that is not trusted.
 
 ALTER TABLE entries ADD COLUMN spender TEXT NOT NULL DEFAULT '' CHECK (typeof(spender) = 'text');
 ALTER TABLE entries ADD COLUMN own_first INTEGER NOT NULL DEFAULT 0 CHECK (typeof(own_first) = 'integer' AND own_first >= 0);
@@ -23,7 +24,9 @@ CREATE TRIGGER entries_spender BEFORE INSERT ON entries BEGIN
       AND EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND kind = 'cap' AND spender <> '');
   SELECT RAISE(ABORT, 'the spender cannot pay')
     WHERE NEW.kind = 'reserve' AND NEW.spender <> '' AND NOT EXISTS
-      (SELECT 1 FROM (SELECT note FROM entries WHERE account = NEW.account AND spender = NEW.spender AND spender <> '' AND kind = 'cap'
+      (SELECT 1 FROM (SELECT substr(note, instr(note, '"ceiling": [') + 12) AS ceiling FROM entries
+                      WHERE account = NEW.account AND spender = NEW.spender AND spender <> '' AND kind = 'cap'
                       ORDER BY sequence DESC LIMIT 1)
-       WHERE NEW.own_first <= json_extract(note, '$.ceiling[0]') AND NEW.own_second <= json_extract(note, '$.ceiling[1]'));
+       WHERE NEW.own_first <= CAST(ceiling AS INTEGER)
+         AND NEW.own_second <= CAST(substr(ceiling, instr(ceiling, ', ') + 2) AS INTEGER));
 END;
