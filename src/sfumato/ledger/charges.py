@@ -190,19 +190,28 @@ class Charges:
     # --- answering --------------------------------------------------------------------------------
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
-        """Store an answer if there is none, then hand out what is there."""
-        self._store.writing(lambda rows: self._store_here(rows, first, payload))
-        return self._hand_out(first)
+        """Store an answer if there is none, and hand out what is there, in one transaction."""
+        kept, is_first = self._store.writing(lambda rows: self._keep_here(rows, first, payload))
+        if is_first:
+            self._parts.anchor_last_entry()
+        return kept
 
-    def _store_here(self, rows: PublicRows, first: Entry, payload: bytes) -> None:
-        """Enter an answer, unless the ledger was moved since the charge.
+    def _keep_here(self, rows: PublicRows, first: Entry, payload: bytes) -> tuple[bytes, bool]:
+        """The answer that is stored by now, and whether it is handed out for the first time.
 
-        The charge moved along without an answer. It is resumed there, and a second answer here
-        would be a second draw under it.
+        If the ledger was moved since the charge, the charge moved along without an answer. It is
+        resumed there, and a second answer here would be a second draw under it.
         """
         if not rows.has(first.account, first.key, "store"):
             self._require_here(rows)
-        _store_once(rows, first, payload)
+            journal.store_answer(rows, journal.follow(first, "store"), payload)
+        past, kept = _sound_answer(rows, first)
+        if kept is None:
+            raise refusals.damaged_answer(first)
+        is_first = not _has(past, "hand")
+        if is_first:
+            journal.append(rows, journal.follow(first, "hand"))
+        return kept, is_first
 
     def _hand_out(self, first: Entry) -> bytes:
         """Read an answer back, compare it with its entry, and enter that it is handed out."""

@@ -100,9 +100,9 @@ class Secrets:
         """
         tags = [self.tag(account, words) for words in (asked, *formerly)]
         if key is None:
-            found = self.store.reading(lambda rows: _first_of_tags(rows, account, tags))
+            found = self.store.looking(lambda rows: _first_of_tags(rows, account, tags))
         else:
-            found = self.store.reading(lambda rows: rows.of_key(account, key))
+            found = self.store.looking(lambda rows: rows.of_key(account, key))
         # These secrets are older than the book, or another ledger's: they never heard of the key.
         if found is None and key is not None and charged(key):
             raise Unknown
@@ -116,7 +116,7 @@ class Secrets:
 
     def require_here(self) -> None:
         """Refuse to pay from a ledger that was moved."""
-        self.store.reading(partial(require_here, label=self.store.label))
+        self.store.looking(partial(require_here, label=self.store.label))
 
     def tag(self, account: str, asked: str) -> bytes:
         """The HMAC under which a question is kept."""
@@ -127,7 +127,8 @@ class Secrets:
     def adopt(self, account: str, name: Name, tag: bytes, *, derived: bool) -> None:
         """Write the name of a question; ``derived``: its key was made for it."""
         row = NameRow(name.key, tag, name.digest)
-        self.store.writing(lambda rows: rows.keep(account, row, derived=derived))
+        # A charge follows, and is of no use without it. The other way round does no harm.
+        self.store.writing_ahead(lambda rows: rows.keep(account, row, derived=derived))
 
     def note_state(self, digest: str, state: str) -> None:
         """Keep, once, which state of the data the charge of a digest asked about."""

@@ -29,13 +29,13 @@ def test_facts_stand_if_each_hash_is_found() -> None:
 
 def test_only_what_was_committed_is_known() -> None:
     reached = Reached()
-    reached.begin()
+    reached.begin(None)
     reached.written.entry = (1, "a")
     reached.written.steps[7] = (1, "s")
     reached.settle()
-    reached.begin()
+    reached.begin(None)
     reached.written.entry = (2, "undone")
-    reached.begin()
+    reached.begin(None)
     reached.written.steps[8] = (1, "t")
     reached.settle()
     assert reached.known == Facts((1, "a"), {7: (1, "s"), 8: (1, "t")})

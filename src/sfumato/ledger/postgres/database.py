@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.forking import renewed_in_children
@@ -32,6 +32,8 @@ from sfumato.ledger.store import StoreError
 from sfumato.ledger.turns import Turns
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import psycopg
     from psycopg.abc import QueryNoTemplate
 
@@ -67,6 +69,8 @@ SETTINGS = f"""
     SET tcp_keepalives_count = 3;
     SET tcp_user_timeout = 60000
 """
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT take_turn(), clock_timestamp()"
+AHEAD = BEGIN.replace(";", "; SET LOCAL synchronous_commit = off;", 1)
 FACTS = """
     SELECT current_setting('fsync'), current_setting('full_page_writes'),
            current_setting('server_encoding'), current_setting('synchronous_commit'),
@@ -122,9 +126,14 @@ class Database:
 
     # --- transactions -----------------------------------------------------------------------------
 
-    def atomic(self, action: Callable[[Ask], T]) -> T:
-        """Run one transaction that writes: durable when this returns, undone if it raises."""
-        return self._turns.alone(lambda: self._until_settled(partial(self._write, action)))
+    def atomic(self, action: Callable[[Ask], T], *, ahead: bool = False) -> T:
+        """Run one transaction that writes: durable when this returns, undone if it raises.
+
+        ``ahead``: it may become durable with the next one of the server that does so at once. The
+        server writes down everything in the order in which it is committed.
+        """
+        begin = AHEAD if ahead else BEGIN
+        return self._turns.alone(lambda: self._until_settled(partial(self._write, action, begin)))
 
     def reading(self, action: Callable[[Ask], T]) -> T:
         """Look at one consistent view."""
@@ -166,13 +175,12 @@ class Database:
                 raise failure
             time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
 
-    def _write(self, action: Callable[[Ask], T], db: Connection) -> T:
+    def _write(self, action: Callable[[Ask], T], begin: str, db: Connection) -> T:
         import psycopg
 
-        self.reached.begin()
         try:
-            db.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-            (number,) = _only(db, "SELECT take_turn()")
+            number, now = _last(db, begin)
+            self.reached.begin(cast("datetime", now))
             found = action(_ask(db))
         except BaseException as error:
             self._undo(db, error)
@@ -189,6 +197,7 @@ class Database:
         return found
 
     def _read(self, action: Callable[[Ask], T], db: Connection) -> T:
+        self.reached.begin(None)
         try:
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             found = action(_ask(db))
@@ -456,6 +465,16 @@ def _ask(db: Connection) -> Ask:
 def _only(db: Connection, query: str) -> Row:
     """The only row of a query."""
     found = db.execute(_plain(query)).fetchone()
+    assert found is not None
+    return found
+
+
+def _last(db: Connection, queries: str) -> Row:
+    """The only row of the last of several queries."""
+    cursor = db.execute(_plain(queries))
+    while cursor.nextset():
+        pass
+    found = cursor.fetchone()
     assert found is not None
     return found
 

@@ -7,6 +7,7 @@ of yesterday. Charges that were confirmed may be missing then, and would be spen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from sfumato.ledger.sql_public import Ask
@@ -53,15 +54,19 @@ class Reached:
         What is committed.
     written : Facts
         What the open transaction has written.
+    now : datetime or None
+        The server's time when the open transaction got its turn; None unless it writes.
     """
 
     def __init__(self) -> None:
         self.known = Facts()
         self.written = Facts()
+        self.now: datetime | None = None
 
-    def begin(self) -> None:
+    def begin(self, now: datetime | None) -> None:
         """Begin a transaction."""
         self.written = Facts()
+        self.now = now
 
     def settle(self) -> None:
         """The transaction is committed."""

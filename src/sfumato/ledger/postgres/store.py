@@ -129,14 +129,19 @@ class PostgresSecretStore(SecretStore):
         return self.database.label
 
     def reading(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.reading(
-            lambda ask: action(PostgresSecretRows(ask, self.database.reached))
-        )
+        return self.database.reading(self._given(action))
+
+    def looking(self, action: Callable[[SecretRows], T]) -> T:
+        return self.database.apart(self._given(action))
 
     def writing(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.atomic(
-            lambda ask: action(PostgresSecretRows(ask, self.database.reached))
-        )
+        return self.database.atomic(self._given(action))
+
+    def writing_ahead(self, action: Callable[[SecretRows], T]) -> T:
+        return self.database.atomic(self._given(action), ahead=True)
+
+    def _given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
+        return lambda ask: action(PostgresSecretRows(ask, self.database.reached))
 
     def forget(self) -> None:
         """Rewrite the tables without the rows that were wiped.
