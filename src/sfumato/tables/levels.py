@@ -79,11 +79,6 @@ class Levels:
         index = {path: at for at, path in enumerate(different)}
         return different, np.array([index[path] for path in paths], np.int64)
 
-    @cached_property
-    def parents(self) -> tuple[Array, ...]:
-        """For each level from 1 on, the cell of the level before that each cell is in."""
-        return tuple(np.repeat(np.arange(len(level)), level) for level in self.fanouts)
-
     # --- arrays, along one of their axes ----------------------------------------------------------
 
     def _starts(self, level: int) -> Array:

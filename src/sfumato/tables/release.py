@@ -23,7 +23,7 @@ from sfumato.tables.asked import TABLE, named
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.design import Measurement, estimated, published_numbers
 from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin, Nesting
+from sfumato.tables.nesting import Margin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,20 +174,6 @@ class TablesRelease(
     def cells(self) -> Lattice:
         """The cells of the one table that is shown; of the family, those of all axes together."""
         return self.lattice if self.shown is msgspec.UNSET else self._lattice_of(self.shown)
-
-    @property
-    def nesting(self) -> Nesting:
-        """How the cells of the axes are nested."""
-        return Nesting(tuple(axis.parents for axis in self._axes))
-
-    def estimates(self) -> dict[Margin, Array]:
-        """The tables that were asked for, by the level of each axis of the family.
-
-        float64 ndarrays with a dimension for each axis of the family, of length 1 where a table is
-        summed over it: see ``tables.nesting``.
-        """
-        margins = map(self._margin, self.tables)
-        return {each: self._errors.family.estimate(each, self._residuals) for each in margins}
 
     @property
     def parts(self) -> Mapping[str, Release]:
