@@ -103,13 +103,6 @@ def test_the_family_is_its_tables_one_after_another(cost: dict, tmp_path: Path) 
     assert frame.column_names[0] == "table"
     assert frame["table"].to_pylist()[-1] == "origin"
     assert frame["hour"].null_count == 6 + 24 + 2
-    assert list(release.parts) == [
-        "carrier x hour",
-        "carrier x origin",
-        "month x origin",
-        "origin",
-    ]
-    assert release.parts["origin"].parts == {}
     one = release["hour", "carrier"]
     assert np.array_equal(one.values.T, release["carrier", "hour"].values)
     assert one.to_frame().column_names[-3:] == ["count", "low", "high"]

@@ -105,7 +105,7 @@ def described(measured: Sequence[Measurement]) -> str:
     sizes = [_spread_of(law) for law in laws]
     gaussian = isinstance(laws[0], DiscreteGaussian)
     kind, name = ("Gaussian", "sigma") if gaussian else ("Laplace", "scale")
-    spreads = f"{name} {min(sizes):.4g} to {max(sizes):.4g}"
+    spreads = f"{name} between {min(sizes):.4g} and {max(sizes):.4g}"
     return f"discrete {kind} noise of {spreads} to each count of {which}"
 
 

@@ -82,11 +82,11 @@ class TablesPreview(Preview, frozen=True):
             ends = f"+-{_shown(min(each))} to +-{_shown(max(each))}"
             found.append(f"{of}, each count is within {ends} of the truth with 95% confidence")
         else:
-            found.append(f"{of}, with 95% confidence each count is within")
-            found += [
-                f"  +-{_shown(half)} of the truth in {name}"
-                for name, half in zip(self.names, each, strict=True)
-            ]
+            tables = zip(self.names, each, strict=True)
+            listed = ", ".join(f"+-{_shown(half)} in {name}" for name, half in tables)
+            found.append(
+                f"{of}, each count is this close to the truth with 95% confidence: {listed}"
+            )
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
             found.append(f"all of them at once are within +-{_shown(every)}")

@@ -175,13 +175,6 @@ class TablesRelease(
         """The cells of the one table that is shown; of the family, those of all axes together."""
         return self.lattice if self.shown is msgspec.UNSET else self._lattice_of(self.shown)
 
-    @property
-    def parts(self) -> Mapping[str, Release]:
-        """The release of each table that was asked for, by its name; none of a single table."""
-        if self._is_one:
-            return {}
-        return {named(table): self[table] for table in self.tables}
-
     # --- what it says of itself -------------------------------------------------------------------
 
     @property
