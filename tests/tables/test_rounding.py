@@ -10,9 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.loading import stored_releases
+from sfumato.cube import Cube
 from sfumato.errors import Infeasible
+from sfumato.lattice import LabelAxis, Lattice
+from sfumato.privacy.measures import ZCDP
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import current
 from sfumato.tables.nesting import Nesting
+from sfumato.tables.question import Tables
+from sfumato.tables.release import TablesRelease
 from sfumato.tables.rounding import rounded
+from sfumato.testing import deterministic
 from tables.families import assert_adds_up, finest, noisy_family, pairs, tree
 
 
@@ -143,6 +153,64 @@ def test_rounding_brings_total_error_down_not_up_where_counts_are_small() -> Non
     found = rounded({(1, 1): noisy}, nesting)[1, 1]
     assert ((found - truth) ** 2).mean() < 0.5 * ((noisy - truth) ** 2).mean()
     assert found[truth == 0].mean() > truth[truth == 0].mean()
+
+
+# --- of a release ---------------------------------------------------------------------------------
+
+
+def answered(truth: np.ndarray, tables: list[list[str]], rho: str = "0.02") -> TablesRelease:
+    """The answer to tables over axes a, b, c of so many cells."""
+    axes = tuple(
+        LabelAxis(name, tuple(f"{name}{cell}" for cell in range(size)))
+        for name, size in zip("abc", truth.shape, strict=False)
+    )
+    cube = Cube(Lattice(axes), truth.reshape(-1))
+    return Tables(tables).answer(cube, Unit(), ZCDP(rho), current())
+
+
+def test_a_release_has_whole_numbers_like_its_values() -> None:
+    truth = np.random.default_rng(1).poisson(3, (4, 5, 3))
+    release = answered(truth, [["a", "b"], ["c", "b"], "a"])
+    whole = release.published()
+    assert whole.dtype == np.int64
+    assert whole.shape == release.values.shape
+    assert whole.min() >= 0
+    crossed, other = release["b", "a"].published(), release["b", "c"].published()
+    assert crossed.shape == (5, 4)
+    np.testing.assert_array_equal(crossed.sum(axis=1), other.sum(axis=1))
+    np.testing.assert_array_equal(crossed.sum(axis=0), release["a"].published())
+    assert release[()].published() == crossed.sum() == release["c"].published().sum()
+    np.testing.assert_array_equal(crossed.T.reshape(-1), whole[:20])
+    # They are a function of what was released: a saved release has the same.
+    np.testing.assert_array_equal(stored_releases(to_bytes([release]))[0].published(), whole)
+
+
+def test_the_total_alone_is_rounded() -> None:
+    release = answered(np.array([7, 9]), [[]], rho="50")
+    assert release.published().tolist() == [16]
+
+
+def test_tables_that_cannot_all_be_rounded_are_refused_by_name() -> None:
+    tables = [table for table in itertools.product((0, 1), repeat=4) if sum(table) == 3]
+    family = {table: np.zeros((1,) * 4) for table in tables}
+    with pytest.raises(Infeasible, match=r"published\(\) of w x x, x x y"):
+        rounded(family, Nesting.plain([40] * 4), ["w x x", "x x y"])
+
+
+def test_published_numbers_are_as_near_the_truth_as_they_say() -> None:
+    """Of 150 releases of 32 numbers each; their half-widths are conservative."""
+    truth = np.random.default_rng(1).poisson(1.0, (4, 5))
+    held, together = [], []
+    with deterministic(5):
+        for _ in range(150):
+            release = answered(truth, [["a", "b"], "b"], rho="0.05")
+            expected = np.concatenate([truth.reshape(-1), truth.sum(axis=0)])
+            off = np.abs(release.published() - expected)
+            held.append(off <= release.published_accuracy("0.9"))
+            together.append((off <= release.published_accuracy("0.9", simultaneous=True)).all())
+            assert (release.published_accuracy() >= 0).all()
+    assert np.mean(held, axis=0).min() > 0.9 - 4 * np.sqrt(0.9 * 0.1 / 150)
+    assert np.mean(together) > 0.9 - 4 * np.sqrt(0.9 * 0.1 / 150)
 
 
 @pytest.mark.deep

@@ -22,7 +22,6 @@ from sfumato.arrays import Array
 from sfumato.bench import peers
 from sfumato.bench.measuring import Chart, Row
 from sfumato.cube import Cube
-from sfumato.demo import flights_path
 from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.measures import ZCDP
@@ -33,6 +32,7 @@ from sfumato.tables.question import Tables
 SEPARATE = "separate tables"
 SUMMED = "one full table, summed"
 MBI = "mbi"
+FLIGHTS = Path(__file__).parents[1] / "demo" / "flights.parquet"
 CHART = Chart("mean squared error", ("who", "family"), others=(SEPARATE, SUMMED, MBI))
 RHO = ZCDP("0.125")
 BINARY_AXES = 10
@@ -88,7 +88,7 @@ def flights() -> Family:
         ("origin",),
     )
     names = ("carrier", "origin", "dest", "month", "hour")
-    columns = pq.read_table(flights_path(), columns=list(names)).to_pydict()
+    columns = pq.read_table(FLIGHTS, columns=list(names)).to_pydict()
     axes, places = [], []
     for name in names:
         labels, cells = np.unique(np.array(columns[name]).astype(str), return_inverse=True)
@@ -153,11 +153,9 @@ def _ours(family: Family, truth: Array, runs: int) -> list[Row]:
     for _ in range(runs):
         started = time.perf_counter()
         release = question.answer(family.cube, Unit(), RHO, current())
-        tables = [release[table].values.reshape(-1) for table in family.tables]
-        estimated.append(np.concatenate(tables))
+        estimated.append(release.values)
         answered = time.perf_counter()
-        whole = release.published()
-        published.append(np.concatenate([whole[table].reshape(-1) for table in family.tables]))
+        published.append(release.published())
         seconds += [answered - started, time.perf_counter() - answered]
     return [
         _row(family, "sfumato", np.array(estimated) - truth, float(seconds[0] / runs)),

@@ -1,9 +1,8 @@
 """Which table is a margin of which: the axes of a family, each with its nested levels.
 
-A table is named by a level for each axis of the family: 0 where it sums over the axis, 1 for the
-coarsest cells, and so on to the finest. A plain axis has the levels 0 and 1. An axis of places may
-have 0 (all), 1 (regions) and 2 (municipalities). One table is a margin of another if none of its
-levels is higher, and the common margin of two tables has the lower level of each axis.
+A table is named by a level for each axis of the family (see ``levels``). One table is a margin of
+another if none of its levels is higher, and the common margin of two tables has the lower level of
+each axis.
 
 Arrays have one dimension for each axis of the family. Its length is 1 where the table sums over the
 axis. Everything here is public: it depends on the domain and on the question alone.
@@ -19,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.tables.levels import Levels
 
 Margin: TypeAlias = tuple[int, ...]
 """A table, by the level of each axis of the family."""
@@ -72,6 +72,20 @@ class Nesting:
         (3, 1)
         """
         return cls(tuple((np.zeros(size, dtype=np.int64),) for size in sizes))
+
+    @classmethod
+    def of(cls, axes: Sequence[Levels]) -> Nesting:
+        """The same axes, of whose cells the children lie beside one another.
+
+        >>> Nesting.of([Levels(((2,), (3, 1)))]).ancestors(0, 2, 1).tolist()
+        [0, 0, 0, 1]
+        """
+        return cls(
+            tuple(
+                tuple(np.repeat(np.arange(len(fanouts)), fanouts) for fanouts in axis.fanouts)
+                for axis in axes
+            )
+        )
 
     def size(self, axis: int, level: int) -> int:
         """How many cells an axis has at a level."""

@@ -206,7 +206,7 @@ class Tables(
             tables=self.named_tables,
             lattice=cube.lattice,
             measured=design.measured,
-            published=design.measure(tables, noise),
+            noisy=design.measure(tables, noise),
             guarantee=guarantee,
         )
 

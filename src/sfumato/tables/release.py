@@ -13,6 +13,7 @@ from sfumato.answers.captions import Captions
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
+from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.domain import named_axes
@@ -23,7 +24,8 @@ from sfumato.tables.asked import TABLE, named
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.design import Measurement, estimated, published_numbers
 from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin
+from sfumato.tables.nesting import Margin, Nesting
+from sfumato.tables.rounding import rounded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +48,7 @@ class TablesRelease(
     rounding of the last digits.
 
     Counts are estimates: they are no whole numbers, and may be negative. Clipping them would bias
-    them, and tables would no longer add up.
+    them, and tables would no longer add up. ``published`` gives non-negative whole numbers that do.
 
     Attributes
     ----------
@@ -57,10 +59,12 @@ class TablesRelease(
         All axes of the family.
     measured : tuple of Measurement
         What was measured, with the law of its noise.
-    published : int64 ndarray of shape (numbers,)
+    noisy : int64 ndarray of shape (numbers,)
         The noisy integers that were paid for, of each measurement in turn.
     shown : tuple of str, or unset
         The axes of the one table that this is the release of; unset for the whole family.
+    paid_by : tuple of Receipt, or unset
+        The receipts of the releases from which ``sf.reconcile`` made it.
 
     >>> import numpy as np, sfumato as sf
     >>> domain = sf.Domain(age=sf.Interval(0, 90), stay=sf.Interval(0, 30))
@@ -78,8 +82,9 @@ class TablesRelease(
     tables: tuple[tuple[str, ...], ...]
     lattice: Lattice
     measured: tuple[Measurement, ...]
-    published: Array
+    noisy: Array
     shown: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    paid_by: tuple[Receipt, ...] | msgspec.UnsetType = msgspec.UNSET
 
     noun: ClassVar[str] = "count"
 
@@ -89,7 +94,7 @@ class TablesRelease(
             len(each.margin) == axes and set(each.margin) <= {0, 1} for each in self.measured
         )
         if fits:
-            fits = self.published.shape == (published_numbers(self._axes, self.measured),)
+            fits = self.noisy.shape == (published_numbers(self._axes, self.measured),)
         names = {name for table in self.tables for name in table}
         if not (fits and self.measured and names <= set(self.lattice.names)):
             obstacle = "its numbers are not those of its cells"
@@ -105,7 +110,19 @@ class TablesRelease(
 
     @cached_property
     def _residuals(self) -> Mapping[Margin, Array]:
-        return estimated(self._axes, self.measured, self.published)
+        return estimated(self._axes, self.measured, self.noisy)
+
+    @property
+    def _nesting(self) -> Nesting:
+        return Nesting.of(self._axes)
+
+    @cached_property
+    def _rounded(self) -> Mapping[Margin, Array]:
+        """The tables that were asked for, in whole numbers that add up."""
+        family = self._errors.family
+        margins = map(self._margin, self.tables)
+        estimates = {margin: family.estimate(margin, self._residuals) for margin in margins}
+        return rounded(estimates, self._nesting, list(map(named, self.tables)))
 
     # --- its tables -------------------------------------------------------------------------------
 
@@ -139,7 +156,7 @@ class TablesRelease(
             )
         found = msgspec.structs.replace(self, shown=names)
         # What was computed once serves all tables.
-        for name in ("_axes", "_errors", "_residuals"):
+        for name in ("_axes", "_errors", "_residuals", "_rounded"):
             if name in self.__dict__:
                 found.__dict__[name] = self.__dict__[name]
         return found
@@ -197,7 +214,7 @@ class TablesRelease(
 
     def numbers(self) -> tuple[int, ...]:
         """The noisy integers that were published, in the order in which they were drawn."""
-        return tuple(self.published.tolist())
+        return tuple(self.noisy.tolist())
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths of the intervals, like ``values``.
@@ -217,6 +234,50 @@ class TablesRelease(
         if self._is_one:
             return found[0]
         return np.concatenate([half.reshape(-1) for half in found])
+
+    # --- numbers for printing ---------------------------------------------------------------------
+
+    def published(self) -> Array:
+        """Non-negative whole numbers that still add up exactly: int64 ndarray like ``values``.
+
+        Print these where readers expect counts, and compute with ``values``. Each lies within 1 of
+        the nearest table without negative counts that has the margins rounded before it. Nothing
+        about it is random, and it costs nothing. Counts that are small come out too large on
+        average, because what is below 0 becomes 0; ``published_accuracy`` says how far they are
+        from the truth.
+
+        Raises
+        ------
+        Infeasible
+            If tables of three or more axes share so many margins that whole numbers need not exist.
+            It depends on the axes of the tables alone.
+        """
+        if self.shown is not msgspec.UNSET:
+            return self._table_published(self.shown)
+        return np.concatenate([self._table_published(table).reshape(-1) for table in self.tables])
+
+    def published_accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
+        """Half-widths around the numbers of ``published``: float64 ndarray like them.
+
+        The truth lies in the interval of its estimate, and is at least 0: a half-width reaches to
+        the farther end. So it holds at least as often as it says.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each holds with this confidence. True: all of them hold together, as of
+            ``accuracy``.
+        """
+        low, high = self.interval(confidence, simultaneous)
+        printed = self.published()
+        return np.asarray(np.maximum(printed - np.maximum(low, 0), np.maximum(high, 0) - printed))
+
+    def _table_published(self, names: Sequence[str]) -> Array:
+        table = next(table for table in self.tables if set(names) <= set(table))
+        whole = self._rounded[self._margin(table)]
+        sums = self._nesting.margin(whole, self._margin(table), self._margin(names))
+        return self._laid_out(sums, names)
 
     # --- forms ------------------------------------------------------------------------------------
 

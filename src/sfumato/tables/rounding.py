@@ -29,7 +29,9 @@ from sfumato.tables.nesting import Margin, Nesting, common, is_margin
 from sfumato.tables.order import MOST_JOINED_CELLS, Step, order_of
 
 
-def rounded(tables: Mapping[Margin, Array], nesting: Nesting) -> dict[Margin, Array]:
+def rounded(
+    tables: Mapping[Margin, Array], nesting: Nesting, names: Sequence[str] = ()
+) -> dict[Margin, Array]:
     """Round a family of tables to non-negative whole numbers that add up exactly.
 
     Parameters
@@ -38,6 +40,8 @@ def rounded(tables: Mapping[Margin, Array], nesting: Nesting) -> dict[Margin, Ar
         Tables that agree in their common margins up to the precision of doubles, at least one.
         Each has a dimension for each axis of the family.
     nesting : Nesting
+    names : sequence of str
+        What a refusal calls the tables.
 
     Returns
     -------
@@ -52,18 +56,18 @@ def rounded(tables: Mapping[Margin, Array], nesting: Nesting) -> dict[Margin, Ar
     """
     order = order_of(tuple(tables), nesting)
     if order is None:
-        raise unroundable([str(table) for table in tables])
+        raise _unroundable(names or [str(table) for table in tables])
     found: dict[Margin, Array] = {}
     for step in order.steps:
         found[step.table] = _rounded_step(step, tables, found, nesting)
     return {table: _margin_of(found, table, nesting) for table in tables}
 
 
-def unroundable(names: Sequence[str]) -> Infeasible:
+def _unroundable(names: Sequence[str]) -> Infeasible:
     """What refuses a family whose tables cannot all be rounded."""
-    listed = "; ".join(names)
+    listed = ", ".join(names)
     return Infeasible(
-        f"published() of the tables {listed}",
+        f"published() of {listed}",
         "they overlap in so many margins that whole numbers need not exist, and a table of all "
         f"their axes has more than {MOST_JOINED_CELLS:,} cells",
         "Ask for fewer tables of three or more axes in one family, or use the estimates, which "
