@@ -23,7 +23,7 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
 DOCUMENTED = """
     Domain Interval Categories Keys Month Week Weekday Hour Year
     source Publisher preview load report disclose Plan ApproxDP ZCDP PureDP MetricDP Unit
-    Histogram Mean Sum Variance Persons recommend Quantiles
+    Histogram Mean Sum Variance Persons recommend Quantiles reconcile
     UniformPartitioner AdaptiveGridPartitioner
     PrivTreePartitioner AutoPartitioner BinaryPartitioner
     MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans

@@ -74,3 +74,4 @@ from .questions import *
 from .risk import Choice as Choice
 from .risk import Risk as Risk
 from .tables import TablesRelease as TablesRelease
+from .tables import reconcile as reconcile

@@ -122,18 +122,18 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
     tables = _tables(parts)
     require_connected(tables)
     measured: list[Measurement] = []
-    published: list[Array] = []
+    noisy: list[Array] = []
     for part in parts:
         for each, numbers in zip(part.measured, part.numbers, strict=True):
             margin, moved = _on(lattice, part.lattice, each.margin, numbers)
             measured.append(msgspec.structs.replace(each, margin=margin))
-            published.append(moved)
+            noisy.append(moved)
     return TablesRelease(
         question=Tables(tables),
         tables=tables,
         lattice=lattice,
         measured=tuple(measured),
-        published=np.concatenate(published),
+        noisy=np.concatenate(noisy),
         guarantee=_guarantee(parts),
         paid_by=_receipts(parts),
     )
@@ -154,7 +154,7 @@ def _part(release: Release) -> Part:
         case TablesRelease():
             shapes = [published_shape(_axes(release.lattice), one) for one in release.measured]
             sizes = [int(np.prod(shape)) for shape in shapes]
-            flat = np.split(release.published, np.cumsum(sizes)[:-1])
+            flat = np.split(release.noisy, np.cumsum(sizes)[:-1])
             numbers = [each.reshape(shape) for each, shape in zip(flat, shapes, strict=True)]
             return Part(release, release.tables, release.lattice, release.measured, numbers)
         case HistogramRelease():
@@ -225,6 +225,12 @@ def _require_same_unit(parts: Sequence[Part]) -> None:
                 f"the one protects {one}, and the other {two}",
                 "Reconcile answers of one source, with the same limits and conditions",
             )
+    if first.release.guarantee.unit.by_cell:
+        raise UsageError(
+            _pair(first, parts[-1]),
+            "under limits by cell each table counts rows of its own",
+            "Give the source rows_per_person alone",
+        )
 
 
 def _is_one_plan(parts: Sequence[Part]) -> bool:
