@@ -37,6 +37,7 @@ WHOLE = {
     "messy_files",
     "mistakes",
     "notebook",
+    "organisation",
     "outputs",
     "ports",
     "processes",

@@ -193,6 +193,15 @@ def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
     )
 
 
+def no_spender_here(account: str) -> UsageError:
+    """A server refuses a role that is no spender of the account."""
+    return UsageError(
+        f"charging account {account!r}",
+        "the role that is logged in is no spender of it",
+        "Ask the custodian of the ledger to run `sfumato ledger spender add`",
+    )
+
+
 def above_own_ceiling(spender: Spender, cost: Amount) -> BudgetExceeded:
     """A spender has spent what they may."""
     rule = spender.rule

@@ -9,6 +9,9 @@ from sfumato.ledger.store import REFUSED, REPORT
 if TYPE_CHECKING:
     import psycopg
 
+NO_SPENDER = "SFM01"  # the codes of guard.sql
+MOVED = "SFM02"
+
 # What a class of SQLSTATE codes, or one code, means to the caller: the obstacle and the remedy.
 MEANING: dict[str, tuple[str, str]] = {
     "08": ("the connection to the server was lost", "Ask again, under the same key"),
@@ -17,11 +20,11 @@ MEANING: dict[str, tuple[str, str]] = {
     "25006": ("the server takes no changes: it is a copy", "Give the address of the first server"),
     "28": ("the server does not let this user in", "Check the user's name and password"),
     "3D": ("the server has no such database", "Check the name of the database"),
-    "SFM01": (
+    NO_SPENDER: (
         "this role is no spender of the account",
         "Ask the custodian of the ledger to run `sfumato ledger spender add`",
     ),
-    "SFM02": ("the ledger was moved to another place", "Ask its custodian for the new address"),
+    MOVED: ("the ledger was moved to another place", "Ask its custodian for the new address"),
     "42501": ("this user may not do that", "Ask the owner of the ledger for access"),
     "53300": ("the server has no connection to spare", "Ask again, or raise its max_connections"),
     "53": ("the server has no room left", "Free some space on it, then ask again"),

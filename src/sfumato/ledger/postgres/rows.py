@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, cast
 
+from sfumato.ledger import refusals
 from sfumato.ledger.chain import binding
 from sfumato.ledger.entries import Entry, Step
+from sfumato.ledger.postgres.failures import NO_SPENDER
 from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import BOOK, SECRETS, differences
 from sfumato.ledger.sql_public import Ask, SQLPublicRows, SQLRows, columns_of
@@ -84,7 +86,14 @@ class PostgresGuard(SQLRows, Guard):
     def name(
         self, account: str, key: str | None, asked: Sequence[str], fresh: tuple[str, str]
     ) -> Named:
-        found = self._one(NAME_QUESTION, account, key, list(asked), *fresh)
+        import psycopg
+
+        try:
+            found = self._one(NAME_QUESTION, account, key, list(asked), *fresh)
+        except psycopg.Error as error:
+            if error.sqlstate != NO_SPENDER:
+                raise
+            raise refusals.no_spender_here(account) from None
         return Named._make(cast("tuple[Verdict, str, str]", found))
 
     def note_state(self, charge: int, state: str) -> None:
