@@ -56,15 +56,29 @@ def test_a_store_remembers_what_it_wrote_and_refuses_a_server_without_it(
             part(lambda rows: None)
 
 
-def test_a_server_that_took_the_place_of_another_is_not_believed_about_a_commit(
-    open_store: Callable[[], PostgresStore],
+@pytest.mark.parametrize("later", [0, 10_000])
+def test_a_commit_is_known_by_what_it_wrote_and_not_by_its_number(
+    open_store: Callable[[], PostgresStore], later: int
 ) -> None:
-    """It may have given the number of our transaction to somebody else, or to nobody yet."""
-    database = filled(open_store()).database
-    number = database.atomic(lambda ask: next(iter(ask("SELECT pg_current_xact_id()::text", ()))))
-    connection = database._ready()
-    assert database._status(connection, str(number[0])) == "committed"
-    database.reached.written.entry = (7, "was written on the other one")
-    for named in (str(number[0]), str(int(str(number[0])) + 10_000)):
-        with pytest.raises(LedgerError, match="it lacks what this process saw in it"):
-            database._status(connection, named)
+    """A server that crashed, or took the place of another, gives a number to somebody else."""
+    store = filled(open_store())
+    database = store.database
+    ((number,),) = database.atomic(lambda ask: list(ask("SELECT pg_current_xact_id()::text", ())))
+    named = str(int(str(number)) + later)
+    entry = store.writing(lambda rows: journal.append(rows, reserve("new")))
+    assert database._was_committed(named)
+    database.reached.written.entry = (entry.sequence, "another")
+    assert not database._was_committed(named)
+    database.reached.begin(None)
+    assert not database._was_committed(named), "what wrote nothing runs again"
+
+
+def test_a_value_is_a_fact(open_store: Callable[[], PostgresStore]) -> None:
+    store = open_store()
+    secrets = store.secrets(create=True)
+    secrets.writing(lambda rows: rows.add_value("a", b"1"))
+    database = secrets.database
+    assert database._stands(database._ready())
+    database.reached.written.values["a"] = b"2"
+    assert not database._stands(database._ready())
+    secrets.close()

@@ -2,8 +2,8 @@
 
 A transaction that writes takes its turn before it looks at anything: a lock on one table, by which
 transactions that write run one after another, and two charges cannot both see the same balance. It
-is told its number at once. Where the connection is cut while it commits, the
-server is asked by that number what became of it: it stands, or it is run again.
+is told its number at once. Where the connection is cut while it commits, the server is asked by
+that number whether it is done, and then for what it wrote: this stands, or it is run again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds to wait for others, and for a server that is gone
 SHORTEST_PAUSE = 0.005  # seconds between two tries
 LONGEST_PAUSE = 0.1
-SETTLED = ("committed", "aborted")
 
 # Without these, either side waits for hours for a machine that has lost its power or its network,
 # and a server keeps the lock of a client that is gone. What an address says itself comes first.
@@ -140,8 +139,8 @@ class Database:
         return self._turns.alone(lambda: self._until_settled(partial(self._read, action)))
 
     def apart(self, action: Callable[[Ask], T]) -> T:
-        """Run statements, each a transaction of its own."""
-        return self._turns.alone(lambda: self._until_settled(lambda db: action(_ask(db))))
+        """Run statements, each a transaction of its own; they may be run again."""
+        return self._turns.alone(lambda: self._until_settled(partial(self._apart, action)))
 
     def run(self, statements: Sequence[str]) -> None:
         """Run statements without values, which may hold any sign, in one transaction."""
@@ -207,6 +206,16 @@ class Database:
             raise
         return found
 
+    def _apart(self, action: Callable[[Ask], T], db: Connection) -> T:
+        import psycopg
+
+        try:
+            return action(_ask(db))
+        except psycopg.Error as error:
+            if self._is_cut(db, error):
+                raise Lost from None
+            raise
+
     def _undo(self, db: Connection, error: BaseException) -> None:
         """Roll back; a connection that was cut has nothing to roll back, and may be made again."""
         import psycopg
@@ -229,14 +238,11 @@ class Database:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
-                found = self._status(self._ready(), number)
+                db = self._ready()
+                if not self._is_under_way(db, number):
+                    return self._stands(db)
             except (psycopg.Error, Lost):
                 self._drop()
-            else:
-                if found in SETTLED:
-                    return found == "committed"
-                if found is None:
-                    break  # so long ago that the server has forgotten
             time.sleep(LONGEST_PAUSE)
         raise StoreError(
             self.label,
@@ -244,19 +250,27 @@ class Database:
             "Ask again, under the same key: what was charged is found by it",
         )
 
-    def _status(self, db: Connection, number: str) -> str | None:
-        """What the server says of a transaction; None where it has forgotten it."""
+    @staticmethod
+    def _is_under_way(db: Connection, number: str) -> bool:
+        """Whether the server is still at work on a transaction."""
         import psycopg
 
         try:
             (status,) = _only(db, f"SELECT pg_xact_status('{int(number)}'::xid8)")
         except psycopg.errors.InvalidParameterValue:
-            # To this server, it lies in the future: it is not the server that gave the number.
-            raise LedgerError(self.label, BEHIND, RESTORE) from None
-        # A server that took the place of another may have given the number to somebody else.
-        if status == "committed" and not self.reached.written.stand(_ask(db)):
-            raise LedgerError(self.label, BEHIND, RESTORE)
-        return None if status is None else str(status)
+            # A server that crashed before it wrote anything of a transaction gives its number away
+            # again; until then, it lies in the future.
+            return False
+        return status == "in progress"
+
+    def _stands(self, db: Connection) -> bool:
+        """Whether what the last transaction wrote is there.
+
+        The status of its number would not do: somebody else may have that number by now. What is
+        no fact, such as the name of a question, may be written a second time.
+        """
+        written = self.reached.written
+        return bool(written) and written.stand(_ask(db))
 
     # --- the connection ---------------------------------------------------------------------------
 

@@ -17,11 +17,12 @@ Fact: TypeAlias = tuple[int, str]
 
 ENTRY = "SELECT hash FROM entries WHERE sequence = ?"
 STEP = "SELECT hash FROM steps WHERE stream = ? AND step = ?"
+VALUE = "SELECT value FROM about WHERE name = ?"
 
 
 @dataclass
 class Facts:
-    """Some entries and steps; of each kind, the last one.
+    """Some of what a transaction wrote, by which it is known again.
 
     Attributes
     ----------
@@ -29,20 +30,27 @@ class Facts:
         The last entry: its number and hash.
     steps : dict
         The last step of each stream: its number and hash.
+    values : dict
+        Secret values, by their names.
     """
 
     entry: Fact | None = None
     steps: dict[int, Fact] = field(default_factory=dict)
+    values: dict[str, bytes] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.entry or self.steps or self.values)
 
     def stand(self, ask: Ask) -> bool:
         """Whether the part of a ledger that is asked has all of them."""
-        asked: list[tuple[str, tuple[object, ...], str]] = []
+        asked: list[tuple[str, tuple[object, ...], str | bytes]] = []
         if self.entry is not None:
             number, digest = self.entry
             asked.append((ENTRY, (number,), digest))
         for stream, (number, digest) in self.steps.items():
             asked.append((STEP, (stream, number), digest))
-        return all(list(ask(query, values)) == [(digest,)] for query, values, digest in asked)
+        asked += [(VALUE, (name,), value) for name, value in self.values.items()]
+        return all(list(ask(query, values)) == [(found,)] for query, values, found in asked)
 
 
 class Reached:

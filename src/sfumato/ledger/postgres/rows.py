@@ -111,6 +111,10 @@ class PostgresSecretRows(SQLSecretRows):
         super().__init__(ask)
         self._reached = reached
 
+    def add_value(self, name: str, value: bytes) -> None:
+        super().add_value(name, value)
+        self._reached.written.values[name] = value
+
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         import psycopg
 
