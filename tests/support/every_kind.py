@@ -26,6 +26,7 @@ QUESTIONS = {
     "ranges": (sf.Histogram("wage", bins=64, workload="ranges"), HALF),
     "bounded": (sf.Histogram("year", noise="bounded"), {"epsilon": "1", "delta": "1e-6"}),
     "keys": (sf.Histogram("shop"), {"epsilon": "2", "delta": "1e-6"}),
+    "tables": (sf.Tables([["carrier", "year"], ["carrier", "day"]], bins=[20, 4]), HALF),
     "mean": (sf.Mean("wage", by="carrier"), HALF),
     "means": (sf.Mean(["wage", "year"]), HALF),
     "means over persons": (sf.Mean("wage", by="carrier", per="person"), HALF),

@@ -186,15 +186,17 @@ def test_a_preview_says_what_the_release_will() -> None:
 def test_answers_from_a_sparse_cube_are_those_from_a_dense_one() -> None:
     from sfumato.cube import Cube
     from sfumato.lattice import LabelAxis, Lattice
-    from sfumato.tables.question import margin_of
+    from sfumato.tables.question import margin_of, margins_of
 
     rng = np.random.default_rng(1)
     lattice = Lattice(tuple(LabelAxis(name, tuple("abcd")) for name in "xyz"))
     cells = rng.integers(0, 4, (50, 3))
     dense = Cube.of_cells(lattice, cells)
     sparse = Cube._sparse(lattice, cells, np.ones((50, 1), np.int64))
-    for margin in itertools.product((0, 1), repeat=3):
+    margins = list(itertools.product((0, 1), repeat=3))
+    for margin in margins:
         assert np.array_equal(margin_of(dense, margin), margin_of(sparse, margin))
+        assert np.array_equal(margins_of(sparse, margins)[margin], margin_of(dense, margin))
 
 
 def test_noise_follows_the_seed() -> None:

@@ -34,7 +34,7 @@ from sfumato.tables.asked import (
 )
 from sfumato.tables.design import Design, design_for
 from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin
+from sfumato.tables.nesting import Margin, is_margin
 from sfumato.tables.preview import TablesPreview
 from sfumato.tables.release import TablesRelease
 from sfumato.tables.residuals import closure_of
@@ -196,7 +196,7 @@ class Tables(
         """Add exact noise to the tables or residuals that the design names."""
         cube = counts.on(counts.lattice)
         design = self._design(cube.lattice, unit, cost)
-        tables = {each.margin: margin_of(cube, each.margin) for each in design.measured}
+        tables = margins_of(cube, [each.margin for each in design.measured])
         proof = self.residuals_proof if design.has_residuals else self.proof
         guarantee = self.promise(design.cost, unit, str(design), noise, proof=proof)
         if design.has_residuals:
@@ -242,6 +242,20 @@ SLACK = (
 def levels_of(lattice: Lattice) -> tuple[Levels, ...]:
     """How the cells of each axis are nested."""
     return tuple(map(Levels.flat, lattice.shape))
+
+
+def margins_of(cube: Cube, margins: Sequence[Margin]) -> dict[Margin, Array]:
+    """The true counts of margins: each is added up from the smallest table at hand that has it."""
+    found: dict[Margin, Array] = {}
+    for margin in sorted(margins, key=sum, reverse=True):
+        above = [table for table in found if is_margin(margin, table)]
+        if above:
+            table = min((found[each] for each in above), key=np.size)
+            over = tuple(at for at, level in enumerate(margin) if not level)
+            found[margin] = np.asarray(table.sum(axis=over, keepdims=True))
+        else:
+            found[margin] = margin_of(cube, margin)
+    return found
 
 
 def margin_of(cube: Cube, margin: Margin) -> Array:
