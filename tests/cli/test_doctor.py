@@ -15,6 +15,7 @@ def test_every_check_passes_on_this_machine(sfumato: Run) -> None:
         "sfumato",
         "libraries",
         "extras",
+        "spark",
         "randomness",
         "disk",
         "ledger",

@@ -57,6 +57,7 @@ def doctor(ledger: str | Path, as_json: bool) -> int:
         Line("sfumato", True, system),
         _libraries(),
         _extras(),
+        _spark(),
         _checked("randomness", _randomness),
         _checked("disk", lambda: _disk(ledger)),
         _checked("ledger", lambda: _ledger(ledger)),
@@ -103,6 +104,13 @@ def _extras() -> Line:
         f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
     ]
     return Line("extras", True, ", ".join(found))
+
+
+def _spark() -> Line:
+    """Whether tables in Spark can be counted. Nothing is wrong if they cannot."""
+    from sfumato.data.engines.spark_session import fitness
+
+    return Line("spark", True, fitness())
 
 
 def _randomness() -> str:

@@ -10,16 +10,19 @@ import click
 
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
+from sfumato.cli.engines import EngineSettings, engine_options
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
     charged_option,
     fresh_option,
+    gathers,
     json_option,
     opened,
     out_option,
     report_option,
 )
 from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
+from sfumato.data.reader import Reader
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon, rule_of
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
@@ -106,9 +109,17 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 @out_option
 @report_option
 @fresh_option
+@engine_options
 @json_option
+@gathers(EngineSettings)
 def release(
-    plan: Path, ledger: str | Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool
+    engine: EngineSettings,
+    plan: Path,
+    ledger: str | Path,
+    out: Path | None,
+    page: Path | None,
+    fresh: bool,
+    as_json: bool,
 ) -> None:
     """Publish the answers to PLAN, a TOML file. Its account is charged first.
 
@@ -119,7 +130,9 @@ def release(
       sfumato release examples/flights.toml --ledger budget.db \\
         --report report.html
     """
-    releases, remaining = _released(read_plan(plan), ledger, fresh)
+    spec = read_plan(plan)
+    with engine.opened(spec.source.path) as table:
+        releases, remaining = _released(spec, ledger, fresh, table)
     paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
     show_releases(releases, as_json=as_json, out=out, charged=f"{paid} Remaining: {remaining}.")
     if page is not None:
@@ -128,13 +141,15 @@ def release(
         talk(f"Report: {report(releases, page)}")
 
 
-def _released(spec: PlanFile, ledger: str | Path, fresh: bool) -> tuple[tuple[Release, ...], str]:
+def _released(
+    spec: PlanFile, ledger: str | Path, fresh: bool, table: Reader | None
+) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
     from sfumato.ledger import written
     from sfumato.publishing.publisher import Publisher
 
     budget = spec.budget
-    rows = spec.source.opened(domain_of(spec))
+    rows = spec.source.opened(domain_of(spec), table)
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.
     rows.require(spec.plan().needs(rows.domain))

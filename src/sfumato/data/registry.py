@@ -47,6 +47,7 @@ ENGINES = (
     Engine("pandas", f"{_READERS}.pandas:PandasFrame"),
     Engine("polars", f"{_READERS}.polars:PolarsFrame"),
     Engine("duckdb", f"{_READERS}.duckdb:DuckRelation"),
+    Engine("pyspark", f"{_READERS}.spark:SparkTable"),
     Engine("pyarrow", f"{_READERS}.arrow:ArrowDataset"),
 )
 ANY_STREAM = Engine(None, f"{_READERS}.arrow:Stream")

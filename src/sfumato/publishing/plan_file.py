@@ -18,6 +18,7 @@ from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
 from sfumato.data.file_options import StatedOptions
+from sfumato.data.reader import Reader
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, SfumatoError, UsageError, missing_file
 from sfumato.numbers import Exactly, positive, probability
@@ -65,10 +66,10 @@ class SourceSpec(StatedOptions, frozen=True, kw_only=True, forbid_unknown_fields
         limits = limits_of(self.rows_per_cell, self.cells_per_person, self.norm_per_person)
         return unit_within(self.rows_per_person, self.neighbours, self.person, limits, where)
 
-    def opened(self, domain: Domain) -> Source:
-        """The table, bounded for each person."""
+    def opened(self, domain: Domain, table: Reader | None = None) -> Source:
+        """The table, bounded for each person; ``table`` reads it in place of the path."""
         return source(
-            self.path,
+            self.path if table is None else table,
             domain,
             self.person,
             self.rows_per_person,

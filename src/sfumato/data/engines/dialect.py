@@ -48,6 +48,11 @@ class Dialect(ABC):
     fence : str
         What ends a subquery whose expressions are to be evaluated once. Some engines otherwise copy
         an expression to each place that uses its name.
+    drops_groups : bool
+        Whether the reader drops groups that lack a cell or a key. Some engines would move a filter
+        of rows below the expressions that it looks at, and calculate these twice.
+    row_by_row : bool
+        Whether an expression in a branch is evaluated only for the rows that come there.
     secrets : str
         The relation of one row that holds the secrets: a column of text for each of ``SECRETS``.
     """
@@ -56,6 +61,8 @@ class Dialect(ABC):
     integer_type: ClassVar[str] = "BIGINT"
     wide_type: ClassVar[str] = "HUGEINT"
     fence: ClassVar[str] = ""
+    drops_groups: ClassVar[bool] = False
+    row_by_row: ClassVar[bool] = False
     secrets: str = "sfumato_secrets"
 
     # --- names and literals ---------------------------------------------------------------------
@@ -188,6 +195,29 @@ class Dialect(ABC):
         columns : sequence of str
             All columns that it has.
         """
+
+    def prioritized(
+        self,
+        rows: str,
+        persons: Sequence[str],
+        choice: Sequence[str],
+        carried: Sequence[str],
+    ) -> str | None:
+        """A query that gives rows their priorities in a way of the engine's own; None: as others.
+
+        Parameters
+        ----------
+        rows : str
+            A query of the columns of the other parameters; see ``persons.PersonColumns``.
+        persons, choice, carried : sequence of str
+
+        Returns
+        -------
+        str or None
+            A query of the columns of ``persons`` and ``carried``, and of ``priority``.
+        """
+        del rows, persons, choice, carried
+        return None
 
 
 def plain(type_: pa.DataType) -> pa.DataType:

@@ -65,6 +65,8 @@ def labelled(
         value = read(dialect.exact(column, type_))
         known = _known(column, type_, dialect, read)
         found = _listed(_numbers(axis, type_, dialect), value, dialect, joined)
+    elif dialect.row_by_row and len(axis.listed) <= COMPARED_LABELS:
+        return _text_by_text(axis, column, type_, dialect, read)
     else:
         value = read(dialect.words(column, type_))
         known = f"{value} IS NOT NULL"
@@ -106,14 +108,44 @@ def _numbers(axis: LabelAxis, type_: pa.DataType, dialect: Dialect) -> dict[str,
     return found
 
 
-def _of_texts(axis: LabelAxis, value: str, dialect: Dialect, trimmed: str, joined: Joined) -> str:
-    """The cell of a text: that of its own label comes before that of the text without blanks."""
+def _text_by_text(
+    axis: LabelAxis,
+    column: str,
+    type_: pa.DataType,
+    dialect: Dialect,
+    read: Callable[[str], str],
+) -> str:
+    """The cell of a text, which is looked at more closely only where it is no label as it stands.
+
+    A label as it stands comes first in any case.
+    """
+    own, bare = _texts(axis)
+    value = read(column)
+    text = dialect.words(value, type_)
+    as_it_stands = _branches(_literals(own, dialect), value, dialect)
+    written = _branches(_literals(bare, dialect), dialect.trimmed(value), dialect)
+    missing = _cell(axis.missing_cell, dialect)
+    closer = (
+        f"CASE WHEN {text} IS NULL THEN {missing}"
+        f" ELSE coalesce({written}, {_cell(axis.unlisted_cell, dialect)}) END"
+    )
+    return f"CASE WHEN {value} IS NULL THEN {missing} ELSE coalesce({as_it_stands}, {closer}) END"
+
+
+def _texts(axis: LabelAxis) -> tuple[dict[str, int], dict[str, int]]:
+    """The labels that are texts, and what stands for them once blanks are taken off."""
     listed = zip(axis.listed, axis.listed_cells, strict=True)
-    texts = {label: cell for label, cell in listed if isinstance(label, str)}
-    bare = dict(texts)
+    own = {label: cell for label, cell in listed if isinstance(label, str)}
+    bare = dict(own)
     if axis.truths is not None and not any(isinstance(label, bool) for label in axis.listed):
         for text, cell in _written_truths(axis).items():
             bare.setdefault(text, cell)
+    return own, bare
+
+
+def _of_texts(axis: LabelAxis, value: str, dialect: Dialect, trimmed: str, joined: Joined) -> str:
+    """The cell of a text: that of its own label comes before that of the text without blanks."""
+    texts, bare = _texts(axis)
     found = _listed(_literals(bare, dialect), trimmed, dialect, joined)
     if all(text == text.strip(BLANKS) for text in texts):
         # A text that is such a label is the same without the blanks at its ends.
@@ -139,9 +171,13 @@ def _written_truths(axis: LabelAxis) -> dict[str, int]:
 
 
 def _listed(cells: Mapping[str, int], value: str, dialect: Dialect, joined: Joined) -> str:
-    if not cells:
-        return f"CAST(NULL AS {dialect.integer_type})"
     if len(cells) > COMPARED_LABELS:
         return joined(cells, value)
+    return _branches(cells, value, dialect)
+
+
+def _branches(cells: Mapping[str, int], value: str, dialect: Dialect) -> str:
+    if not cells:
+        return f"CAST(NULL AS {dialect.integer_type})"
     branches = " ".join(f"WHEN {text} THEN {dialect.integer(cell)}" for text, cell in cells.items())
     return f"CASE {value} {branches} END"

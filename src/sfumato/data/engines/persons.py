@@ -68,6 +68,9 @@ def first_rows(rows: str, columns: PersonColumns, most: int, dialect: Dialect) -
 
 
 def _with_priorities(rows: str, columns: PersonColumns, dialect: Dialect) -> str:
+    own = dialect.prioritized(rows, columns.persons, columns.choice, columns.carried)
+    if own is not None:
+        return own
     copies = dialect.copies(rows, columns.all)
     priority = dialect.priority("rows", [*columns.persons, *columns.choice, "copy"])
     kept = ", ".join((*columns.persons, *columns.carried))

@@ -191,7 +191,9 @@ class _Rows:
         carried = {**cells, **values}
         totals = _totals(list(values), need.sums)
         if self._unit.person is None:
-            located = self._known(self._located(carried), list(carried))
+            located = self._located(carried)
+            if values or not self._dialect.drops_groups:
+                located = self._known(located, list(carried))
             return self._groups(located, list(cells), totals)
         kept = self._kept(need, carried, choice)
         return self._groups(kept, list(cells), totals)

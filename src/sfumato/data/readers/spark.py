@@ -1,0 +1,218 @@
+"""Have Spark count a table: classic Spark and Spark Connect, from version 4 on.
+
+Everything is SQL text and functions of DataFrames, so that it works over Connect. The session is
+the caller's: it is never stopped, and none of its settings is changed or relied on. The secrets
+that choose rows reach Spark as a relation of one row, whose values no plan, event log or page of
+Spark shows.
+
+A DataFrame is lazy: each count runs its plan again. Rows that change between two counts of one
+release, as with ``rand()`` or a table that is written to, are other rows; see docs/howto/spark.md.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol, Self, TypeGuard
+
+import pyarrow as pa
+
+from sfumato.answers.counts import Needs
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
+from sfumato.data.engines.readings import Table
+from sfumato.data.engines.results import columns_of
+from sfumato.data.engines.spark import ROWS, Spark, secrets_table
+from sfumato.data.engines.spark_failures import spark_guarded
+from sfumato.data.engines.spark_types import SparkField, arrow_type, is_text
+from sfumato.data.reader import Ability, Columns, CountingReader, Progress
+from sfumato.errors import DataError, UsageError
+from sfumato.lattice import LatticeAxis
+from sfumato.privacy.unit import Unit
+
+MOST_NUMBERS = 2**25
+"""How many numbers the driver may be sent at most: counts and sums of cells, 256 MiB."""
+
+LEAST_VERSION = 4
+
+
+class _Schema(Protocol):
+    @property
+    def fields(self) -> Sequence[SparkField]: ...
+
+
+class _FileReader(Protocol):
+    def parquet(self, *paths: str) -> SparkFrame: ...
+
+
+class SparkSession(Protocol):
+    """What is used of a session."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def read(self) -> _FileReader: ...
+    def sql(self, text: str, **views: SparkFrame) -> SparkFrame: ...
+    def createDataFrame(self, data: pa.Table, /) -> SparkFrame: ...  # noqa: N802
+
+
+class SparkFrame(Protocol):
+    """What is used of a DataFrame."""
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+    @property
+    def schema(self) -> _Schema: ...
+    @property
+    def sparkSession(self) -> SparkSession: ...  # noqa: N802
+    @property
+    def isStreaming(self) -> bool: ...  # noqa: N802
+    def toDF(self, *names: str) -> SparkFrame: ...  # noqa: N802
+    def selectExpr(self, *expressions: str) -> SparkFrame: ...  # noqa: N802
+    def toArrow(self) -> pa.Table: ...  # noqa: N802
+
+
+def _is_frame(data: object) -> TypeGuard[SparkFrame]:
+    return all(hasattr(data, ability) for ability in ("sparkSession", "selectExpr", "toDF"))
+
+
+class SparkTable(CountingReader):
+    """A DataFrame, which Spark counts where its rows lie. Only cells come back to the driver."""
+
+    name = "spark table"
+    abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
+    most_numbers: ClassVar[int] = MOST_NUMBERS
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> SparkTable | None:
+        """Read a DataFrame."""
+        if type(data).__module__.startswith("pyspark.pandas"):
+            obstacle = "it is a frame of pandas on Spark"
+            raise UsageError(f"a source of type {type(data).__name__}", obstacle, _TO_SPARK)
+        return cls(data) if _is_frame(data) else None
+
+    def __init__(self, frame: SparkFrame) -> None:
+        self._frame = frame
+        self._choice: tuple[LatticeAxis, ...] | None = None
+        self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
+
+    # --- the table ------------------------------------------------------------------------------
+
+    def _ready(self) -> SparkSession:
+        """The session, if it is of a version that counts as is promised."""
+        session = self._frame.sparkSession
+        version = session.version
+        if int(version.partition(".")[0]) < LEAST_VERSION:
+            raise DataError(
+                self.name,
+                f"its session is of Spark {version}, which lacks functions that are used",
+                f"Use Spark {LEAST_VERSION} or later",
+            )
+        if self._frame.isStreaming:
+            raise DataError(
+                self.name,
+                "it is a stream, whose rows are not all there",
+                "Write the stream to a table, and give that",
+            )
+        return session
+
+    def _fields(self) -> list[SparkField]:
+        def fields() -> list[SparkField]:
+            self._ready()
+            return list(self._frame.schema.fields)
+
+        return spark_guarded(self.name, self._frame, fields)
+
+    def names(self) -> list[str]:
+        """Give the names of the columns."""
+        return [field.name for field in self._fields()]
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """Give the types of the columns wanted."""
+        return pa.schema(
+            [
+                (field.name, arrow_type(field.dataType))
+                for field in self._fields()
+                if field.name in columns
+            ]
+        )
+
+    # --- counting -------------------------------------------------------------------------------
+
+    def supports(self, needs: Needs, unit: Unit) -> bool:
+        """Whether Spark can count this, and the driver can hold the cells that come back.
+
+        The size of the lattice decides, and not how many of its cells have rows.
+        """
+        numbers = needs.lattice.public_size * (1 + needs.n_sums)
+        if numbers > self.most_numbers:
+            raise DataError(
+                f"counting {needs.counted} of {self.name}",
+                f"{numbers:,} numbers could come back, and the driver takes {self.most_numbers:,}",
+                "Ask for fewer bins or axes",
+            )
+        return can_count(needs)
+
+    def choosing(
+        self,
+        choice: Sequence[LatticeAxis],
+        conditions: Sequence[tuple[LatticeAxis, Array]],
+    ) -> Self:
+        """Give the same table, told how rows are chosen."""
+        told = copy.copy(self)
+        told._choice = tuple(choice)
+        told._conditions = conditions
+        return told
+
+    def count(
+        self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
+    ) -> list[Cube]:
+        """Have Spark count each need, in a job of its own."""
+        wanted = looked_at(needs, unit, self._choice, self._conditions)
+        types = self.schema(dict.fromkeys(wanted))
+        table = Table(ROWS, {name: types.field(name).type for name in wanted})
+        plain = _plain_names(self.names(), wanted)
+        dialect = Spark(plain)
+        cubes = []
+        for need in needs:
+            query = count_query(need, unit, table, dialect, self._choice, self._conditions)
+            cubes.append(query.cube(columns_of(self._run(query, plain, key))))
+        return cubes
+
+    def _run(self, query: CountQuery, plain: Mapping[str, str], key: bytes) -> pa.Table:
+        def run() -> pa.Table:
+            session = self._ready()
+            views = {"sfumato_rows": self._renamed(plain)}
+            if Spark.secrets in query.text:
+                views["sfumato_secrets"] = session.createDataFrame(secrets_table(key))
+            # Groups that lack a cell are left out here: see ``Dialect.drops_groups``.
+            return session.sql(query.text, **views).toArrow().drop_null()
+
+        return spark_guarded(self.name, self._frame, run)
+
+    def _renamed(self, plain: Mapping[str, str]) -> SparkFrame:
+        """The columns wanted, found by their position, under names that need no quotes."""
+        fields = self._fields()
+        every = self._frame.toDF(*(_plain_name(place) for place in range(len(fields))))
+        taken = set(plain.values())
+        return every.selectExpr(
+            *(
+                # Whatever its collation, text is compared byte by byte.
+                f"{name} COLLATE UTF8_BINARY AS {name}" if is_text(field.dataType) else name
+                for name, field in zip(every.columns, fields, strict=True)
+                if name in taken
+            )
+        )
+
+
+_TO_SPARK = "Give frame.to_spark()"
+
+
+def _plain_name(place: int) -> str:
+    return f"sfumato_column_{place}"
+
+
+def _plain_names(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
+    """What the columns wanted are called in queries."""
+    return {name: _plain_name(names.index(name)) for name in wanted}

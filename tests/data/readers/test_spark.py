@@ -1,0 +1,148 @@
+"""Spark counts as a scan does. All quick tests are one test, so that they share one session."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from conformance import reader_contract
+from conformance.kinds import people, table
+from data import random_tables
+from sfumato.data import count, source
+from sfumato.data.readers.spark import SparkTable
+from sfumato.data.registry import open_reader
+from sfumato.errors import DataError, UsageError
+from sfumato.lattice import Lattice
+from support import spark
+
+ROWS = people(300, seed=5)
+DOMAIN = random_tables.DOMAIN
+CANARY = "hunter2-canary"
+
+
+def opened(data: Any) -> Any:
+    return open_reader(data, tuple(DOMAIN), "who")
+
+
+def same(data: Any, lattices: list[Lattice], **unit: Any) -> None:
+    """Spark and a scan give the same cubes, to the last bit."""
+    own = count(source(data, DOMAIN, **unit), lattices)
+    scan = count(source(table(ROWS), DOMAIN, **unit), lattices)
+    for one, other in zip(own, scan, strict=True):
+        reader_contract._same(one, other)
+
+
+# --- quick clauses ------------------------------------------------------------------------------
+
+
+def says_names_and_types(session: Any) -> None:
+    data = spark.frame(session, ROWS)
+    assert isinstance(opened(data), SparkTable)
+    reader_contract.says_what_it_has(lambda: opened(data))
+
+
+def counts_every_kind_of_column(session: Any) -> None:
+    data = spark.frame(session, ROWS)
+    wanted = [("x", "word"), ("n", "flag"), ("day", "code"), ("at", "yes")]
+    same(data, [each for each in random_tables.LATTICES if each.names in wanted])
+
+
+def counts_all_rows_of_persons_under_a_wide_limit(session: Any) -> None:
+    data = spark.frame(session, ROWS)
+    same(data, random_tables.LATTICES[:1], person="who", rows_per_person=10**6)
+
+
+def keeps_the_same_rows_in_any_order(session: Any) -> None:
+    """Each person keeps as many rows as the limit allows, however the rows are partitioned."""
+    lattice = Lattice((random_tables.grid("x", 64),))
+    cubes = [
+        count(
+            source(spark.frame(session, rows, partitions), DOMAIN, "who", 2),
+            [lattice],
+            key=bytes(range(32)),
+        )[0].counts.tolist()
+        for rows, partitions in ((ROWS, 2), (ROWS[::-1], 5))
+    ]
+    assert cubes[0] == cubes[1]
+    own = Counter(
+        row["who"]
+        for row in ROWS
+        if row["who"] is not None and row["x"] is not None and not np.isnan(row["x"])
+    )
+    assert sum(cubes[0]) == sum(min(rows, 2) for rows in own.values())
+
+
+def tells_apart_columns_that_differ_in_case(session: Any) -> None:
+    rows = pa.table({"a": [1.0, 1.0, 1.0], "A": [3.0, 3.0, 3.0], "odd `{name}`": ["p", "p", None]})
+    domain = sf.Domain({"A": sf.Interval(0, 4), "odd `{name}`": sf.Categories(["p"])})
+    data = source(spark.of_table(session, rows), domain)
+    (cube,) = count(data, [sf.Histogram(list(domain), bins={"A": 4}).needs(domain).lattice])
+    assert cube.counts.tolist() == [0, 0, 0, 2]
+
+
+def fails_without_a_value(session: Any) -> None:
+    """A DataFrame whose own expressions fail quotes values; the error does not."""
+    words = spark.of_table(session, pa.table({"word": [CANARY]}))
+    broken = words.selectExpr("CAST(raise_error(word) AS DOUBLE) AS x")
+    with pytest.raises(DataError) as raised:
+        count(source(broken, {"x": DOMAIN["x"]}), random_tables.LATTICES[:1])
+    shown = [str(raised.value), repr(raised.value.__cause__), repr(raised.value.__context__)]
+    assert CANARY not in " ".join(shown)
+    assert shown[1:] == ["None", "None"]
+
+
+def refuses_by_the_schema_alone(session: Any) -> None:
+    data = source(spark.frame(session, ROWS), DOMAIN)
+    wide = Lattice((random_tables.grid("x", 2**14), random_tables.grid("price", 2**14)))
+    with pytest.raises(DataError, match="numbers could come back"):
+        data.require([wide])
+    with pytest.raises(DataError, match="it is a stream"):
+        opened(session.readStream.format("rate").load()).names()
+
+
+CLAUSES: tuple[Callable[[Any], None], ...] = (
+    says_names_and_types,
+    counts_every_kind_of_column,
+    counts_all_rows_of_persons_under_a_wide_limit,
+    keeps_the_same_rows_in_any_order,
+    tells_apart_columns_that_differ_in_case,
+    fails_without_a_value,
+    refuses_by_the_schema_alone,
+)
+
+
+def test_spark_counts_as_a_scan_does() -> None:
+    session = spark.session()
+    for clause in CLAUSES:
+        clause(session)
+
+
+# --- without Spark --------------------------------------------------------------------------------
+
+
+class OldSession:
+    version = "3.5.1"
+
+
+class OldFrame:
+    """A DataFrame of a version of Spark that lacks functions."""
+
+    sparkSession = OldSession()  # noqa: N815
+    isStreaming = False  # noqa: N815
+
+
+def test_an_old_spark_is_refused() -> None:
+    with pytest.raises(DataError, match=r"Spark 3\.5\.1"):
+        SparkTable(OldFrame()).names()  # type: ignore[arg-type]
+
+
+def test_a_frame_of_pandas_on_spark_is_told_how_to_become_one() -> None:
+    kind = type("DataFrame", (), {"__module__": "pyspark.pandas.frame"})
+    with pytest.raises(UsageError, match=r"to_spark\(\)"):
+        source(kind(), DOMAIN)

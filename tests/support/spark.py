@@ -1,0 +1,67 @@
+"""One Spark session for all tests of a process, classic or over Connect; skipped without Java."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from conformance.kinds import Rows, table
+from sfumato.data.engines import spark_session
+
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+
+
+def require() -> None:
+    """Skip a test where Spark cannot run, and say why."""
+    stands = spark_session.obstacle()
+    if stands is not None:
+        pytest.skip(f"Spark does not run here: {stands[0]}")
+
+
+@cache
+def session(*, connect: bool = False, master: str = "local[2]", **more: str) -> Any:
+    """The session of this process."""
+    require()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder
+        builder = builder.remote(master) if connect else builder.master(master)
+        for name, value in {**SETTINGS, **more}.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+
+
+def frame(spark: Any, rows: Rows, partitions: int = 2) -> Any:
+    """The rows as a DataFrame in some partitions."""
+    return of_table(spark, table(rows), partitions)
+
+
+def of_table(spark: Any, rows: pa.Table, partitions: int = 2) -> Any:
+    """A table as a DataFrame; times without a zone are such times in Spark as well."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = spark.createDataFrame(rows)
+    local = [
+        field.name
+        for field in rows.schema
+        if pa.types.is_timestamp(field.type) and not field.type.tz
+    ]
+    for name in local:
+        made = made.withColumn(name, made[name].cast("timestamp_ntz"))
+    return made.repartition(partitions)
