@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -150,3 +155,146 @@ def test_an_engine_releases_keys_and_never_gives_the_others(
     assert seen[0].cell_names("shop") == ["bar", "zoo"]
     assert seen[0].values.tolist() == seen[1].values.tolist()
     assert sum(left) == 4
+
+
+# --- how much memory it takes ---------------------------------------------------------------------
+
+MEASURE = """
+import sys
+from pathlib import Path
+
+import duckdb
+
+import sfumato as sf
+
+way, keys, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+engine = duckdb.connect(
+    config={"threads": 2, "memory_limit": "512MB", "temp_directory": folder}
+)
+engine.execute("SET enable_progress_bar = false; SET preserve_insertion_order = false")
+rows = engine.sql(
+    f"SELECT 'shop number ' || i AS shop FROM range({keys}) AS t(i) "
+    f"UNION ALL SELECT 'shop number ' || 100 * (i // 40) FROM range({keys // 100 * 40}) AS t(i)"
+)
+if way == "engine":
+    counted = engine.sql("SELECT shop, count(*) FROM rows GROUP BY shop")
+    shown = sum(int((batch[1].to_numpy() > 40).sum()) for batch in counted.fetch_record_batch())
+else:
+    from sfumato.data.readers.duckdb import DuckRelation
+    if way == "old":
+        DuckRelation.selects = lambda *asked: False
+    source = sf.source(rows, sf.Domain(shop=sf.Keys()), name="shops")
+    with sf.Publisher(source, budget=sf.ApproxDP("1", "1e-6")) as publisher:
+        release = publisher.release(sf.Histogram("shop"), epsilon="1", delta="1e-6")
+    shown = release.values.size
+peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+print(shown, int(peak) // 1024)
+"""
+
+
+ON_SPARK = """
+import os
+import signal
+import sys
+import warnings
+from hashlib import sha256
+from pathlib import Path
+
+warnings.simplefilter("ignore")
+os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+from pyspark.sql import SparkSession
+
+import sfumato as sf
+from sfumato.histogram import keys as selection
+from sfumato.mechanisms.key_rules import KeyRule
+
+way, keys, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+settings = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+}
+session = SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
+session.sparkContext.setLogLevel("OFF")
+
+
+class Dying(KeyRule):
+    # Once, a worker is killed when it has decided about one batch and handed it on.
+    def shown_of(self, batches):
+        for batch in batches:
+            yield self.shown(batch)
+            if not (folder / "died").exists():
+                (folder / "died").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+if way == "killed":
+    selection.KeyRule = Dying
+more = session.range(keys // 100 * 40).selectExpr("100 * (id div 40) AS id")
+shops = session.range(keys).union(more).selectExpr("concat('shop number ', id) AS shop")
+source = sf.source(shops, sf.Domain(shop=sf.Keys()), name="shops")
+with sf.testing.deterministic(8), sf.Publisher(source, budget=sf.ApproxDP("1", "1e-6")) as pub:
+    release = pub.release(sf.Histogram("shop"), epsilon="1", delta="1e-6")
+peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+session.stop()
+seen = sha256(repr((release.cell_names("shop"), release.values.tolist())).encode()).hexdigest()
+print(release.values.size, int(peak) // 1024, seen)
+"""
+
+
+def measured(script: str, way: str, keys: int, folder: Path) -> tuple[dict[str, Any], str]:
+    """How many keys were shown, the driver's peak in MiB, and the seconds; and what was shown."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, way, str(keys), str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown, peak, *seen = done.stdout.split()
+    seconds = round(time.perf_counter() - start, 1)
+    figures = {"way": way, "keys": keys, "shown": int(shown), "peak_mib": int(peak)}
+    return figures | {"seconds": seconds}, "".join(seen)
+
+
+def is_expected(figures: dict[str, Any]) -> bool:
+    """Keys of 41 rows are always shown, and those of one row once in a million."""
+    many: int = figures["keys"] // 100
+    found: int = figures["shown"]
+    return many <= found <= many + 60
+
+
+@pytest.mark.deep
+def test_memory_grows_with_the_keys_that_are_shown(
+    tmp_path: Path, evidence: Callable[[str, object], None]
+) -> None:
+    """Of 10^7 keys 10^5 are shown: no more memory than for the engine's own GROUP BY, and they.
+
+    On Spark, the driver's peak stays flat but for the keys that are shown.
+    """
+    ways = (("engine", 7), ("new", 5), ("new", 6), ("new", 7), ("old", 5), ("old", 6), ("old", 7))
+    found = [measured(MEASURE, way, 10**power, tmp_path)[0] for way, power in ways]
+    engine, *new, _, _, old = found
+    assert all(map(is_expected, new))
+    assert new[-1]["peak_mib"] < engine["peak_mib"] + 200
+    assert new[-1]["peak_mib"] < old["peak_mib"] / 2
+    on_spark = []
+    if shutil.which("java"):
+        on_spark = [measured(ON_SPARK, "new", 10**power, tmp_path)[0] for power in (5, 6, 7)]
+        assert all(map(is_expected, on_spark))
+        assert on_spark[-1]["peak_mib"] < on_spark[0]["peak_mib"] + 100
+    evidence("keys_on_engines", {"duckdb": found, "spark": on_spark})
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, and there is none")
+def test_a_worker_that_is_killed_changes_no_released_value(tmp_path: Path) -> None:
+    figures, seen = measured(ON_SPARK, "new", 10**5, tmp_path)
+    assert is_expected(figures)
+    assert not (tmp_path / "died").exists()
+    killed, seen_again = measured(ON_SPARK, "killed", 10**5, tmp_path)
+    assert (tmp_path / "died").exists()
+    assert is_expected(killed)
+    assert seen_again == seen

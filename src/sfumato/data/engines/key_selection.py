@@ -30,14 +30,16 @@ def groups_query(query: CountQuery, dialect: Dialect) -> str:
         Of a lattice with one axis of keys, without sums.
     dialect : Dialect
     """
+    packed = [f"g{place}" for place in range(len(without_keys(query.lattice).groups))]
     if len(query.lattice.axes) == 1:
         columns = {KEY: "gk0", ROWS_OF_KEY: "n"}
     else:
         of_key = f"CAST(sum(n) OVER (PARTITION BY gk0) AS {dialect.integer_type})"
-        packed = [f"g{place}" for place in range(len(without_keys(query.lattice).groups))]
         columns = {KEY: "gk0", ROWS_OF_KEY: of_key, _ROWS: "n", **{name: name for name in packed}}
-    named = ", ".join(f"{each} AS {dialect.name(name)}" for name, each in columns.items())
-    return f"SELECT {named} FROM ({query.text}) AS counted_groups"
+    named = ", ".join(f"{each} AS {name}" for name, each in columns.items())
+    # A group that lacks a cell is none of the key's, and is left out before these are added up.
+    counted = " AND ".join(f"{name} IS NOT NULL" for name in ("gk0", *packed))
+    return f"SELECT {named} FROM ({query.text}) AS counted_groups WHERE {counted}"
 
 
 def unpacked(lattice: Lattice, shown: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
