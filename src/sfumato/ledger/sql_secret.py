@@ -16,6 +16,11 @@ POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = 
 STREAMS = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams"
 STEPS = "SELECT step, event, output, hash FROM steps WHERE stream = ?"
 NAMES = "SELECT key, tag, digest FROM requests WHERE account = ?"
+KEEP = """
+    INSERT INTO requests (account, key, tag, digest, derived) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (account, key) DO UPDATE
+    SET tag = excluded.tag, digest = excluded.digest, derived = excluded.derived
+"""
 
 
 class SQLStreamRows(SQLRows, StreamRows):
@@ -55,12 +60,10 @@ class SQLSecretRows(SQLStreamRows, SecretRows):
         return None if found is None else NameRow._make(found)
 
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
-        self._ask("DELETE FROM requests WHERE account = ? AND key = ?", (account, name.key))
         if derived:
-            query = "DELETE FROM requests WHERE account = ? AND tag = ? AND derived"
-            self._ask(query, (account, name.tag))
-        query = "INSERT INTO requests (account, key, tag, digest, derived) VALUES (?, ?, ?, ?, ?)"
-        self._ask(query, (account, name.key, name.tag, name.digest, derived))
+            query = "DELETE FROM requests WHERE account = ? AND tag = ? AND derived AND key <> ?"
+            self._ask(query, (account, name.tag, name.key))
+        self._ask(KEEP, (account, name.key, name.tag, name.digest, derived))
 
     def names(self) -> list[tuple[str, NameRow, bool]]:
         query = "SELECT account, key, tag, digest, derived FROM requests ORDER BY account, key"
