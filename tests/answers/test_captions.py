@@ -22,7 +22,7 @@ WORDS = {
     "label_names": {"WN": "Southwest", "=1+1": "=2"},
 }
 ANSWERS = [*every_kind.QUESTIONS, "counter"]
-NAMED = ("table", "mean", "means over persons", "quantiles", "counter")
+NAMED = ("table", "tables", "mean", "means over persons", "quantiles", "counter")
 """The answers that have labels."""
 
 

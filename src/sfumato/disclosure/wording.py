@@ -21,6 +21,8 @@ AFTERWARDS = {
     "mean-release": "means and their intervals are computed from the noisy sums",
     "sum-release": "sums and their intervals are computed from the noisy sums",
     "variance-release": "variances and their intervals are computed from the noisy sums",
+    "tables-release": "tables that agree in common margins, and their intervals, are computed from "
+    "the noisy numbers by least squares",
     "persons-release": "the number of persons and the shares by number of rows are computed from "
     "the noisy counts",
     "quantiles-release": "quantiles and their intervals follow from what the mechanism selected or "
