@@ -80,6 +80,16 @@ class Aim:
             weights = weights * ratios / average
         return best
 
+    def of(self, places: Sequence[int], tables: int) -> Aim:
+        """The same aim for some of so many tables."""
+        if len(places) == tables:
+            return self
+        chosen = (
+            None if given is None else tuple(given[place] for place in places)
+            for given in (self.weights, self.accuracies)
+        )
+        return Aim(*chosen)
+
     def error(self, variances: Array) -> float:
         """How large what is to be small is."""
         if self.accuracies is None:

@@ -33,15 +33,18 @@ class CellErrors:
     ----------
     axes : tuple of Levels
     measured : tuple of Measurement
+    known : tuple of tuple of int
+        The tables that are known without being measured.
     """
 
     axes: tuple[Levels, ...]
     measured: tuple[Measurement, ...]
+    known: tuple[Margin, ...] = ()
 
     @cached_property
     def family(self) -> Family:
         """The family with the variances of the noise."""
-        return family_of(self.axes, self.measured)
+        return family_of(self.axes, self.measured, self.known)
 
     def half_widths(self, margin: Margin, alpha: float) -> Array:
         """For each cell of a table a t with P(abs(error) > t) <= alpha.
@@ -67,6 +70,8 @@ class CellErrors:
         for weight in self.family.error_of(margin, paths):
             draws = by_law.setdefault(self.measured[weight.measured].law, [])
             draws.append((abs(weight.factor), weight.times))
+        if not by_law:  # all of it is known
+            return 0.0
         # Tables that are alike have equal sums, whose law is computed once.
         rounded = (
             (law, tuple(sorted((float(f"{weight:.12g}"), times) for weight, times in draws)))

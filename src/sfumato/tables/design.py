@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from sfumato.tables.aims import Aim
 from sfumato.tables.gaussian_design import gaussian_design
 from sfumato.tables.laplace_design import laplace_shares
 from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin
+from sfumato.tables.nesting import Margin, is_margin
 from sfumato.tables.residuals import Family, Measured, closure_of
 
 LEAST_VARIANCE = 1e-100
@@ -57,17 +57,20 @@ class Design:
     measured : tuple of Measurement
     cost : PureDP, ApproxDP or ZCDP
         What they cost together.
+    known : tuple of tuple of int
+        The tables that are known without being measured.
     """
 
     axes: tuple[Levels, ...]
     tables: tuple[Margin, ...]
     measured: tuple[Measurement, ...]
     cost: CentralMeasure
+    known: tuple[Margin, ...] = ()
 
     @property
     def family(self) -> Family:
         """The family with the variances of this noise."""
-        return family_of(self.axes, self.measured)
+        return family_of(self.axes, self.measured, self.known)
 
     @property
     def has_residuals(self) -> bool:
@@ -113,14 +116,16 @@ def _spread_of(law: Law) -> float:
     return law.sigma if isinstance(law, DiscreteGaussian) else float(law.scale)
 
 
-def family_of(axes: Sequence[Levels], measured: Sequence[Measurement]) -> Family:
-    """The family of what was measured, with the variances of its noise."""
+def family_of(
+    axes: Sequence[Levels], measured: Sequence[Measurement], known: Sequence[Margin] = ()
+) -> Family:
+    """The family of what was measured, with the variances of its noise, and then what is known."""
     # Noise that is all but never there has a variance that doubles cannot hold.
-    found = (
+    noisy = (
         Measured(each.margin, max(each.law.variance, LEAST_VARIANCE), each.whole)
         for each in measured
     )
-    return Family(tuple(axes), tuple(found))
+    return Family(tuple(axes), (*noisy, *(Measured(margin, 0.0) for margin in known)))
 
 
 def design_for(
@@ -129,70 +134,109 @@ def design_for(
     aim: Aim,
     cost: CentralMeasure,
     unit: Unit,
+    known: tuple[Margin, ...] = (),
 ) -> Design:
-    """The best noise for a family of tables at a cost.
+    """The best noise for a family of tables at a cost, where some tables are ``known`` already.
+
+    Raises
+    ------
+    UsageError
+        If all of them are known, or levels of unequal size are to be answered at pure epsilon.
 
     Guarantee: ``cost`` for all that is measured. See ``gaussian_design`` and ``laplace_design``.
     Under (epsilon, delta) it is Gaussian noise on residuals, at the rho that allows, or Laplace
     noise on tables, without the delta: whichever is better for the aim.
     """
+    unknown = [
+        at for at, table in enumerate(tables) if not any(is_margin(table, one) for one in known)
+    ]
+    if not unknown:
+        raise UsageError(
+            "a family of tables",
+            "all of them are margins of its public totals",
+            "Publish the totals, or ask for a table that they do not tell",
+        )
+    asked = _Asked(
+        axes, tuple(tables[at] for at in unknown), aim.of(unknown, len(tables)), unit, known
+    )
+    found = _best(asked, cost)
+    return replace(found, tables=tables)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The tables that noise is designed for, none of which is known."""
+
+    axes: tuple[Levels, ...]
+    tables: tuple[Margin, ...]
+    aim: Aim
+    unit: Unit
+    known: tuple[Margin, ...]
+
+
+def _best(asked: _Asked, cost: CentralMeasure) -> Design:
     match cost:
         case ZCDP():
-            return _gaussian(axes, tables, aim, cost, unit)
+            return _gaussian(asked, cost)
         case PureDP():
-            return _laplace(axes, tables, aim, cost, unit)
+            return _laplace(asked, cost)
         case ApproxDP():
-            pure = PureDP(cost.epsilon)
             if not cost.delta:
-                return _laplace(axes, tables, aim, pure, unit)
-            return _better_of(axes, tables, aim, cost, unit)
+                return _laplace(asked, PureDP(cost.epsilon))
+            return _better_of(asked, cost)
 
 
-def _better_of(
-    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim, cost: ApproxDP, unit: Unit
-) -> Design:
+def _better_of(asked: _Asked, cost: ApproxDP) -> Design:
     """The better one for the aim of both kinds of noise."""
+    pure = PureDP(cost.epsilon)
     try:
         rho = approx_to_zcdp(cost.epsilon, cost.delta)
-        gaussian = _gaussian(axes, tables, aim, rho, unit)
+        gaussian = _gaussian(asked, rho)
     except UsageError:  # they allow no Gaussian noise at all
-        return _laplace(axes, tables, aim, PureDP(cost.epsilon), unit)
-    gaussian = Design(axes, tables, gaussian.measured, cost)
-    if not all(axis.is_even for axis in axes):
+        return _laplace(asked, pure)
+    gaussian = replace(gaussian, cost=cost)
+    if not all(axis.is_even for axis in asked.axes):
         return gaussian
-    laplace = _laplace(axes, tables, aim, PureDP(cost.epsilon), unit)
+    laplace = _laplace(asked, pure)
     errors = [
-        aim.error(np.array([design.family.variance_of(table) for table in tables]))
+        asked.aim.error(np.array([design.family.variance_of(table) for table in asked.tables]))
         for design in (gaussian, laplace)
     ]
     return gaussian if errors[0] < errors[1] else laplace
 
 
-def _gaussian(
-    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim, cost: ZCDP, unit: Unit
-) -> Design:
-    found = gaussian_design(axes, tables, aim, cost.rho, unit.rows_counted, unit.neighbours)
+def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
+    unit = asked.unit
+    found = gaussian_design(
+        asked.axes,
+        asked.tables,
+        asked.aim,
+        cost.rho,
+        unit.rows_counted,
+        unit.neighbours,
+        asked.known,
+    )
     measured = tuple(
         Measurement(noise.margin, DiscreteGaussian(noise.sigma_squared), whole=False)
         for noise in found
     )
-    return Design(axes, tables, measured, cost)
+    return Design(asked.axes, asked.tables, measured, cost, asked.known)
 
 
-def _laplace(
-    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim, cost: PureDP, unit: Unit
-) -> Design:
-    if not all(axis.is_even for axis in axes):
+def _laplace(asked: _Asked, cost: PureDP) -> Design:
+    if not all(axis.is_even for axis in asked.axes):
         raise UsageError(
             "tables over levels of unequal size, at pure epsilon",
             "their noise is made from residuals, which need Gaussian noise",
             "Give rho, or epsilon with a delta",
         )
+    shares = laplace_shares(asked.axes, asked.tables, asked.aim, asked.known)
+    l1 = asked.unit.counts_l1
     measured = tuple(
-        Measurement(margin, DiscreteLaplace(unit.counts_l1 / (cost.epsilon * share)))
-        for margin, share in laplace_shares(axes, tables, aim)
+        Measurement(margin, DiscreteLaplace(l1 / (cost.epsilon * share)))
+        for margin, share in shares
     )
-    return Design(axes, tables, measured, without_delta(cost))
+    return Design(asked.axes, asked.tables, measured, without_delta(cost), asked.known)
 
 
 def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
@@ -239,10 +283,14 @@ def published_numbers(axes: Sequence[Levels], measured: Sequence[Measurement]) -
 
 
 def estimated(
-    axes: Sequence[Levels], measured: Sequence[Measurement], published: Array
+    axes: Sequence[Levels],
+    measured: Sequence[Measurement],
+    published: Array,
+    known: Mapping[Margin, Array] | None = None,
 ) -> dict[Margin, Array]:
-    """The residuals of all margins that follow from what was published."""
-    family = family_of(axes, measured)
-    counts = tables_of(axes, measured, published)
-    closure = closure_of([each.margin for each in measured])
+    """The residuals of all margins that follow from what was published, and from what is known."""
+    known = known or {}
+    family = family_of(axes, measured, tuple(known))
+    counts = [*tables_of(axes, measured, published), *known.values()]
+    closure = closure_of([each.margin for each in family.measured])
     return {kept: family.residual(kept, counts) for kept in closure}

@@ -45,7 +45,7 @@ from sfumato.mechanisms.residual_noise import (
 from sfumato.privacy.unit import Neighbours
 from sfumato.tables.aims import Aim, rounded_up, shares_of_variance
 from sfumato.tables.levels import Levels, contrast
-from sfumato.tables.nesting import Margin
+from sfumato.tables.nesting import Margin, is_margin
 from sfumato.tables.residuals import closure_of
 
 SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
@@ -82,6 +82,7 @@ def gaussian_design(
     rho: Fraction,
     rows: int,
     neighbours: Neighbours,
+    known: tuple[Margin, ...] = (),
 ) -> tuple[ResidualNoise, ...]:
     """The noise of each residual.
 
@@ -96,6 +97,8 @@ def gaussian_design(
     rows : int
         Of one person, at most.
     neighbours : {"add-remove", "replace"}
+    known : tuple of tuple of int
+        Tables whose residuals are known, and get no noise.
 
     Guarantee: rho-zCDP for all residuals together, if each is published as
     ``mechanisms.residual_noise`` says.
@@ -106,7 +109,11 @@ def gaussian_design(
     >>> [(each.margin, round(float(each.sigma_squared), 2)) for each in found]
     [((0, 0), 16.0), ((1, 0), 8.0), ((0, 1), 8.0), ((1, 1), 4.0)]
     """
-    residuals = [margin for margin in closure_of(tables) if _contrasts(axes, margin)]
+    residuals = [
+        margin
+        for margin in closure_of(tables)
+        if _contrasts(axes, margin) and not any(is_margin(margin, one) for one in known)
+    ]
     shares = shares_of_variance(axes, tables, residuals)
     problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours)
     designs = [problem.solved(share) for share in SLACK_SHARES]

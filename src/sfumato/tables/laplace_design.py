@@ -44,7 +44,10 @@ SEARCHES = 40
 
 @lru_cache(maxsize=64)
 def laplace_shares(
-    axes: tuple[Levels, ...], tables: tuple[Margin, ...], aim: Aim
+    axes: tuple[Levels, ...],
+    tables: tuple[Margin, ...],
+    aim: Aim,
+    known: tuple[Margin, ...] = (),
 ) -> tuple[tuple[Margin, Fraction], ...]:
     """The margins that are measured, and their shares, which add up to 1.
 
@@ -55,6 +58,8 @@ def laplace_shares(
     tables : tuple of tuple of int
         The tables that are asked for, by the level of each axis; all different.
     aim : Aim
+    known : tuple of tuple of int
+        Tables that are known, and are not measured.
 
     >>> axes = (Levels.flat(2), Levels.flat(3))
     >>> shares = laplace_shares(axes, ((1, 0), (0, 1)), Aim())
@@ -63,10 +68,10 @@ def laplace_shares(
     """
     if len(tables) == 1:
         return ((tables[0], Fraction(1)),)
-    candidates = closure_of(tables)
+    candidates = _unknown(closure_of(tables), known)
     if len(candidates) > MOST_CANDIDATES:
         candidates = list(tables)
-    problem = _Problem(axes, tables, candidates, aim)
+    problem = _Problem(axes, tables, candidates, aim, known)
     shares = problem.solved(np.ones(len(candidates)))
     # A table that is asked for keeps a share, so that everything can be estimated.
     kept = [
@@ -74,7 +79,7 @@ def laplace_shares(
         for margin, share in zip(candidates, shares.tolist(), strict=True)
         if share >= LEAST_SHARE or margin in tables
     ]
-    shares = _Problem(axes, tables, kept, aim).solved(np.ones(len(kept)))
+    shares = _Problem(axes, tables, kept, aim, known).solved(np.ones(len(kept)))
     return tuple(zip(kept, _rounded(shares), strict=True))
 
 
@@ -87,8 +92,9 @@ class _Problem:
         tables: Sequence[Margin],
         measured: Sequence[Margin],
         aim: Aim,
+        known: Sequence[Margin],
     ) -> None:
-        residuals = closure_of(tables)
+        residuals = _unknown(closure_of(tables), known)
         sizes = {
             margin: math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
             for margin in {*residuals, *measured}
@@ -144,6 +150,11 @@ class _Problem:
             error, np.log(start), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
         )
         return _normalised(found.x)
+
+
+def _unknown(margins: Sequence[Margin], known: Sequence[Margin]) -> list[Margin]:
+    """The margins that do not follow from what is known."""
+    return [one for one in margins if not any(is_margin(one, other) for other in known)]
 
 
 def _normalised(logarithms: Array) -> Array:

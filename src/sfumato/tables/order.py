@@ -67,7 +67,9 @@ class Order:
     joined: tuple[Margin, ...] = ()
 
 
-def order_of(tables: Sequence[Margin], nesting: Nesting) -> Order | None:
+def order_of(
+    tables: Sequence[Margin], nesting: Nesting, known: Sequence[Margin] = ()
+) -> Order | None:
     """Find the order in which tables are rounded.
 
     Parameters
@@ -75,6 +77,8 @@ def order_of(tables: Sequence[Margin], nesting: Nesting) -> Order | None:
     tables : sequence of tuples of int
         The tables that are published, at least one.
     nesting : Nesting
+    known : sequence of tuples of int
+        Tables that are whole already, and agree with each other.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def order_of(tables: Sequence[Margin], nesting: Nesting) -> Order | None:
     """
     largest = sorted(_maximal(tables))
     while True:
-        steps, stuck = _Sequence(tables, largest, nesting).steps()
+        steps, stuck = _Sequence(tables, largest, nesting, known).steps()
         if stuck is None:
             return Order(tuple(steps), tuple(sorted(set(largest) - set(tables))))
         joints = [joined(stuck, other) for other in largest if other != stuck]
@@ -111,11 +115,17 @@ class _Sequence:
         The tables that have to be met. All others follow from them, and are met before them where
         they can be: then they are nearer to their estimates.
     nesting : Nesting
+    known : sequence of tuples of int
     """
 
     def __init__(
-        self, asked: Sequence[Margin], largest: Sequence[Margin], nesting: Nesting
+        self,
+        asked: Sequence[Margin],
+        largest: Sequence[Margin],
+        nesting: Nesting,
+        known: Sequence[Margin],
     ) -> None:
+        self.known = list(known)
         self.asked = set(asked)
         self.largest = set(largest)
         self.nesting = nesting
@@ -135,7 +145,7 @@ class _Sequence:
 
     def _tried(self, sequence: Sequence[Margin]) -> tuple[list[Step], list[Margin], Margin | None]:
         """The steps of this sequence, the tables met, and the one that could not be met."""
-        before: list[Margin] = []
+        before = list(self.known)
         steps: list[Step] = []
         for table in sequence:
             if any(is_margin(table, earlier) for earlier in before):
@@ -160,7 +170,7 @@ class _Sequence:
 
     def _kept_margins(self, table: Margin, before: Sequence[Margin]) -> list[Margin]:
         """The margins that a table is given when it is moved: those asked for first, then small."""
-        first = [*self.singles, *self.moved]
+        first = [*self.known, *self.singles, *self.moved]
         kept: list[Margin] = []
         margins = _maximal(common(table, earlier) for earlier in before)
         for margin in sorted(margins, key=self._rank):

@@ -32,6 +32,8 @@ class TablesPreview(Preview, frozen=True):
     measured : tuple of Measurement
     wished : tuple of float, or None
         The half-width that is asked for of each table.
+    known : tuple of tuple of int
+        The tables that are public totals.
 
     >>> import sfumato as sf
     >>> domain = sf.Domain(age=sf.Interval(0, 100), ward=sf.Categories(["A", "B"]))
@@ -46,10 +48,11 @@ class TablesPreview(Preview, frozen=True):
     names: tuple[str, ...] = ()
     measured: tuple[Measurement, ...] = ()
     wished: tuple[float, ...] | None = None
+    known: tuple[tuple[int, ...], ...] = ()
 
     @property
     def _errors(self) -> CellErrors:
-        return CellErrors(tuple(map(Levels, self.axes)), self.measured)
+        return CellErrors(tuple(map(Levels, self.axes)), self.measured, self.known)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """Half-width of the interval of each number, of the least accurate one.

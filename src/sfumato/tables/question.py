@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
@@ -34,10 +34,25 @@ from sfumato.tables.asked import (
 )
 from sfumato.tables.design import Design, design_for
 from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin, is_margin
+from sfumato.tables.nesting import Margin, Nesting, is_margin
 from sfumato.tables.preview import TablesPreview
 from sfumato.tables.release import TablesRelease
 from sfumato.tables.residuals import closure_of
+from sfumato.tables.totals import (
+    GivenTotals,
+    KnownTable,
+    PublicTotal,
+    assumption,
+    known_tables,
+    plain_totals,
+    require_no_persons,
+)
+
+if TYPE_CHECKING:
+    TotalsOrNone: TypeAlias = GivenTotals | Sequence[PublicTotal] | None
+else:
+    # What a file can hold: its keys are texts.
+    TotalsOrNone = Sequence[PublicTotal] | dict[str, int | Sequence[int] | dict[str, int]] | None
 
 Named: TypeAlias = tuple[str, ...]
 """The axes of a table, as it was asked for."""
@@ -71,6 +86,13 @@ class Tables(
     accuracy : number, list of numbers, or None
         The half-width that is asked for of each table's counts, at the same confidence. The noise
         then makes the largest ratio of a half-width to this number as small as the cost allows.
+    totals : dict or None
+        Counts that everybody knows, by the axes of a table: ``{"region": {"north": 120, ...}}``, or
+        ``{(): 200}`` for the number of all rows. A table of several axes is named by a tuple, and
+        so are its cells; a list of counts is in the order of the cells. All tables then have these
+        totals exactly, and nothing is spent on them. They must be true of the rows counted, so each
+        axis needs a cell for missing values and one for unlisted labels, and no column may name
+        persons.
     heading, measured_in, label_names
         Words for people, by name: see ``Question``.
 
@@ -87,7 +109,8 @@ class Tables(
     ------
     UsageError
         If an axis is unknown or one of ``Keys``, a table is asked for twice, tables share no axis,
-        a table has more than 2^24 cells, or weights or accuracies do not fit the tables.
+        a table has more than 2^24 cells, or weights or accuracies do not fit the tables. If totals
+        contradict each other, lack a cell, name an unknown one, or rows may be left out.
 
     Guarantee
     ---------
@@ -113,6 +136,7 @@ class Tables(
     width: Width = None
     weights: Sequence[float] | None = None
     accuracy: float | Sequence[float] | None = None
+    totals: TotalsOrNone = None
 
     proof: ClassVar[Proof] = proofs.PROOF
     residuals_proof: ClassVar[Proof] = proofs.RESIDUALS
@@ -126,6 +150,7 @@ class Tables(
         weights, accuracy = checked_numbers(len(tables), self.weights, self.accuracy)
         msgspec.structs.force_setattr(self, "weights", weights)
         msgspec.structs.force_setattr(self, "accuracy", accuracy)
+        msgspec.structs.force_setattr(self, "totals", plain_totals(self.totals) or None)
         require_connected(tables)
         settle(self)
 
@@ -151,11 +176,17 @@ class Tables(
         of_each = aim.accuracies or aim.weights or (1.0,) * len(margins)
         pairs = sorted(zip(margins, of_each, strict=True))
         kind = "weights" if aim.accuracies is None else "accuracy"
-        return ("tables", lattice.axes, kind, pairs)
+        asked = ("tables", lattice.axes, kind, pairs)
+        known = self._known(lattice)
+        if not known:
+            return asked
+        totals = [(margin, known[margin].reshape(-1).tolist()) for margin in sorted(known)]
+        return (*asked, totals)
 
     def needs(self, domain: Domain) -> Needs:
         """The lattice of all axes together: a row that misses any of them is counted nowhere."""
         lattice = self._lattice(domain)
+        self._known(lattice)
         margins = self._margins(lattice)
         axes = levels_of(lattice)
         for table, margin in zip(self.named_tables, margins, strict=True):
@@ -167,8 +198,9 @@ class Tables(
         return Needs(lattice, numbers)
 
     def require_unit(self, unit: Unit) -> None:
-        """Refuse limits by cell, which would hold on one table alone."""
+        """Refuse limits by cell, which hold on one table alone, and totals of limited rows."""
         require_flat_limits(self.title, unit)
+        require_no_persons(self.public_totals, unit)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -188,6 +220,7 @@ class Tables(
             names=tuple(map(named, self.named_tables)),
             measured=design.measured,
             wished=self._aim.accuracies,
+            known=design.known,
         )
 
     def answer(
@@ -201,6 +234,10 @@ class Tables(
         guarantee = self.promise(design.cost, unit, str(design), noise, proof=proof)
         if design.has_residuals:
             guarantee = msgspec.structs.replace(guarantee, slack=SLACK)
+        if self.public_totals:
+            assumptions = (*guarantee.assumptions, assumption(self.public_totals))
+            guarantee = msgspec.structs.replace(guarantee, assumptions=assumptions)
+        known = self._known(cube.lattice).items()
         return TablesRelease(
             question=self,
             tables=self.named_tables,
@@ -208,6 +245,8 @@ class Tables(
             measured=design.measured,
             noisy=design.measure(tables, noise),
             guarantee=guarantee,
+            totals=tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in known)
+            or msgspec.UNSET,
         )
 
     @property
@@ -230,7 +269,23 @@ class Tables(
         return tuple(tuple(int(name in table) for name in lattice.names) for table in tables)
 
     def _design(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Design:
-        return design_for(levels_of(lattice), self._margins(lattice), self._aim, cost, unit)
+        return design_for(
+            levels_of(lattice),
+            self._margins(lattice),
+            self._aim,
+            cost,
+            unit,
+            tuple(self._known(lattice)),
+        )
+
+    @property
+    def public_totals(self) -> tuple[PublicTotal, ...]:
+        """The totals that everybody knows."""
+        return plain_totals(self.totals)
+
+    def _known(self, lattice: Lattice) -> dict[Margin, Array]:
+        """The tables that are known without being measured."""
+        return known_tables(self.public_totals, lattice, Nesting.of(levels_of(lattice)))
 
 
 SLACK = (

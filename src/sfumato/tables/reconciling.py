@@ -32,9 +32,10 @@ from sfumato.privacy.measures import ZCDP
 from sfumato.tables.asked import named, require_connected
 from sfumato.tables.design import Measurement, published_shape
 from sfumato.tables.levels import Levels
+from sfumato.tables.nesting import Margin, Nesting
 from sfumato.tables.question import Tables
 from sfumato.tables.release import TablesRelease
-from sfumato.tables.totals import dropped_rows
+from sfumato.tables.totals import KnownTable, agree, dropped_rows
 
 ASKED = "sf.reconcile"
 PROOF = Proof(
@@ -135,6 +136,7 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
         measured=tuple(measured),
         noisy=np.concatenate(noisy),
         guarantee=_guarantee(parts),
+        totals=_totals(parts, lattice) or msgspec.UNSET,
         paid_by=_receipts(parts),
     )
 
@@ -312,6 +314,29 @@ def _on(
     levels = dict(zip(own.names, margin, strict=True))
     flat = np.ascontiguousarray(numbers.transpose(places)).reshape(-1)
     return tuple(levels.get(name, 0) for name in lattice.names), flat
+
+
+def _totals(parts: Sequence[Part], lattice: Lattice) -> tuple[KnownTable, ...]:
+    """The public totals of all releases."""
+    nesting = Nesting.of(_axes(lattice))
+    found: dict[Margin, Array] = {}
+    for part in parts:
+        if not isinstance(part.release, TablesRelease):
+            continue
+        for margin, counts in part.release.known.items():
+            moved, flat = _on(lattice, part.lattice, margin, counts)
+            table = flat.reshape(nesting.shape(moved))
+            both = {**found, moved: table}
+            if moved in found and not np.array_equal(found[moved], table):
+                both.clear()
+            if not both or not all(agree(both, moved, other, nesting) for other in found):
+                raise UsageError(
+                    _pair(parts[0], part),
+                    "their public totals contradict each other",
+                    "Reconcile answers that were asked with the same totals",
+                )
+            found = both
+    return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in found.items())
 
 
 def _guarantee(parts: Sequence[Part]) -> Guarantee:

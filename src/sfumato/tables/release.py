@@ -26,6 +26,7 @@ from sfumato.tables.design import Measurement, estimated, published_numbers
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, Nesting
 from sfumato.tables.rounding import rounded
+from sfumato.tables.totals import KnownTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +64,8 @@ class TablesRelease(
         The noisy integers that were paid for, of each measurement in turn.
     shown : tuple of str, or unset
         The axes of the one table that this is the release of; unset for the whole family.
+    totals : tuple of KnownTable, or unset
+        Public totals, which the tables have exactly.
     paid_by : tuple of Receipt, or unset
         The receipts of the releases from which ``sf.reconcile`` made it.
 
@@ -84,6 +87,7 @@ class TablesRelease(
     measured: tuple[Measurement, ...]
     noisy: Array
     shown: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    totals: tuple[KnownTable, ...] | msgspec.UnsetType = msgspec.UNSET
     paid_by: tuple[Receipt, ...] | msgspec.UnsetType = msgspec.UNSET
 
     noun: ClassVar[str] = "count"
@@ -95,6 +99,12 @@ class TablesRelease(
         )
         if fits:
             fits = self.noisy.shape == (published_numbers(self._axes, self.measured),)
+            fits = fits and all(
+                len(each.margin) == axes
+                and set(each.margin) <= {0, 1}
+                and each.counts.shape == (self._nesting.cells(each.margin),)
+                for each in self.public_totals
+            )
         names = {name for table in self.tables for name in table}
         if not (fits and self.measured and names <= set(self.lattice.names)):
             obstacle = "its numbers are not those of its cells"
@@ -106,11 +116,24 @@ class TablesRelease(
 
     @cached_property
     def _errors(self) -> CellErrors:
-        return CellErrors(self._axes, self.measured)
+        return CellErrors(self._axes, self.measured, tuple(self.known))
 
     @cached_property
     def _residuals(self) -> Mapping[Margin, Array]:
-        return estimated(self._axes, self.measured, self.noisy)
+        return estimated(self._axes, self.measured, self.noisy, self.known)
+
+    @property
+    def public_totals(self) -> tuple[KnownTable, ...]:
+        """The tables that everybody knows."""
+        return () if self.totals is msgspec.UNSET else self.totals
+
+    @property
+    def known(self) -> dict[Margin, Array]:
+        """These tables by their levels, with a dimension for each axis of the family."""
+        return {
+            each.margin: each.counts.reshape(self._nesting.shape(each.margin))
+            for each in self.public_totals
+        }
 
     @property
     def _nesting(self) -> Nesting:
@@ -119,10 +142,13 @@ class TablesRelease(
     @cached_property
     def _rounded(self) -> Mapping[Margin, Array]:
         """The tables that were asked for, in whole numbers that add up."""
+        whole = self.__dict__.get("_family")
+        if isinstance(whole, TablesRelease):
+            return whole._rounded  # rounded once for all tables
         family = self._errors.family
         margins = map(self._margin, self.tables)
         estimates = {margin: family.estimate(margin, self._residuals) for margin in margins}
-        return rounded(estimates, self._nesting, list(map(named, self.tables)))
+        return rounded(estimates, self._nesting, list(map(named, self.tables)), self.known)
 
     # --- its tables -------------------------------------------------------------------------------
 
@@ -156,9 +182,10 @@ class TablesRelease(
             )
         found = msgspec.structs.replace(self, shown=names)
         # What was computed once serves all tables.
-        for name in ("_axes", "_errors", "_residuals", "_rounded"):
+        for name in ("_axes", "_errors", "_residuals"):
             if name in self.__dict__:
                 found.__dict__[name] = self.__dict__[name]
+        found.__dict__["_family"] = self.__dict__.get("_family", self)
         return found
 
     def _margin(self, names: Sequence[str]) -> Margin:

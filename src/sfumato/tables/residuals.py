@@ -56,7 +56,8 @@ Paths: TypeAlias = tuple[tuple[int, ...], ...]
 class Measured(NamedTuple):
     """A table that was measured, or its residual alone, and the variance of the noise on a count.
 
-    ``whole`` says whether the table itself was published, and not only its residual.
+    The variance is 0 where the table is known without being measured. ``whole`` says whether the
+    table itself was published, and not only its residual.
     """
 
     margin: Margin
@@ -117,13 +118,18 @@ class Family:
 
     @cached_property
     def precisions(self) -> Mapping[Margin, tuple[tuple[int, float], ...]]:
-        """For each residual, which measurements there are of it, and how precise they are."""
+        """For each residual, which measurements there are of it, and how precise they are.
+
+        Where a table is known, without noise, it alone is there, and infinitely precise.
+        """
         found: dict[Margin, list[tuple[int, float]]] = {}
         for index, (margin, variance, whole) in enumerate(self.measured):
             for kept in below(margin) if whole else (margin,):
                 share = self.cells(kept) / self.cells(margin)
-                found.setdefault(kept, []).append((index, share / variance))
-        return {kept: tuple(measured) for kept, measured in found.items()}
+                precision = share / variance if variance else math.inf
+                found.setdefault(kept, []).append((index, precision))
+        exact = {kept: [one for one in found[kept] if one[1] == math.inf] for kept in found}
+        return {kept: tuple(exact[kept][:1] or measured) for kept, measured in found.items()}
 
     @cached_property
     def total_precisions(self) -> Mapping[Margin, float]:
@@ -132,6 +138,11 @@ class Family:
             kept: math.fsum(precision for _, precision in measured)
             for kept, measured in self.precisions.items()
         }
+
+    def weight(self, kept: Margin, index: int) -> float:
+        """How much a measurement weighs in the estimate of a residual; all together weigh 1."""
+        precision = dict(self.precisions[kept]).get(index, 0.0)
+        return 1.0 if precision == math.inf else precision / self.total_precisions[kept]
 
     def covers(self, margin: Margin) -> bool:
         """Whether a margin can be estimated."""
@@ -169,8 +180,8 @@ class Family:
         """
         paths = paths or self._paths(margin)
         found = []
-        for index, (measured, _, whole) in enumerate(self.measured):
-            if not whole and not is_margin(measured, margin):
+        for index, (measured, variance, whole) in enumerate(self.measured):
+            if not variance or (not whole and not is_margin(measured, margin)):
                 continue
             common = tuple(map(min, measured, margin))
             for parted in product(*(range(1, level + 2) for level in common)):
@@ -186,9 +197,8 @@ class Family:
         for kept in below(common) if self.measured[index].whole else (common,):
             if not self.contrasts(kept):
                 continue
-            precision = dict(self.precisions[kept])[index] / self.total_precisions[kept]
             entry = math.prod(map(_entry, paths, kept, parted))
-            terms.append(precision * entry)
+            terms.append(self.weight(kept, index) * entry)
         return math.fsum(terms)
 
     # --- estimates --------------------------------------------------------------------------------
@@ -206,13 +216,12 @@ class Family:
         found = np.zeros(self.shape(kept))
         if not self.contrasts(kept):
             return found
-        whole = self.total_precisions[kept]
-        for index, precision in self.precisions[kept]:
+        for index, _ in self.precisions[kept]:
             sums = counts[index]
             levels = zip(self.axes, self.measured[index].margin, kept, strict=True)
             for along, (axis, level, onto) in enumerate(levels):
                 sums = axis.summed(sums, along, level, onto)
-            found += (precision / whole) * sums
+            found += self.weight(kept, index) * sums
         for along, (axis, level) in enumerate(zip(self.axes, kept, strict=True)):
             if level:
                 found = axis.centred(found, along, level)

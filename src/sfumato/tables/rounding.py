@@ -30,7 +30,10 @@ from sfumato.tables.order import MOST_JOINED_CELLS, Step, order_of
 
 
 def rounded(
-    tables: Mapping[Margin, Array], nesting: Nesting, names: Sequence[str] = ()
+    tables: Mapping[Margin, Array],
+    nesting: Nesting,
+    names: Sequence[str] = (),
+    known: Mapping[Margin, Array] | None = None,
 ) -> dict[Margin, Array]:
     """Round a family of tables to non-negative whole numbers that add up exactly.
 
@@ -42,6 +45,8 @@ def rounded(
     nesting : Nesting
     names : sequence of str
         What a refusal calls the tables.
+    known : mapping of levels to int64 ndarrays, or None
+        Public totals. The rounded tables have them exactly.
 
     Returns
     -------
@@ -54,10 +59,10 @@ def rounded(
         If the tables overlap such that no order of them can be met; this depends on their axes and
         sizes alone.
     """
-    order = order_of(tuple(tables), nesting)
+    found = dict(known or {})
+    order = order_of(tuple(tables), nesting, tuple(found))
     if order is None:
         raise _unroundable(names or [str(table) for table in tables])
-    found: dict[Margin, Array] = {}
     for step in order.steps:
         found[step.table] = _rounded_step(step, tables, found, nesting)
     return {table: _margin_of(found, table, nesting) for table in tables}

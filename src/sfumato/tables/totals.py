@@ -17,7 +17,15 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, printable, shown
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Label, LabelAxis, LatticeAxis
+from sfumato.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    Label,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+)
 from sfumato.privacy.unit import Unit
 from sfumato.tables.nesting import Margin, Nesting, common
 
@@ -28,7 +36,7 @@ Counts: TypeAlias = (
 )
 """Counts of cells: one number, by labels, or in the order of the cells."""
 GivenTotals: TypeAlias = "Mapping[str, Counts] | Mapping[tuple[str, ...], Counts]"
-"""Counts by the axes of a table; ``()`` stands for the number of all rows."""
+"""Counts by the axes of a table; ``()``, or ``""`` in a file, stands for the number of all rows."""
 
 WRITE = 'Write totals={"region": {"north": 120, "south": 80}} or totals={(): 200}'
 
@@ -144,7 +152,7 @@ def plain_totals(given: object) -> tuple[PublicTotal, ...]:
 
 
 def _plain(axes: object, counts: object) -> PublicTotal:
-    names = axes if isinstance(axes, tuple) else (axes,)
+    names = axes if isinstance(axes, tuple) else (axes,) if axes != "" else ()
     if not all(isinstance(name, str) for name in names):
         raise UsageError(f"public totals of {shown(axes)}", "an axis is named by a text", WRITE)
     title = f"public totals of {in_words(names)}"
@@ -164,36 +172,29 @@ def _plain_count(count: object, title: str) -> int:
     raise UsageError(title, obstacle, "Give whole numbers of at least 0")
 
 
-def require_all_rows(
-    totals: Sequence[PublicTotal], axes: Sequence[LatticeAxis], unit: Unit
-) -> None:
-    """Refuse totals where rows may be left out of the tables: they would not be true of the rest.
+def require_no_persons(totals: Sequence[PublicTotal], unit: Unit) -> None:
+    """Refuse totals where a column names persons, whose rows are limited: they are of all rows."""
+    if totals and unit.person is not None:
+        raise UsageError(
+            totals[0].title,
+            f"each {printable(unit.who)} has limited rows, and the totals are about all rows",
+            "Leave totals out, or give a table with one row for each person and no person column",
+        )
 
-    Parameters
-    ----------
-    totals : sequence of PublicTotal
-    axes : sequence of LatticeAxis
-        All axes of the family.
-    unit : Unit
+
+def require_all_rows(totals: Sequence[PublicTotal], axes: Sequence[LatticeAxis]) -> None:
+    """Refuse totals where an axis of the family may drop rows: they would not be true of the rest.
 
     Raises
     ------
     UsageError
-        If a column names the persons, whose rows are limited, or an axis may drop rows.
+        If an axis has no cell for missing values, or none for unlisted labels.
     """
-    if not totals:
-        return
-    asked = totals[0].title
-    if unit.person is not None:
-        raise UsageError(
-            asked,
-            f"each {printable(unit.who)} has limited rows, and the totals are about all rows",
-            "Leave totals out, or give a table with one row for each person and no person column",
-        )
     for axis in axes:
-        if dropped := dropped_rows(axis):
+        dropped = dropped_rows(axis)
+        if totals and dropped:
             obstacle = f"{printable(axis.name)} drops rows {dropped.which}"
-            raise UsageError(asked, obstacle, dropped.remedy)
+            raise UsageError(totals[0].title, obstacle, dropped.remedy)
 
 
 class Dropped(NamedTuple):
@@ -229,33 +230,74 @@ def dropped_rows(axis: LatticeAxis) -> Dropped | None:
             return Dropped("of keys that are not shown", "Declare Categories with a public list")
 
 
-def require_agreement(
-    totals: Sequence[tuple[PublicTotal, Margin, Array]], nesting: Nesting
-) -> None:
-    """Refuse totals that contradict each other.
+class KnownTable(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
+    """A table that is known without being measured.
+
+    Attributes
+    ----------
+    margin : tuple of int
+        The level of each axis of the family; 0 where the table is summed over it.
+    counts : int64 ndarray of shape (cells,)
+    """
+
+    margin: tuple[int, ...]
+    counts: Array
+
+
+def known_tables(
+    totals: Sequence[PublicTotal], lattice: Lattice, nesting: Nesting
+) -> dict[Margin, Array]:
+    """Public totals as tables of a family.
 
     Parameters
     ----------
-    totals : sequence of (PublicTotal, tuple of int, int64 ndarray)
-        Each with its table, and its counts with a dimension for each axis of the family.
+    totals : sequence of PublicTotal
+    lattice : Lattice
+        All axes of the family, in its order.
     nesting : Nesting
+
+    Returns
+    -------
+    dict of levels to int64 ndarrays
+        With a dimension for each axis of the family.
 
     Raises
     ------
     UsageError
-        If two of them differ in a common margin.
+        If an axis is unknown or may drop rows, cells do not match, two totals are of the same
+        table, or they contradict each other.
     """
-    for (one, table, counts), (other, other_table, other_counts) in itertools.combinations(
-        totals, 2
-    ):
-        shared = common(table, other_table)
-        sums = nesting.margin(counts, table, shared)
-        if (sums != nesting.margin(other_counts, other_table, shared)).any():
+    require_all_rows(totals, lattice.axes)
+    axes = dict(zip(lattice.names, lattice.axes, strict=True))
+    found: dict[Margin, Array] = {}
+    titles: dict[Margin, PublicTotal] = {}
+    for total in totals:
+        for name in total.axes:
+            if name not in axes:
+                obstacle = f"no table has the axis {printable(name)}; {nearest(name, axes)}"
+                raise UsageError(total.title, obstacle, "Name axes of the tables")
+        counts = total.on([axes[name] for name in total.axes])
+        places = [total.axes.index(name) for name in lattice.names if name in total.axes]
+        margin = tuple(int(name in total.axes) for name in lattice.names)
+        if margin in found:
+            raise UsageError(total.title, "they are given twice", "Give them once")
+        titles[margin] = total
+        found[margin] = counts.transpose(places).reshape(nesting.shape(margin))
+    for one, other in itertools.combinations(found, 2):
+        if not agree(found, one, other, nesting):
             raise UsageError(
-                f"{one.title} and {in_words(other.axes)}",
+                f"{titles[one].title} and {in_words(titles[other].axes)}",
                 "they contradict each other: their sums differ",
                 "Correct one of them, or leave it out",
             )
+    return found
+
+
+def agree(tables: Mapping[Margin, Array], one: Margin, other: Margin, nesting: Nesting) -> bool:
+    """Whether two tables have the same common margin."""
+    shared = common(one, other)
+    sums = [nesting.margin(tables[table], table, shared) for table in (one, other)]
+    return bool(np.array_equal(sums[0], sums[1]))
 
 
 def assumption(totals: Sequence[PublicTotal]) -> str:
