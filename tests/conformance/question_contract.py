@@ -312,7 +312,7 @@ def has_forms(release: Release) -> None:
     section = sections.section(release, "answer")
     assert section.title == heading_of(release)
     assert (section.accuracy is None) == (accuracy_sentence(release) is None)
-    assert (section.table is None) == (not release.has_table)
+    assert (section.table is None and not section.family) == (not release.has_table)
     assert bool(section.charts) == release.has_picture
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.answers import forms, workbook
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
+from sfumato.answers.cross_tables import CrossTable
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
 from sfumato.arrays import Array
@@ -180,6 +181,19 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def parts(self) -> Mapping[str, Release]:
         """The releases of values that differ in scale, by name; empty if there is one scale."""
+        return {}
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether its tables of counts agree in all totals that they share."""
+        return False
+
+    @property
+    def cross_tables(self) -> Mapping[tuple[str, ...], tuple[CrossTable, ...]]:
+        """Tables of counts with their sums on the edges, by their axes; empty if it has none.
+
+        Only answers that add up have them. A table that cannot be laid out so has an empty tuple.
+        """
         return {}
 
     @property

@@ -105,13 +105,36 @@ def _published(releases: Sequence[Release]) -> Block:
         )
     elif known:
         lines.append("All of them stand out from the noise.")
+    lines += _agreement(releases)
     bars = [
-        Bar(plain(heading_of(release), SHOWN), seen / size, f"{seen:,} of {size:,}")
-        for release, each in zip(releases, clear, strict=True)
-        if each is not None and (seen := each[0]) >= 0 and (size := each[1])
+        Bar(label, seen / size, f"{seen:,} of {size:,}")
+        for label, release in _with_tables(releases)
+        if (each := _clear(release)) is not None and (seen := each[0]) >= 0 and (size := each[1])
     ]
     caption = "Numbers that stand out from the noise; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
+
+
+def _agreement(releases: Sequence[Release]) -> list[str]:
+    """Which tables add up."""
+    families = [release for release in releases if release.adds_up and len(release.parts) > 1]
+    if not families:
+        return []
+    tables = sum(len(release.parts) for release in families)
+    if len(families) > 1:
+        return [f"{tables:,} tables are in {len(families):,} families, each of which adds up."]
+    return [f"{tables:,} tables add up: any two agree in all totals that they share."]
+
+
+def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
+    """What a bar may stand for: answers, and each table of a family, with their names."""
+    found: list[tuple[str, Release]] = []
+    for release in releases:
+        if release.adds_up and release.parts:
+            found += [(plain(name, SHOWN), part) for name, part in release.parts.items()]
+        else:
+            found.append((plain(heading_of(release), SHOWN), release))
+    return found
 
 
 def _of(releases: Sequence[Release]) -> str:
@@ -131,7 +154,7 @@ def _clear(release: Release) -> tuple[int, int] | None:
     if release.has_table and "known" in (frame := release.to_frame()).column_names:
         known = frame["known"].to_pylist()
         return sum(known), len(known)
-    if isinstance(release, CountsRelease) and release.states_accuracy:
+    if (isinstance(release, CountsRelease) or release.adds_up) and release.states_accuracy:
         low, _ = release.interval("0.95")
         return int((np.asarray(low) > 0).sum()), size
     return None
@@ -141,7 +164,7 @@ def _clear(release: Release) -> tuple[int, int] | None:
 
 
 def _accurate(releases: Sequence[Release]) -> Block:
-    bars = [bar for release in releases if (bar := _reach(release)) is not None]
+    bars = [bar for each in _with_tables(releases) if (bar := _reach(*each)) is not None]
     lines = ["Noise was added on purpose: it hides each person."]
     if bars:
         lines.append(
@@ -153,7 +176,7 @@ def _accurate(releases: Sequence[Release]) -> Block:
     return _block("accurate", "How accurate it is", lines, caption, bars)
 
 
-def _reach(release: Release) -> Bar | None:
+def _reach(label: str, release: Release) -> Bar | None:
     """The typical half-width; a bar where it can be compared with the numbers themselves."""
     if not release.states_accuracy or release.parts:
         return None
@@ -162,7 +185,6 @@ def _reach(release: Release) -> Bar | None:
     if not half.size:
         return None
     typical = np.quantile(half, 0.5, method="nearest")
-    label = plain(heading_of(release), SHOWN)
     reach = reach_text(np.asarray([typical])).replace("+-", "±")
     if release.against != Release.measured_against:
         return Bar(label, None, f"{reach} {release.against.split()[0]}")

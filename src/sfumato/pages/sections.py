@@ -17,6 +17,7 @@ from sfumato.answers.release import CountsRelease, Release, accuracy_sentence, r
 from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.display import cell
+from sfumato.pages.families import FamilyTable, family_accuracy, family_tables
 from sfumato.pages.headings import heading_of
 from sfumato.pages.studies import drawn
 from sfumato.pages.tables import INTERVALS, Sheet, sheet
@@ -60,6 +61,7 @@ class Section:
     facts: tuple[str, ...]
     accuracy: Accuracy | None
     table: Sheet | None
+    family: tuple[FamilyTable, ...] = ()
 
     @property
     def is_map(self) -> bool:
@@ -73,6 +75,7 @@ def section(release: Release, anchor: str) -> Section:
     accuracy = _accuracy(named)
     facts = _facts(named)
     title = heading_of(release)
+    family = family_tables(named)
     description = " ".join([*facts, accuracy.sentence if accuracy else ""]).strip()
     return Section(
         anchor=anchor,
@@ -82,7 +85,8 @@ def section(release: Release, anchor: str) -> Section:
         charts=_charts(release, title, description or title, anchor),
         facts=facts,
         accuracy=accuracy,
-        table=sheet(named),
+        table=None if family else sheet(named),
+        family=family,
     )
 
 
@@ -94,7 +98,7 @@ def _charts(release: Release, title: str, description: str, anchor: str) -> tupl
 
 
 def _accuracy(release: Release) -> Accuracy | None:
-    sentence = accuracy_sentence(release)
+    sentence = family_accuracy(release) or accuracy_sentence(release)
     if sentence is None:
         return None
     each = np.asarray(release.accuracy("0.95", False), float)

@@ -58,6 +58,8 @@ class Sheet:
         How to read it.
     crossed : bool
         Whether rows and columns are the two axes of the answer.
+    has_margins, has_last_sums : bool
+        Whether the last row, and the last column, hold sums.
     """
 
     columns: tuple[str, ...]
@@ -66,6 +68,8 @@ class Sheet:
     total: int
     reading: str
     crossed: bool = False
+    has_margins: bool = False
+    has_last_sums: bool = False
 
     @property
     def is_short(self) -> bool:

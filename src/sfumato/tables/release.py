@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.captions import Captions
+from sfumato.answers.cross_tables import CrossTable
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
@@ -22,6 +23,7 @@ from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly
 from sfumato.tables.asked import TABLE, named
 from sfumato.tables.cell_errors import CellErrors
+from sfumato.tables.crossing import crossed
 from sfumato.tables.design import Measurement, estimated, published_numbers
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, Nesting
@@ -227,6 +229,12 @@ class TablesRelease(
             return self.question.title
         return f"Table of {named(self.shown)}" if self.shown else "Number of rows"
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        if self._is_one or len(self.tables) < 2:
+            return ()
+        return ("Any two of these tables agree in all totals that they share.",)
+
     # --- numbers ----------------------------------------------------------------------------------
 
     @property
@@ -333,6 +341,19 @@ class TablesRelease(
         joined = pa.concat_tables(frames, promote_options="default")
         last = [name for name in joined.column_names if name not in ("count", "low", "high")]
         return joined.select([*last, "count", "low", "high"])
+
+    @property
+    def adds_up(self) -> bool:
+        return True
+
+    @property
+    def cross_tables(self) -> Mapping[tuple[str, ...], tuple[CrossTable, ...]]:
+        """Its tables across their axes, with their sums on the edges, by their axes.
+
+        Empty for a table of more than three axes, which is too broad.
+        """
+        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
+        return {table: crossed(self, table) for table in tables}
 
     def _named(self, captions: Captions) -> Self:
         lattice = captions.lattice(self.lattice)
