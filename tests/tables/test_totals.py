@@ -19,7 +19,7 @@ from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
-from sfumato.tables.nesting import Nesting
+from sfumato.tables.chains import Chains
 from sfumato.tables.question import Tables
 from sfumato.tables.release import TablesRelease
 from sfumato.tables.totals import (
@@ -139,13 +139,12 @@ OPEN = Lattice(
         LabelAxis("sex", ("f", "else", "not known"), other=True, missing=True),
     )
 )
-NESTING = Nesting.plain(OPEN.shape)
 
 
 def test_totals_are_tables_of_the_family_in_its_order_of_axes() -> None:
     crossed = np.arange(9).reshape(3, 3)
     given = {(): 36, ("sex", "ward"): crossed.T, "sex": crossed.sum(axis=0).tolist()}
-    found = known_tables(plain_totals(given), OPEN, NESTING)
+    found = known_tables(plain_totals(given), Chains.of(OPEN))
     assert list(found) == [(0, 0), (1, 1), (0, 1)]
     np.testing.assert_array_equal(found[1, 1], crossed)
     assert found[0, 1].shape == (1, 3)
@@ -163,7 +162,7 @@ def test_totals_are_tables_of_the_family_in_its_order_of_axes() -> None:
 )
 def test_totals_that_do_not_fit_are_refused(given: dict[object, object], obstacle: str) -> None:
     with pytest.raises(UsageError, match=obstacle):
-        known_tables(plain_totals(given), OPEN, NESTING)
+        known_tables(plain_totals(given), Chains.of(OPEN))
 
 
 # --- in a family ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
+from sfumato.lattice import Lattice
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -139,6 +140,14 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
         """
         del unit, cost
         return self.needs(domain)
+
+    def shown_lattice(self, domain: Domain) -> Lattice:
+        """The axes of the answer, whose labels ``label_names`` may name.
+
+        As it stands, those that are counted. A question that adds up cells to coarser ones, such as
+        regions of municipalities, overrides it.
+        """
+        return self.needs(domain).lattice
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell if they would not hold for the answer; called before the charge.

@@ -451,9 +451,9 @@ class Publisher:
         )
         needs = plan.needs_at(domain, unit, costs)
         captions = [question.captions for question in asked.questions]
-        for words, need, question in zip(captions, needs, plan.questions, strict=True):
+        for words, question in zip(captions, plan.questions, strict=True):
             if words is not None:
-                words.require(question.title, need.lattice, domain)
+                words.require(question.title, question.shown_lattice(domain), domain)
         return PlannedRelease(
             plan, costs, used, needs, money, current(), captions, stated=stated, choice=choice
         )

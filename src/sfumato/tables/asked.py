@@ -10,6 +10,7 @@ from sfumato.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
 from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
+from sfumato.tables.chains import Chains
 
 MOST_TABLES = 1024
 MOST_MARGINS = 4096
@@ -87,24 +88,25 @@ def _too_many_margins() -> UsageError:
     )
 
 
-def require_connected(tables: Sequence[Sequence[str]]) -> None:
-    """Refuse tables that share no axis with the others.
+def require_connected(tables: Sequence[Sequence[str]], chains: Chains) -> None:
+    """Refuse tables that share no axis with the others. Levels of one tree count as one axis.
 
     Raises
     ------
     UsageError
         If the tables fall into groups that have no axis in common. The total belongs to all.
     """
-    first, *others = sorted((set(table) for table in tables if table), key=len, reverse=True) or [
-        set[str]()
-    ]
-    while joined := [table for table in others if table & first]:
+    pairs = [(table, set(chains.order(table))) for table in tables if table]
+    if not pairs:
+        return
+    (_, first), *others = sorted(pairs, key=lambda pair: len(pair[1]), reverse=True)
+    while joined := [axes for _, axes in others if axes & first]:
         first = first.union(*joined)
-        others = [table for table in others if not table & first]
+        others = [(table, axes) for table, axes in others if not axes & first]
     if others:
         raise UsageError(
             f"the tables {', '.join(map(named, tables))}",
-            f"{named(sorted(others[0]))} has no axis in common with the others",
+            f"{named(others[0][0])} has no axis in common with the others",
             "Ask for it by itself, or add a table with axes of both",
         )
 

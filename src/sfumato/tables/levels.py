@@ -79,6 +79,13 @@ class Levels:
         index = {path: at for at, path in enumerate(different)}
         return different, np.array([index[path] for path in paths], np.int64)
 
+    def ancestors(self, level: int) -> Array:
+        """The cell of a level in which each cell of the last level lies."""
+        found = np.arange(self.cells(level))
+        for fanouts in self.fanouts[level:]:
+            found = np.repeat(found, fanouts)
+        return found
+
     # --- arrays, along one of their axes ----------------------------------------------------------
 
     def _starts(self, level: int) -> Array:

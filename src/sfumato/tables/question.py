@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
-import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
 from sfumato.arrays import Array
-from sfumato.cube import Cube
 from sfumato.domain import Domain
 from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
 from sfumato.lattice import Lattice
@@ -32,9 +29,9 @@ from sfumato.tables.asked import (
     require_connected,
     require_flat_limits,
 )
+from sfumato.tables.chains import Chains
 from sfumato.tables.design import Design, design_for
-from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin, Nesting, is_margin
+from sfumato.tables.nesting import Margin
 from sfumato.tables.preview import TablesPreview
 from sfumato.tables.release import TablesRelease
 from sfumato.tables.residuals import closure_of
@@ -151,7 +148,6 @@ class Tables(
         msgspec.structs.force_setattr(self, "weights", weights)
         msgspec.structs.force_setattr(self, "accuracy", accuracy)
         msgspec.structs.force_setattr(self, "totals", plain_totals(self.totals) or None)
-        require_connected(tables)
         settle(self)
 
     @property
@@ -165,19 +161,19 @@ class Tables(
 
     def canonical(self, domain: Domain) -> Tables:
         """Return the question unchanged: its axes are named already."""
-        self._lattice(domain)
+        self._margins(self._chains(domain))
         return self
 
     def asks(self, domain: Domain) -> object:
         """Its cells, tables and what is to be small, in one order."""
-        lattice = self._lattice(domain)
-        margins = self._margins(lattice)
+        chains = self._chains(domain)
+        margins = self._margins(chains)
         aim = self._aim
         of_each = aim.accuracies or aim.weights or (1.0,) * len(margins)
         pairs = sorted(zip(margins, of_each, strict=True))
         kind = "weights" if aim.accuracies is None else "accuracy"
-        asked = ("tables", lattice.axes, kind, pairs)
-        known = self._known(lattice)
+        asked = ("tables", chains.lattice.axes, kind, pairs)
+        known = self._known(chains)
         if not known:
             return asked
         totals = [(margin, known[margin].reshape(-1).tolist()) for margin in sorted(known)]
@@ -185,17 +181,19 @@ class Tables(
 
     def needs(self, domain: Domain) -> Needs:
         """The lattice of all axes together: a row that misses any of them is counted nowhere."""
-        lattice = self._lattice(domain)
-        self._known(lattice)
-        margins = self._margins(lattice)
-        axes = levels_of(lattice)
+        chains = self._chains(domain)
+        self._known(chains)
+        margins = self._margins(chains)
         for table, margin in zip(self.named_tables, margins, strict=True):
-            size = _cells(axes, margin)
-            require_numbers(f"{self.title}: {named(table)}", size)
+            require_numbers(f"{self.title}: {named(table)}", chains.cells(margin))
         # Whole tables or residuals: of all margins, these are at least as many numbers.
-        numbers = sum(_cells(axes, margin) for margin in closure_of(margins))
+        numbers = sum(map(chains.cells, closure_of(margins)))
         require_numbers(self.title, numbers)
-        return Needs(lattice, numbers)
+        return Needs(chains.finest, numbers)
+
+    def shown_lattice(self, domain: Domain) -> Lattice:
+        """All axes that tables name, at every level."""
+        return self._lattice(domain)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell, which hold on one table alone, and totals of limited rows."""
@@ -207,9 +205,9 @@ class Tables(
     ) -> TablesPreview:
         """Say how accurate the counts of each table would be."""
         self.require_unit(unit)
-        lattice = self._lattice(domain)
-        design = self._design(lattice, unit, cost)
-        sizes = [_cells(design.axes, margin) for margin in design.tables]
+        chains = self._chains(domain)
+        design = self._design(chains, unit, cost)
+        sizes = [chains.cells(margin) for margin in design.tables]
         return TablesPreview(
             self.title,
             design.cost,
@@ -227,9 +225,12 @@ class Tables(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> TablesRelease:
         """Add exact noise to the tables or residuals that the design names."""
-        cube = counts.on(counts.lattice)
-        design = self._design(cube.lattice, unit, cost)
-        tables = margins_of(cube, [each.margin for each in design.measured])
+        # Without a domain, as in audits, all axes are finest ones.
+        domain = counts.domain
+        chains = Chains.of(counts.lattice) if domain is None else self._chains(domain)
+        cube = counts.on(chains.finest)
+        design = self._design(chains, unit, cost)
+        tables = chains.counts(cube, [each.margin for each in design.measured])
         proof = self.residuals_proof if design.has_residuals else self.proof
         guarantee = self.promise(design.cost, unit, str(design), noise, proof=proof)
         if design.has_residuals:
@@ -237,16 +238,17 @@ class Tables(
         if self.public_totals:
             assumptions = (*guarantee.assumptions, assumption(self.public_totals))
             guarantee = msgspec.structs.replace(guarantee, assumptions=assumptions)
-        known = self._known(cube.lattice).items()
+        known = self._known(chains).items()
         return TablesRelease(
             question=self,
             tables=self.named_tables,
-            lattice=cube.lattice,
+            lattice=chains.lattice,
             measured=design.measured,
             noisy=design.measure(tables, noise),
             guarantee=guarantee,
             totals=tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in known)
             or msgspec.UNSET,
+            trees=chains.trees,
         )
 
     @property
@@ -263,76 +265,33 @@ class Tables(
     def _lattice(self, domain: Domain) -> Lattice:
         return axes_lattice(self.title, domain, self.named_tables, self.bins, self.width)
 
-    def _margins(self, lattice: Lattice) -> tuple[Margin, ...]:
-        """The tables, by the level of each axis."""
-        tables = map(set, self.named_tables)
-        return tuple(tuple(int(name in table) for name in lattice.names) for table in tables)
+    def _chains(self, domain: Domain) -> Chains:
+        chains = Chains.of(self._lattice(domain))
+        require_connected(self.named_tables, chains)
+        return chains
 
-    def _design(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Design:
-        return design_for(
-            levels_of(lattice),
-            self._margins(lattice),
-            self._aim,
-            cost,
-            unit,
-            tuple(self._known(lattice)),
-        )
+    def _margins(self, chains: Chains) -> tuple[Margin, ...]:
+        """The tables, by the level of each chain of axes."""
+        return tuple(map(chains.margin, self.named_tables))
+
+    def _design(self, chains: Chains, unit: Unit, cost: CentralMeasure) -> Design:
+        known = tuple(self._known(chains))
+        return design_for(chains.levels, self._margins(chains), self._aim, cost, unit, known)
 
     @property
     def public_totals(self) -> tuple[PublicTotal, ...]:
         """The totals that everybody knows."""
         return plain_totals(self.totals)
 
-    def _known(self, lattice: Lattice) -> dict[Margin, Array]:
+    def _known(self, chains: Chains) -> dict[Margin, Array]:
         """The tables that are known without being measured."""
-        return known_tables(self.public_totals, lattice, Nesting.of(levels_of(lattice)))
+        return known_tables(self.public_totals, chains)
 
 
 SLACK = (
     "discrete Gaussian noise of which differences are published: within the rho that is charged; "
     "integer samplers, no floating point"
 )
-
-
-def levels_of(lattice: Lattice) -> tuple[Levels, ...]:
-    """How the cells of each axis are nested."""
-    return tuple(map(Levels.flat, lattice.shape))
-
-
-def margins_of(cube: Cube, margins: Sequence[Margin]) -> dict[Margin, Array]:
-    """The true counts of margins: each is added up from the smallest table at hand that has it."""
-    found: dict[Margin, Array] = {}
-    for margin in sorted(margins, key=sum, reverse=True):
-        above = [table for table in found if is_margin(margin, table)]
-        if above:
-            table = min((found[each] for each in above), key=np.size)
-            over = tuple(at for at, level in enumerate(margin) if not level)
-            found[margin] = np.asarray(table.sum(axis=over, keepdims=True))
-        else:
-            found[margin] = margin_of(cube, margin)
-    return found
-
-
-def margin_of(cube: Cube, margin: Margin) -> Array:
-    """The true counts of a margin: int64 ndarray with one dimension for each axis."""
-    shape = tuple(
-        size if level else 1 for size, level in zip(cube.lattice.shape, margin, strict=True)
-    )
-    if cube.coordinates is None:
-        over = tuple(at for at, level in enumerate(margin) if not level)
-        counts = cube.counts.reshape(cube.lattice.shape).sum(axis=over, keepdims=True)
-        return np.asarray(counts, dtype=np.int64)
-    found = np.zeros(shape, np.int64)
-    places = tuple(
-        coordinates if level else np.zeros_like(coordinates)
-        for coordinates, level in zip(cube.coordinates.T, margin, strict=True)
-    )
-    np.add.at(found, places, cube.counts)
-    return found
-
-
-def _cells(axes: Sequence[Levels], margin: Margin) -> int:
-    return math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
 
 
 Tables.examples = (

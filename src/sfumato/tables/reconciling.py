@@ -30,8 +30,8 @@ from sfumato.privacy.composition import compose
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof
 from sfumato.privacy.measures import ZCDP
 from sfumato.tables.asked import named, require_connected
+from sfumato.tables.chains import Chains
 from sfumato.tables.design import Measurement, published_shape
-from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, Nesting
 from sfumato.tables.question import Tables
 from sfumato.tables.release import TablesRelease
@@ -119,14 +119,15 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
         _require_same_data(parts, same_data)
         _require_all_rows_kept(parts)
     lattice = _whole_lattice(parts)
-    _require_same_rows(parts, lattice)
+    chains = Chains.of(lattice)
+    _require_same_rows(parts, chains)
     tables = _tables(parts)
-    require_connected(tables)
+    require_connected(tables, chains)
     measured: list[Measurement] = []
     noisy: list[Array] = []
     for part in parts:
         for each, numbers in zip(part.measured, part.numbers, strict=True):
-            margin, moved = _on(lattice, part.lattice, each.margin, numbers)
+            margin, moved = _on(chains, part, each, numbers)
             measured.append(msgspec.structs.replace(each, margin=margin))
             noisy.append(moved)
     return TablesRelease(
@@ -136,8 +137,9 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
         measured=tuple(measured),
         noisy=np.concatenate(noisy),
         guarantee=_guarantee(parts),
-        totals=_totals(parts, lattice) or msgspec.UNSET,
+        totals=_totals(parts, chains) or msgspec.UNSET,
         paid_by=_receipts(parts),
+        trees=chains.trees,
     )
 
 
@@ -154,7 +156,7 @@ def _parts(releases: Sequence[Release]) -> list[Part]:
 def _part(release: Release) -> Part:
     match release:
         case TablesRelease():
-            shapes = [published_shape(_axes(release.lattice), one) for one in release.measured]
+            shapes = [published_shape(release.chains.levels, one) for one in release.measured]
             sizes = [int(np.prod(shape)) for shape in shapes]
             flat = np.split(release.noisy, np.cumsum(sizes)[:-1])
             numbers = [each.reshape(shape) for each, shape in zip(flat, shapes, strict=True)]
@@ -176,10 +178,6 @@ def _unsuited(release: Release, obstacle: str) -> UsageError:
     asked = release.title if isinstance(release, Release) else type(release).__name__
     remedy = "Give histograms of rows over known cells, or families of tables"
     return UsageError(f"{ASKED} of {asked}", obstacle, remedy)
-
-
-def _axes(lattice: Lattice) -> tuple[Levels, ...]:
-    return tuple(map(Levels.flat, lattice.shape))
 
 
 def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
@@ -281,10 +279,11 @@ def _whole_lattice(parts: Sequence[Part]) -> Lattice:
     return Lattice(tuple(axis for axis, _ in found.values()))
 
 
-def _require_same_rows(parts: Sequence[Part], lattice: Lattice) -> None:
+def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
     """Refuse an axis that drops rows from some of the tables only."""
-    for axis in lattice.axes:
-        without = [part for part in parts if axis.name not in part.lattice.names]
+    for axis in chains.lattice.axes:
+        same = set(chains.names[chains.order([axis.name])[0]])
+        without = [part for part in parts if not same & set(part.lattice.names)]
         if without and (dropped := dropped_rows(axis)):
             having = next(part for part in parts if axis.name in part.lattice.names)
             raise UsageError(
@@ -306,25 +305,32 @@ def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
     return tuple(found.values())
 
 
-def _on(
-    lattice: Lattice, own: Lattice, margin: Sequence[int], numbers: Array
-) -> tuple[tuple[int, ...], Array]:
-    """A measurement of one lattice, and its numbers, in the order of a larger one."""
-    places = [own.names.index(name) for name in lattice.names if name in own.names]
-    levels = dict(zip(own.names, margin, strict=True))
-    flat = np.ascontiguousarray(numbers.transpose(places)).reshape(-1)
-    return tuple(levels.get(name, 0) for name in lattice.names), flat
+def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tuple[Margin, Array]:
+    """A measurement of one answer, and its numbers, in the order of the whole family."""
+    own = Chains.of(part.lattice)
+    if not measured.whole:
+        for names, levels in zip(own.names, own.levels, strict=True):
+            if chains.levels[chains.order(names)[0]] != levels:
+                raise _unsuited(part.release, f"its noise is on differences within {names[0]}")
+    return _moved(chains, own, measured.margin, numbers)
 
 
-def _totals(parts: Sequence[Part], lattice: Lattice) -> tuple[KnownTable, ...]:
+def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple[Margin, Array]:
+    """A table of one answer, and its numbers, in the order of the whole family."""
+    of_whole = [chains.order(names)[0] for names in own.names]
+    flat = np.ascontiguousarray(numbers.transpose(np.argsort(of_whole))).reshape(-1)
+    return chains.margin(own.table(margin)), flat
+
+
+def _totals(parts: Sequence[Part], chains: Chains) -> tuple[KnownTable, ...]:
     """The public totals of all releases."""
-    nesting = Nesting.of(_axes(lattice))
+    nesting = Nesting.of(chains.levels)
     found: dict[Margin, Array] = {}
     for part in parts:
         if not isinstance(part.release, TablesRelease):
             continue
         for margin, counts in part.release.known.items():
-            moved, flat = _on(lattice, part.lattice, margin, counts)
+            moved, flat = _moved(chains, Chains.of(part.lattice), margin, counts)
             table = flat.reshape(nesting.shape(moved))
             both = {**found, moved: table}
             if moved in found and not np.array_equal(found[moved], table):

@@ -23,10 +23,11 @@ from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly
 from sfumato.tables.asked import TABLE, named
 from sfumato.tables.cell_errors import CellErrors
+from sfumato.tables.chains import Chains, TreeLevels
 from sfumato.tables.crossing import crossed
 from sfumato.tables.design import Measurement, estimated, published_numbers
 from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin, Nesting
+from sfumato.tables.nesting import Margin, Nesting, is_margin
 from sfumato.tables.rounding import rounded
 from sfumato.tables.totals import KnownTable
 
@@ -70,6 +71,8 @@ class TablesRelease(
         Public totals, which the tables have exactly.
     paid_by : tuple of Receipt, or unset
         The receipts of the releases from which ``sf.reconcile`` made it.
+    trees : tuple of TreeLevels, or unset
+        The axes that are levels of one tree; unset where there are none.
 
     >>> import numpy as np, sfumato as sf
     >>> domain = sf.Domain(age=sf.Interval(0, 90), stay=sf.Interval(0, 30))
@@ -91,19 +94,23 @@ class TablesRelease(
     shown: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     totals: tuple[KnownTable, ...] | msgspec.UnsetType = msgspec.UNSET
     paid_by: tuple[Receipt, ...] | msgspec.UnsetType = msgspec.UNSET
+    trees: tuple[TreeLevels, ...] | msgspec.UnsetType = msgspec.UNSET
 
     noun: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
-        axes = len(self.lattice.axes)
-        fits = all(
-            len(each.margin) == axes and set(each.margin) <= {0, 1} for each in self.measured
-        )
+        fits = all(tree.fits(self.lattice) for tree in self.trees or ())
+        if fits:
+            depths = tuple(axis.depth for axis in self._axes)
+            fits = all(
+                len(each.margin) == len(depths) and is_margin(each.margin, depths)
+                for each in self.measured
+            )
         if fits:
             fits = self.noisy.shape == (published_numbers(self._axes, self.measured),)
             fits = fits and all(
-                len(each.margin) == axes
-                and set(each.margin) <= {0, 1}
+                len(each.margin) == len(depths)
+                and is_margin(each.margin, depths)
                 and each.counts.shape == (self._nesting.cells(each.margin),)
                 for each in self.public_totals
             )
@@ -113,8 +120,13 @@ class TablesRelease(
             raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
 
     @cached_property
+    def chains(self) -> Chains:
+        """Its axes, and which of them are levels of one tree."""
+        return Chains.stored(self.lattice, self.trees or ())
+
+    @property
     def _axes(self) -> tuple[Levels, ...]:
-        return tuple(map(Levels.flat, self.lattice.shape))
+        return self.chains.levels
 
     @cached_property
     def _errors(self) -> CellErrors:
@@ -175,7 +187,8 @@ class TablesRelease(
         if len(set(names)) < len(names):
             obstacle = "it names an axis twice"
             raise UsageError(f"the table {named(names)}", obstacle, "Name each axis once")
-        if not any(set(names) <= set(table) for table in self.tables):
+        margin = self._margin(names)
+        if not any(is_margin(margin, self._margin(table)) for table in self.tables):
             asked = ", ".join(map(named, self.tables))
             raise UsageError(
                 f"the table {named(names)}",
@@ -184,19 +197,19 @@ class TablesRelease(
             )
         found = msgspec.structs.replace(self, shown=names)
         # What was computed once serves all tables.
-        for name in ("_axes", "_errors", "_residuals"):
+        for name in ("chains", "_errors", "_residuals"):
             if name in self.__dict__:
                 found.__dict__[name] = self.__dict__[name]
         found.__dict__["_family"] = self.__dict__.get("_family", self)
         return found
 
     def _margin(self, names: Sequence[str]) -> Margin:
-        """A table by the level of each axis."""
-        return tuple(int(name in names) for name in self.lattice.names)
+        """A table by the level of each chain of axes."""
+        return self.chains.margin(names)
 
     def _laid_out(self, numbers: Array, names: Sequence[str]) -> Array:
         """The numbers of a table, with one dimension for each of its axes, in their order."""
-        places = [self.lattice.names.index(name) for name in names]
+        places = self.chains.order(names)
         rest = [at for at in range(numbers.ndim) if at not in places]
         shape = [numbers.shape[at] for at in places]
         return np.ascontiguousarray(numbers.transpose([*places, *rest])).reshape(shape)
@@ -309,9 +322,9 @@ class TablesRelease(
         return np.asarray(np.maximum(printed - np.maximum(low, 0), np.maximum(high, 0) - printed))
 
     def _table_published(self, names: Sequence[str]) -> Array:
-        table = next(table for table in self.tables if set(names) <= set(table))
-        whole = self._rounded[self._margin(table)]
-        sums = self._nesting.margin(whole, self._margin(table), self._margin(names))
+        margin = self._margin(names)
+        table = next(table for table in self._rounded if is_margin(margin, table))
+        sums = self._nesting.margin(self._rounded[table], table, margin)
         return self._laid_out(sums, names)
 
     # --- forms ------------------------------------------------------------------------------------
@@ -362,7 +375,13 @@ class TablesRelease(
         shown = self.shown
         if shown is not msgspec.UNSET:
             shown = tuple(new[name] for name in shown)
-        return msgspec.structs.replace(self, lattice=lattice, tables=tables, shown=shown)
+        trees = self.trees
+        if trees is not msgspec.UNSET:
+            trees = tuple(
+                TreeLevels(tuple(new[name] for name in tree.names), tree.fanouts) for tree in trees
+            )
+        changed = {"lattice": lattice, "tables": tables, "shown": shown, "trees": trees}
+        return msgspec.structs.replace(self, **changed)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw a table: bars with error bars for one axis, a heat map for two.

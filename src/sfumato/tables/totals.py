@@ -23,10 +23,10 @@ from sfumato.lattice import (
     GridAxis,
     Label,
     LabelAxis,
-    Lattice,
     LatticeAxis,
 )
 from sfumato.privacy.unit import Unit
+from sfumato.tables.chains import Chains
 from sfumato.tables.nesting import Margin, Nesting, common
 
 LARGEST_COUNT = 2**53
@@ -244,17 +244,14 @@ class KnownTable(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tr
     counts: Array
 
 
-def known_tables(
-    totals: Sequence[PublicTotal], lattice: Lattice, nesting: Nesting
-) -> dict[Margin, Array]:
+def known_tables(totals: Sequence[PublicTotal], chains: Chains) -> dict[Margin, Array]:
     """Public totals as tables of a family.
 
     Parameters
     ----------
     totals : sequence of PublicTotal
-    lattice : Lattice
-        All axes of the family, in its order.
-    nesting : Nesting
+    chains : Chains
+        All axes of the family.
 
     Returns
     -------
@@ -267,6 +264,7 @@ def known_tables(
         If an axis is unknown or may drop rows, cells do not match, two totals are of the same
         table, or they contradict each other.
     """
+    lattice, nesting = chains.lattice, Nesting.of(chains.levels)
     require_all_rows(totals, lattice.axes)
     axes = dict(zip(lattice.names, lattice.axes, strict=True))
     found: dict[Margin, Array] = {}
@@ -277,8 +275,8 @@ def known_tables(
                 obstacle = f"no table has the axis {printable(name)}; {nearest(name, axes)}"
                 raise UsageError(total.title, obstacle, "Name axes of the tables")
         counts = total.on([axes[name] for name in total.axes])
-        places = [total.axes.index(name) for name in lattice.names if name in total.axes]
-        margin = tuple(int(name in total.axes) for name in lattice.names)
+        margin = chains.margin(total.axes)
+        places = np.argsort(chains.order(total.axes))
         if margin in found:
             raise UsageError(total.title, "they are given twice", "Give them once")
         titles[margin] = total
