@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import count as counting
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from urllib.parse import quote
 import duckdb
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -24,6 +26,7 @@ import xlsxwriter
 from data import random_tables
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.data.readers.files import Files
+from support.postgres import address, schema_of
 
 Rows = list[dict[str, Any]]
 TYPES = {**random_tables.TYPES, "who": pa.string()}
@@ -181,6 +184,46 @@ def _duckdb(rows: Rows, folder: Path) -> duckdb.DuckDBPyRelation:
     return duckdb.connect().sql(f'SELECT *, 1 AS "odd""name" FROM read_parquet(\'{path}\')')
 
 
+def _duckdb_file(rows: Rows, folder: Path) -> str:
+    path = folder / "t.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("rows", table(rows))
+        connection.execute('CREATE TABLE "a.b" AS SELECT * FROM rows')
+    return f'duckdb:{path}?table="a.b"'
+
+
+POSTGRES_TYPES = {
+    "x": "float8",
+    "n": "int8",
+    "price": "numeric(12, 4)",
+    "flag": "bool",
+    "day": "date",
+    "at": "timestamp",
+    "word": "varchar(20)",
+    "code": "int2",
+    "yes": "bool",
+    "who": "text",
+}
+
+
+def postgres(rows: Rows, folder: Path, **types: str) -> str:
+    """A table of a server, in a schema of its own for each folder."""
+    listed = {**POSTGRES_TYPES, **types}
+    schema = schema_of(folder)
+    with psycopg.connect(address()) as connection:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        name = f"{schema}.t{next(_NUMBERS)}"
+        columns = ", ".join(f"{column} {type_}" for column, type_ in listed.items())
+        connection.execute(f"CREATE TABLE {name} ({columns})")
+        with connection.cursor().copy(f"COPY {name} FROM STDIN") as copied:
+            for row in rows:
+                copied.write_row([row[column] for column in listed])
+    return f"{address()}&table={name}"
+
+
+_NUMBERS = counting()
+
+
 def as_people_write(rows: Rows, folder: Path) -> Files:
     """CSV with semicolons, decimal commas, points between thousands, and two formats of dates."""
     path = folder / "people.txt"
@@ -275,7 +318,10 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
     "polars": _polars,
     "polars, lazy": _lazy,
     "duckdb": _duckdb,
+    "duckdb, file": _duckdb_file,
+    "postgres": postgres,
 }
+COUNTED_BY_ENGINES = ("duckdb", "duckdb, file", "postgres")
 
 
 # --- plain Python ---------------------------------------------------------------------------------

@@ -281,17 +281,12 @@ def pandas(table: pa.Table, folder: Path) -> object:
     return table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype)
 
 
-def duckdb(table: pa.Table, folder: Path) -> object:
-    return pytest.importorskip("duckdb").from_arrow(table)
-
-
 FORMATS: list[Callable[[pa.Table, Path], object]] = [
     parquet,
     csv,
     several_files,
     polars,
     pandas,
-    duckdb,
 ]
 
 

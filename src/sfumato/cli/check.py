@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +18,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes, parse_where
+from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
@@ -40,7 +40,7 @@ class LimitSettings(msgspec.Struct, frozen=True):
 
 
 @click.command(short_help="Count rows that a release would drop or clamp.")
-@click.argument("path", metavar="PLAN|FILE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PLAN|FILE", type=SourceFile())
 @click.option("--axis", "axes", multiple=True, help=f"With a FILE. {AXIS_HELP}")
 @click.option("--where", multiple=True, help=f"With a FILE. {WHERE_HELP}")
 @click.option("--person", multiple=True, help=f"With a FILE. {PERSONS_HELP}")
@@ -52,7 +52,7 @@ class LimitSettings(msgspec.Struct, frozen=True):
 def check(
     limits: LimitSettings,
     written: StatedOptions,
-    path: Path,
+    path: SourcePath,
     axes: tuple[str, ...],
     where: tuple[str, ...],
     person: tuple[str, ...],
@@ -93,7 +93,7 @@ def check(
     click.echo(found.to_json() if as_json else str(found))
 
 
-def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Needs]]]:
+def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
     """The source of a plan, and the title and needs of each of its questions."""
     spec = read_plan(path)
     domain = domain_of(spec)
@@ -103,7 +103,7 @@ def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Needs]]]:
 
 
 def _of_file(
-    path: Path,
+    path: SourcePath,
     axes: tuple[str, ...],
     where: tuple[str, ...],
     person: tuple[str, ...],

@@ -21,7 +21,9 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_axes
+from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.cli.toml_text import toml_key, toml_text, toml_value
+from sfumato.data.engines.addresses import SourceAddress, in_folder
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis
 from sfumato.errors import DataError, UsageError, nearest, printable
@@ -93,7 +95,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 @click.command(short_help="Write a plan to fill in.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=SourceFile())
 @click.option("--axis", "axes", multiple=True, help=AXIS_HELP)
 @click.option("--person", help=PERSON_HELP)
 @click.option(
@@ -118,7 +120,7 @@ class Given(msgspec.Struct, frozen=True):
 @written_options
 @json_option
 @gathers(Given)
-def init(given: Given, file: Path, out: Path | None, as_json: bool) -> None:
+def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> None:
     """Write a plan for FILE: a file that says what to publish, which you can read and change.
 
     Only names and types of columns are read, never a row: you state what is publicly known of
@@ -160,11 +162,9 @@ def init(given: Given, file: Path, out: Path | None, as_json: bool) -> None:
     talk(f"Written: {out}. {then}: sfumato preview {out}")
 
 
-def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given) -> str:
+def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given: Given) -> str:
     """The text of the plan. Paths in a plan are relative to the plan's own folder."""
-    path = file.resolve()
-    if out is not None:
-        path = Path(os.path.relpath(path, out.resolve().parent))
+    path = _path_in_plan(file, out)
     _check(file, columns, given)
     domain = parse_axes(given.axes)
     axes = [
@@ -190,7 +190,7 @@ def _plan(file: Path, out: Path | None, columns: Mapping[str, str], given: Given
         name=printable(file.name),
         plan="PLAN.toml" if out is None else printable(str(out)),
         fill_in=FILLED_IN if domain else FILL_IN,
-        path=toml_text(str(path)),
+        path=toml_text(path),
         written=_source_lines(given.written, is_text="unknown" in columns.values()),
         person=person,
         domain="\n".join(axes),
@@ -207,7 +207,15 @@ def _question(axes: list[str], bins: str) -> str:
     return f"{text}\n{bins}" if bins else text
 
 
-def _check(file: Path, columns: Mapping[str, str], given: Given) -> None:
+def _path_in_plan(file: SourcePath, out: Path | None) -> str:
+    """The path as the plan names it; an address without a password, and with a file's full path."""
+    if isinstance(file, SourceAddress):
+        return str(in_folder(str(file), Path.cwd()))
+    path = file.resolve()
+    return str(path if out is None else Path(os.path.relpath(path, out.resolve().parent)))
+
+
+def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
     """Refuse what the plan would be refused for: columns that there are not, and no numbers."""
     positive(given.budget, "--budget")
     positive(given.epsilon, "--epsilon")

@@ -12,6 +12,7 @@ import msgspec
 
 from sfumato.cli.option_types import INTEGER, LEDGER
 from sfumato.cli.output_paths import NewFile, NewFolder, Picture
+from sfumato.cli.source_file import SourceFile
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger, open_ledger
 
@@ -319,7 +320,7 @@ def source_options(
         Whether it has something to say of a file without axes.
     """
     of_rows = [
-        click.argument("file", type=click.Path(path_type=Path), required=not optional),
+        click.argument("file", type=SourceFile(), required=not optional),
         click.option(
             "--axis",
             "axes",

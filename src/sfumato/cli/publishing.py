@@ -15,6 +15,7 @@ from sfumato.answers.release import Release
 from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
+from sfumato.cli.source_file import SourcePath
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
@@ -56,7 +57,7 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
 class PublishSettings(msgspec.Struct, frozen=True):
     """The options of a command that asks one question about one file: see ``cli.options``."""
 
-    file: Path | None
+    file: SourcePath | None
     written: StatedOptions
     axes: tuple[str, ...]
     where: tuple[str, ...]

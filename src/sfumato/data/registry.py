@@ -7,12 +7,13 @@ never decides what is imported.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
+from sfumato.data.engines.addresses import is_duckdb, is_postgres
 from sfumato.data.file_options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import CountingReader, Reader, RowReader
 from sfumato.data.readers.listing import local
@@ -34,14 +35,19 @@ class Engine:
         The package that defines the types that it reads; None: it reads types of any package.
     reader : str
         "module:Class". The class decides by its method ``of`` whether it reads an object.
+    reads : callable
+        Whether the class is asked at all, which imports it.
     """
 
     package: str | None
     reader: str
+    reads: Callable[[object], bool] = lambda data: True
 
 
 _READERS = "sfumato.data.readers"
 ENGINES = (
+    Engine(None, f"{_READERS}.postgres:PostgresTable", is_postgres),
+    Engine(None, f"{_READERS}.duckdb:DuckFile", is_duckdb),
     Engine(None, f"{_READERS}.files:Files"),
     Engine(None, f"{_READERS}.numpy:NumpyArray"),
     Engine("pandas", f"{_READERS}.pandas:PandasFrame"),
@@ -184,7 +190,7 @@ def _candidates(data: object) -> Iterator[type[Reader]]:
     """The readers to ask, in order: those that know the object's package come first."""
     package = type(data).__module__.partition(".")[0]
     for engine in ENGINES:
-        if engine.package in (None, package):
+        if engine.package in (None, package) and engine.reads(data):
             yield load_class(engine.reader)
     yield from _outside
     yield load_class(ANY_STREAM.reader)

@@ -21,6 +21,7 @@ from sfumato.data.column_uses import (
     type_names,
 )
 from sfumato.data.engine_abilities import WHAT, abilities
+from sfumato.data.engines.addresses import with_table
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Reader, RowReader
@@ -61,6 +62,7 @@ def source(
     date_format: str | Mapping[str, str] | None = None,
     sheet: str | None = None,
     header_row: int | None = None,
+    table: str | None = None,
 ) -> Source:
     """Declare a table: where its rows are, which axes are public, and who is protected.
 
@@ -76,6 +78,9 @@ def source(
           ``key=value`` are columns (see ``readers.listing``).
         * A pyarrow Table, Dataset or RecordBatchReader, a polars frame (eager or lazy), a pandas
           frame, a DuckDB relation, or anything with an Arrow stream.
+        * The address of a table in a database: ``"duckdb:trips.db?table=trips"`` or
+          ``"postgresql://host/database?table=trips"``. As with a DuckDB relation, the engine counts
+          the rows by itself, and only counts leave it.
         * A numpy array of shape (n, d), whose columns are the axes in the domain's order.
         * A ``Reader`` of your own, or an object that a registered reader reads (see
           ``sfumato.data.registry``).
@@ -134,6 +139,8 @@ def source(
     header_row : int or None
         The line of a CSV file, or the row of a sheet, that names the columns, from 1 on. None: the
         first.
+    table : str or None
+        The table of a database whose address does not name it, such as "trips" or "public.trips".
 
     The limits by cell hold on the cells of the table that is asked for (the groups of a mean), and
     on no coarser ones. So questions that count on several lattices, such as partitions and
@@ -187,6 +194,8 @@ def source(
     conditions = () if where is None else conditions_of(where, domain)
     unit = unit_within(rows_per_person, neighbours, person, limits, conditions)
     stated = StatedOptions(separator, decimal, thousands, encoding, date_format, sheet, header_row)
+    if table is not None:
+        data = with_table(data, table)
     reader = open_reader(data, domain.columns, unit.person, file_options(stated))
     check_person_names(reader, unit.person_columns)
     return Source(reader, domain, unit, name, version, data, stated)

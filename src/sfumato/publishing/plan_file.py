@@ -17,6 +17,7 @@ from sfumato.answers.accuracy_request import Within
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
+from sfumato.data.engines.addresses import address_of, in_folder
 from sfumato.data.file_options import StatedOptions
 from sfumato.data.reader import Reader
 from sfumato.domain import Axis, Domain
@@ -381,7 +382,9 @@ def _toml(data: bytes, asked: str) -> object:
 
 
 def _in_folder(spec: PlanFile, folder: Path) -> PlanFile:
-    source = msgspec.structs.replace(spec.source, path=str(folder / spec.source.path))
+    given = spec.source.path
+    path = str(folder / given) if address_of(given) is None else in_folder(given, folder)
+    source = msgspec.structs.replace(spec.source, path=path)
     return msgspec.structs.replace(spec, source=source)
 
 

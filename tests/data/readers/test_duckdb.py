@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from conformance.kinds import KINDS, people
+from data import random_tables
 from data.trips import TRIPS, TRIPS_BY_AGE
-from sfumato.data import count, source
+from sfumato.data import count, snapshot, source
+from sfumato.data.engines.secrets import text_of_secret
+from sfumato.data.readers.duckdb_file import DuckDatabase
+
+ROWS = people(60, seed=3)
 
 
 def test_a_relation_is_not_disturbed_by_other_queries() -> None:
@@ -14,3 +26,104 @@ def test_a_relation_is_not_disturbed_by_other_queries() -> None:
     src.require([TRIPS_BY_AGE])
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
     assert count(src, [TRIPS_BY_AGE])[0].total == count(src, [TRIPS_BY_AGE])[0].total == 300_000
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> str:
+    return str(KINDS["duckdb, file"](ROWS, tmp_path))
+
+
+def test_a_file_is_read_while_this_process_writes_to_it(held: str, tmp_path: Path) -> None:
+    import duckdb
+
+    src = source(held, random_tables.DOMAIN, person="who", rows_per_person=3)
+    need = random_tables.LATTICES[0]
+    with duckdb.connect(str(tmp_path / "t.db")) as connection:
+        before = src.label
+        with snapshot(src):
+            first = count(src, [need], key=bytes(32))[0].counts.tolist()
+            connection.execute('DELETE FROM "a.b"')
+            assert count(src, [need], key=bytes(32))[0].counts.tolist() == first
+        assert count(src, [need])[0].total == 0
+        assert src.label != before
+
+
+def test_the_key_is_in_no_query(monkeypatch: pytest.MonkeyPatch, held: str) -> None:
+    asked: list[str] = []
+    ask = DuckDatabase.ask
+
+    def noted(self: DuckDatabase, query: str, secrets: Any = None) -> Any:
+        asked.append(query)
+        return ask(self, query, secrets)
+
+    monkeypatch.setattr(DuckDatabase, "ask", noted)
+    key = bytes(range(32))
+    src = source(held, random_tables.DOMAIN, person="who", rows_per_person=1)
+    count(src, random_tables.LATTICES[:1], key=key)
+    assert any("row_number()" in query for query in asked)
+    assert not any(text_of_secret(key, "rows") in query for query in asked)
+
+
+def test_a_collation_makes_no_two_labels_one(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.db")) as connection:
+        columns = "kind VARCHAR COLLATE NOCASE, who VARCHAR COLLATE NOCASE"
+        connection.execute(f"CREATE TABLE t ({columns})")
+        connection.execute("INSERT INTO t VALUES ('a', 'x'), ('A', 'X'), ('á', 'x'), (' a', 'X')")
+    domain = sf.Domain(kind=sf.Categories(["a", "A"]), who=sf.Keys())
+    src = source(f"duckdb:{tmp_path / 't.db'}?table=t", domain, person="who", rows_per_person=9)
+    kinds, keys = (sf.Histogram(axis).needs(domain) for axis in ("kind", "who"))
+    assert count(src, [kinds])[0].counts.tolist() == [2, 1]
+    assert count(src, [keys])[0].keys["who"].to_pylist() == ["X", "x"]
+
+
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, held: str) -> None:
+    with pytest.raises(sf.DataError, match="no such table"):
+        source(held.replace("a.b", "gone"), TRIPS).require([TRIPS_BY_AGE])
+    with pytest.raises(sf.DataError, match="no such file"):
+        source(f"duckdb:{tmp_path / 'none.db'}", TRIPS, table="t").require([TRIPS_BY_AGE])
+    (tmp_path / "text.db").write_text("hello")
+    with pytest.raises(sf.DataError, match="no file of DuckDB"):
+        source(f"duckdb:{tmp_path / 'text.db'}?table=t", TRIPS).require([TRIPS_BY_AGE])
+    with pytest.raises(sf.UsageError, match="in memory"):
+        source("duckdb:?table=t", TRIPS)
+
+
+def test_a_relation_that_is_closed_is_refused() -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    src = source(connection.sql("SELECT range % 120 AS age FROM range(30)"), TRIPS)
+    publisher = sf.Publisher(src, budget=1)
+    connection.close()
+    with pytest.raises(sf.DataError, match="cannot be read"):
+        publisher.release(sf.Histogram("age"), epsilon=1)
+    assert publisher.remaining == 1
+
+
+ENDS = ("infinity", "-infinity", "0044-03-15 (BC)", "0001-01-01", "9999-12-31", "10000-01-01")
+
+
+@pytest.mark.parametrize(
+    "type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"]
+)
+def test_times_beyond_the_calendar_are_counted_as_in_a_scan(type_: str) -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    few = ("1969-12-31", "2020-02-29", "infinity", "-infinity")
+    whens = few if type_ == "TIMESTAMP_NS" else (*few, *ENDS)
+    values = ", ".join(f"(CAST('{when}' AS {type_}))" for when in (*whens, "1969-12-31"))
+    relation = connection.sql(f"SELECT * FROM (VALUES {values}) AS t(w)")
+    domain = sf.Domain(
+        w=sf.Interval("2019-12-30", "2020-03-01"),
+        month=sf.Month("w", missing="none", timezone="Asia/Kathmandu"),
+        year=sf.Year("w", 1, 9999, missing="none", other="other"),
+    )
+    needs = [sf.Histogram(axis, bins=62 if axis == "w" else None).needs(domain) for axis in domain]
+    own = count(source(relation, domain), needs)
+    scanned = count(source(relation.to_arrow_table(), domain), needs)
+    for one, other in zip(own, scanned, strict=True):
+        assert random_tables.found(one) == random_tables.found(other), one.lattice.names

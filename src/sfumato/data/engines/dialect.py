@@ -26,7 +26,8 @@ SECRETS: tuple[Purpose, ...] = ("rows", "cells")
 FIRST_TIME = "0001-01-01"
 END_OF_TIME = "10000-01-01"
 """Dates and times before the one and from the other on lie outside the calendar, and beyond every
-bound that can be declared: they are held at these ends before anything is calculated.
+bound that can be declared. Before anything is calculated, they are held at the last day before the
+one, and at the other.
 """
 
 
@@ -140,6 +141,10 @@ class Dialect(ABC):
     @abstractmethod
     def quotient(self, dividend: str, divisor: str) -> str:
         """Divide whole numbers, the first not negative and the second positive, rounding down."""
+
+    def wide_quotient(self, dividend: str, divisor: str) -> str:
+        """The same of integers of the wide type."""
+        return self.quotient(dividend, divisor)
 
     def floor(self, double: str) -> str:
         """The greatest integer that is not above a double that fits 64 bits."""

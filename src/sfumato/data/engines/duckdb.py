@@ -11,6 +11,10 @@ import pyarrow.types as pt
 from sfumato.data.engines.dialect import END_OF_TIME, FIRST_TIME, SECRETS, Dialect, no_reading
 from sfumato.data.engines.secrets import text_of_secret
 from sfumato.data.keyed_hash import Purpose
+from sfumato.times import MICROSECONDS_A_DAY
+
+_BEFORE = 719_163
+"""Days from the day before 0001-01-01 to 1970-01-01."""
 
 _EXACT_DIGITS = 15
 """Decimals of so few digits are divided exactly as they become doubles."""
@@ -51,16 +55,14 @@ class DuckDB(Dialect):
 
     def days(self, column: str, type_: pa.DataType) -> str:
         if pt.is_date(type_):
-            held = f"least(greatest({column}, DATE '{FIRST_TIME}'), DATE '{END_OF_TIME}')"
+            held = f"least(greatest({column}, DATE '{FIRST_TIME}' - 1), DATE '{END_OF_TIME}')"
             return f"({_where_known(column, held)} - DATE '1970-01-01')"
-        # Days from the first one on, which are not negative.
-        first = f"CAST(DATE '{FIRST_TIME}' - DATE '1970-01-01' AS BIGINT)"
-        above = f"({self.microseconds(column, type_)} - {first} * 86400000000)"
-        return f"({above} // 86400000000 + {first})"
+        above = f"({self.microseconds(column, type_)} + {_BEFORE * MICROSECONDS_A_DAY})"
+        return f"({above} // {MICROSECONDS_A_DAY} - {_BEFORE})"
 
     def microseconds(self, column: str, type_: pa.DataType) -> str:
         if pt.is_date(type_):
-            return f"(CAST({self.days(column, type_)} AS BIGINT) * 86400000000)"
+            return f"(CAST({self.days(column, type_)} AS BIGINT) * {MICROSECONDS_A_DAY})"
         if not pt.is_timestamp(type_):
             raise no_reading(type_)
         if type_.unit == "ns":
@@ -77,6 +79,7 @@ class DuckDB(Dialect):
         first, last = (
             f"CAST('{day} 00:00:00{zone}' AS {native})" for day in (FIRST_TIME, END_OF_TIME)
         )
+        first = f"CAST({first} - INTERVAL 1 DAY AS {native})"
         held = f"least(greatest({column}, {first}), {last})"
         return f"epoch_us({_where_known(column, held)})"
 

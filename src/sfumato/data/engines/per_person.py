@@ -74,7 +74,7 @@ def number_of(summed: Summed, total: str, rows: str, dialect: Dialect) -> str:
         raise InternalError("Rows are added up where persons are counted.")
     # Half up. What is below zero counts as zero, so only what is not negative is divided.
     halves = f"greatest(2 * {above} + {steps}, 0)"
-    nearest = dialect.quotient(halves, f"(2 * {steps})")
+    nearest = dialect.wide_quotient(halves, f"(2 * {steps})")
     return f"CAST(least({nearest}, {lattice.most}) AS {dialect.integer_type})"
 
 

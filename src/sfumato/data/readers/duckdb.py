@@ -1,9 +1,12 @@
-"""Read a relation of DuckDB, or have DuckDB count it."""
+"""Have DuckDB count a relation or a table of a file, or read the rows for ``sfumato check``."""
 
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import ClassVar, Protocol, Self, TypeGuard
 
 import pyarrow as pa
@@ -11,28 +14,23 @@ import pyarrow as pa
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
+from sfumato.data.engines.addresses import TableAddress, duckdb_address
 from sfumato.data.engines.duckdb import DuckDB, secrets_table
 from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
 from sfumato.data.engines.results import columns_of
 from sfumato.data.reader import Ability, Columns, CountingReader, Progress, RowReader
+from sfumato.data.readers.duckdb_file import DuckDatabase
 from sfumato.lattice import LatticeAxis
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.unit import Unit
-
-_VIEW = "sfumato_counted_rows"
-"""What a query calls the relation that it is about."""
 
 
 class _Relation(Protocol):
     """The methods of a relation that are used."""
 
     columns: Sequence[str]
-
-    def project(self, listed: str, /) -> _Relation: ...
-
-    def limit(self, rows: int, /) -> _Relation: ...
 
     def query(self, virtual_table_name: str, sql_query: str) -> _Relation: ...
 
@@ -41,42 +39,34 @@ def _is_relation(data: object) -> TypeGuard[_Relation]:
     return all(hasattr(data, ability) for ability in ("project", "columns", "__arrow_c_stream__"))
 
 
-class DuckRelation(RowReader, CountingReader):
-    """A relation of DuckDB: the engine counts it, and hands out its rows for ``sfumato check``.
+class _DuckTable(RowReader, CountingReader):
+    """What a relation and a table of a file have in common.
 
-    The relation is run again for each scan, on its own connection.
+    Attributes
+    ----------
+    table : str
+        What a query calls the table.
     """
 
-    name = "duckdb relation"
     abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
+    table: str
 
-    @classmethod
-    def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
-        """Read a relation."""
-        return cls(data) if _is_relation(data) else None
-
-    def __init__(self, relation: _Relation) -> None:
-        self._relation = relation
+    def __init__(self) -> None:
         self._choice: tuple[LatticeAxis, ...] | None = None
         self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
 
-    def _wanted(self, columns: Columns) -> _Relation:
-        listed = ", ".join(map(DuckDB().name, columns))
-        return self._relation.project(listed)
-
-    def names(self) -> list[str]:
-        """Give the names of the columns."""
-        return list(self._relation.columns)
+    @abstractmethod
+    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+        """Run a query of ``table``, which may also look at a table of secrets."""
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns wanted."""
-        return pa.RecordBatchReader.from_stream(self._wanted(columns).limit(0)).schema
+        return self.ask(f"SELECT {_listed(columns)} FROM {self.table} LIMIT 0").schema
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
-        yield from pa.RecordBatchReader.from_stream(self._wanted(columns))
-
-    # --- counting -------------------------------------------------------------------------------
+        with self.snapshot():
+            yield from self.ask(f"SELECT {_listed(columns)} FROM {self.table}")
 
     def supports(self, needs: Needs, unit: Unit) -> bool:
         """Whether DuckDB can count this."""
@@ -97,10 +87,12 @@ class DuckRelation(RowReader, CountingReader):
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
     ) -> list[Cube]:
         """Have DuckDB count each need, in a query of its own."""
-        return [
-            query.cube(columns_of(self._run(query.text, key).read_all()))
-            for query in self._queries(needs, unit)
-        ]
+        secrets = secrets_table(key)
+        with self.snapshot():
+            return [
+                query.cube(columns_of(self.ask(query.text, secrets).read_all()))
+                for query in self._queries(needs, unit)
+            ]
 
     def selects(self, needs: Needs, unit: Unit) -> bool:
         """Whether keys are selected from the groups as they come, which then are held nowhere."""
@@ -110,22 +102,84 @@ class DuckRelation(RowReader, CountingReader):
         self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
     ) -> Iterator[pa.RecordBatch]:
         """Have DuckDB count groups, and apply the rule to one batch of them after another."""
-        (query,) = self._queries([needs], unit)
-        groups = self._run(groups_query(query, DuckDB()), key)
-        yield from unpacked(needs.lattice, rule.shown_of(groups))
+        with self.snapshot():
+            (query,) = self._queries([needs], unit)
+            groups = self.ask(groups_query(query, DuckDB()), secrets_table(key))
+            yield from unpacked(needs.lattice, rule.shown_of(groups))
 
     def _queries(self, needs: Sequence[Needs], unit: Unit) -> list[CountQuery]:
         names = looked_at(needs, unit, self._choice, self._conditions)
         schema = self.schema(dict.fromkeys(names))
-        table = Table(_VIEW, {name: schema.field(name).type for name in names})
+        table = Table(self.table, {name: schema.field(name).type for name in names})
         return [
             count_query(need, unit, table, DuckDB(), self._choice, self._conditions)
             for need in needs
         ]
 
-    def _run(self, query: str, key: bytes) -> pa.RecordBatchReader:
+
+def _listed(columns: Columns) -> str:
+    return ", ".join(map(DuckDB().name, columns)) or "*"
+
+
+class DuckRelation(_DuckTable):
+    """A relation of DuckDB, which is run again for each scan, on its own connection."""
+
+    name = "duckdb relation"
+    table = "sfumato_counted_rows"
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
+        """Read a relation."""
+        return cls(data) if _is_relation(data) else None
+
+    def __init__(self, relation: _Relation) -> None:
+        super().__init__()
+        self._relation = relation
+
+    def names(self) -> list[str]:
+        """Give the names of the columns."""
+        return list(self._relation.columns)
+
+    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+        """Run a query of the relation."""
         # DuckDB finds the table by the name of this variable, so the secrets are in no query.
-        sfumato_secrets = secrets_table(key)
-        found = pa.RecordBatchReader.from_stream(self._relation.query(_VIEW, query))
+        sfumato_secrets = secrets
+        result = self._relation.query(self.table, query)
         del sfumato_secrets
-        return found
+        return pa.RecordBatchReader.from_stream(result)
+
+
+class DuckFile(_DuckTable):
+    """A table or a view in a file of DuckDB, which is only read."""
+
+    in_memory = False
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckFile | None:
+        """Read an address such as ``duckdb:file.db?table=trips``."""
+        found = duckdb_address(data)
+        return None if found is None else cls(found)
+
+    def __init__(self, address: TableAddress) -> None:
+        super().__init__()
+        self._path = Path(address.place).expanduser()
+        self.name = f"{address.place}?table={address.table}"
+        self.table = ".".join(map(DuckDB().name, address.parts))
+        self._file = DuckDatabase(self._path, address.place)
+
+    def names(self) -> list[str]:
+        """Give the names of the columns."""
+        return list(self.ask(f"SELECT * FROM {self.table} LIMIT 0").schema.names)
+
+    def label(self, name: str | None) -> str:
+        """Identify the state of the file, and of what was written and is not yet part of it."""
+        state = self._file.state()
+        return f"{name or self._path.resolve()} table {self.table} {state}"
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Hold one read-only transaction, in which every scan sees the same rows."""
+        return self._file.snapshot()
+
+    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+        """Run a query of the table."""
+        return self._file.ask(query, secrets)

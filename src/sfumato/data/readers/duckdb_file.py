@@ -1,0 +1,129 @@
+"""A database file of DuckDB that is only read, in one state for all scans of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sfumato.data.guard import check_file, stat_file
+from sfumato.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SECRETS = "sfumato_secrets"
+
+
+class DuckDatabase:
+    """A file, which is opened for each release, and for each question about its form.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        What messages call it.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._held: duckdb.DuckDBPyConnection | None = None
+
+    def __getstate__(self) -> tuple[Path, str]:
+        return self._path, self._name
+
+    def __setstate__(self, state: tuple[Path, str]) -> None:
+        DuckDatabase.__init__(self, *state)
+
+    def state(self) -> str:
+        """What changes when the file does, or the log of what was written to it."""
+        found = []
+        for path in (self._path, self._path.with_name(f"{self._path.name}.wal")):
+            if path == self._path or path.exists():
+                status = stat_file(path, self._name)
+                found.append(f"modified {status.st_mtime_ns} of {status.st_size} bytes")
+        return " and ".join(found)
+
+    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+        """Run a query, which may look at a table of secrets that it does not hold.
+
+        Inside a snapshot, the result is read as it is computed, up to the next query.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be opened, or has no such table.
+        """
+        if self._held is None:
+            with self.snapshot():
+                return self.ask(query, secrets).read_all().to_reader()
+        connection = self._held
+        if secrets is not None:
+            connection.register(_SECRETS, secrets)
+        try:
+            return pa.RecordBatchReader.from_stream(connection.sql(query))
+        except driver().CatalogException:
+            pass
+        raise DataError(self._name, "the file has no such table", "Check the name of the table")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Show one state of the data within this context. In another snapshot, that one's.
+
+        The file is open in it alone: a file that is open to be read cannot be opened to write.
+        """
+        if self._held is not None:
+            yield
+            return
+        check_file(self._path, self._name)
+        with self._connect() as connection:
+            self._held = connection
+            try:
+                connection.execute("BEGIN TRANSACTION READ ONLY")
+                yield
+            finally:
+                self._held = None
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        """Open the file to read; where this process has it open to write, share that."""
+        package = driver()
+        try:
+            connection = package.connect(str(self._path), read_only=True)
+        except package.ConnectionException:
+            connection = package.connect(str(self._path))
+        except package.IOException:
+            connection = None
+        if connection is None:
+            raise DataError(
+                self._name,
+                "it is no file of DuckDB, or another program has it open to write",
+                "Close it there, and check the file with DuckDB",
+            )
+        opened: duckdb.DuckDBPyConnection = connection
+        return opened
+
+
+def driver() -> ModuleType:
+    """The package that opens files of DuckDB.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        pass
+    else:
+        return duckdb
+    raise UsageError(
+        "a table in a file of DuckDB",
+        "the package duckdb is not installed",
+        'Run pip install "sfumato[duckdb]"',
+    )

@@ -1,0 +1,261 @@
+"""Have PostgreSQL count a table, or read its rows for ``sfumato check``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from sfumato.answers.counts import Needs
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.data.engines.addresses import TableAddress, postgres_address
+from sfumato.data.engines.groups import Column
+from sfumato.data.engines.postgres import ANY_NUMERIC, Postgres
+from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
+from sfumato.data.engines.readings import Table
+from sfumato.data.reader import (
+    BATCH_ROWS,
+    Ability,
+    Columns,
+    CountingReader,
+    Progress,
+    RowReader,
+)
+from sfumato.data.readers.postgres_server import Server
+from sfumato.errors import DataError
+from sfumato.lattice import LatticeAxis
+from sfumato.privacy.unit import Unit
+
+if TYPE_CHECKING:
+    from sfumato.data.readers.postgres_server import Connection
+
+_TYPES: dict[int, pa.DataType] = {
+    16: pa.bool_(),
+    17: pa.binary(),
+    18: pa.string(),  # "char"
+    19: pa.string(),  # name
+    20: pa.int64(),
+    21: pa.int16(),
+    23: pa.int32(),
+    25: pa.string(),
+    700: pa.float32(),
+    701: pa.float64(),
+    1042: pa.string(),  # char(n)
+    1043: pa.string(),
+    1082: pa.date32(),
+    1114: pa.timestamp("us"),
+    1184: pa.timestamp("us", "UTC"),
+    2950: pa.string(),  # uuid
+}
+"""The types of PostgreSQL, by their numbers, which never change."""
+
+_NUMERIC = 1700
+_OTHER = pa.list_(pa.null())
+"""Stands for a type that no axis and no person can have."""
+
+_STATE = """
+    WITH RECURSIVE parts AS (
+        SELECT %s::regclass::oid AS part
+        UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = part
+    )
+    SELECT bool_and(relkind IN ('r', 'p', 'm')), min(part::text),
+           sum(pg_stat_get_tuples_inserted(part))::text || ' '
+           || sum(pg_stat_get_tuples_updated(part))::text || ' '
+           || sum(pg_stat_get_tuples_deleted(part))::text
+    FROM parts JOIN pg_class ON oid = part
+"""
+
+
+class PostgresTable(RowReader, CountingReader):
+    """A table or a view on a server: the server counts it, in one state for all scans of a release.
+
+    The label of a table that has no name changes with every transaction that may have changed it.
+    A view, and a table elsewhere, may show other rows without a trace: each such source is a data
+    set of its own, unless it is named.
+    """
+
+    in_memory = False
+    abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> PostgresTable | None:
+        """Read an address such as ``postgresql://host/database?table=trips``."""
+        found = postgres_address(data)
+        return None if found is None else cls(found)
+
+    def __init__(self, address: TableAddress) -> None:
+        self.name = address.table
+        self._dialect = Postgres()
+        self._table = ".".join(map(self._dialect.name, address.parts))
+        self._server = Server(address.place, address.table)
+        self._choice: tuple[LatticeAxis, ...] | None = None
+        self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
+
+    # --- what it has ----------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Give the names of the columns."""
+        return [name for name, _ in self._described("*")]
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """Give the types of the columns wanted."""
+        self._server.looked_at(self._check_encoding)
+        return pa.schema(self._described(", ".join(map(self._dialect.name, columns)) or "*"))
+
+    def _described(self, listed: str) -> list[tuple[str, pa.DataType]]:
+        query = f"SELECT {listed} FROM {self._table} LIMIT 0"
+
+        def described(connection: Connection) -> list[tuple[str, pa.DataType]]:
+            found = connection.execute(query.encode()).description or []
+            texts = _texts(connection, [each.type_code for each in found])
+            return [
+                (each.name, _type(each.type_code, each.precision, each.scale, texts))
+                for each in found
+            ]
+
+        return self._server.looked_at(described)
+
+    def _check_encoding(self, connection: Connection) -> None:
+        found = connection.execute("SHOW server_encoding").fetchone()
+        if found is None or found[0] != "UTF8":
+            raise DataError(
+                self.name,
+                "its database is not encoded in UTF-8, so its texts cannot be compared exactly",
+                "Export the table to Parquet, and give that file",
+            )
+
+    def label(self, name: str | None) -> str:
+        """Identify the state of the data: by the user's name and what was written, or by all."""
+
+        def looked_up(connection: Connection) -> str:
+            row = connection.execute(_STATE, [self._table]).fetchone()
+            is_local, oid, written = row if row is not None else (False, "", "")
+            if name is not None:
+                return f"{name} written {written}" if is_local else name
+            if not is_local:
+                return ""
+            found = connection.execute(
+                "SELECT system_identifier::text, current_database(), current_user,"
+                " pg_current_snapshot()::text FROM pg_control_system()"
+            ).fetchone()
+            return f"table {oid} of {found}"
+
+        return self._server.looked_at(looked_up)
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Hold one read-only transaction, in which every scan sees the same rows."""
+        return self._server.snapshot()
+
+    # --- counting -------------------------------------------------------------------------------
+
+    def supports(self, needs: Needs, unit: Unit) -> bool:
+        """Whether PostgreSQL can count this."""
+        return can_count(needs)
+
+    def choosing(
+        self,
+        choice: Sequence[LatticeAxis],
+        conditions: Sequence[tuple[LatticeAxis, Array]],
+    ) -> Self:
+        """Give the same table, told how rows are chosen."""
+        told = copy.copy(self)
+        told._choice = tuple(choice)
+        told._conditions = conditions
+        return told
+
+    def count(
+        self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
+    ) -> list[Cube]:
+        """Have the server count each need, in a query of its own and one snapshot."""
+        names = looked_at(needs, unit, self._choice, self._conditions)
+        schema = self.schema(dict.fromkeys(names))
+        table = Table(self._table, {name: schema.field(name).type for name in names})
+        cubes = []
+        with self.snapshot():
+            for need in needs:
+                query = count_query(
+                    need, unit, table, self._dialect, self._choice, self._conditions
+                )
+                cubes.append(query.cube(self._run(query, unit, key)))
+        return cubes
+
+    def _run(self, query: CountQuery, unit: Unit, key: bytes) -> Sequence[Column]:
+        def fetched(connection: Connection) -> list[Column]:
+            cursor = connection.cursor(binary=True)
+            cursor.execute(query.text.encode())
+            n_columns = len(cursor.description or ())
+            rows = cursor.fetchall()
+            return [list(column) for column in zip(*rows, strict=True)] or [[]] * n_columns
+
+        if unit.person is None:
+            return self._server.looked_at(fetched)
+        return self._server.chosen(key, fetched)
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Read the columns wanted."""
+        schema = self.schema(columns)
+        read = [self._read(self._dialect.name(field.name), field.type) for field in schema]
+        query = f"SELECT {', '.join(read)} FROM {self._table}"
+        with self.snapshot():
+            cursor = self._server.looked_at(
+                lambda connection: connection.cursor(name="sfumato_rows", binary=True)
+            )
+            self._server.looked_at(lambda _: cursor.execute(query.encode()))
+            while rows := self._server.looked_at(lambda _: cursor.fetchmany(BATCH_ROWS)):
+                arrays = [
+                    _array(column, field.type)
+                    for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            cursor.close()
+
+    def _read(self, column: str, type_: pa.DataType) -> str:
+        """A column in a form that Python holds, whatever its value."""
+        if pt.is_date(type_):
+            return self._dialect.days(column, type_)
+        if pt.is_timestamp(type_):
+            return self._dialect.microseconds(column, type_)
+        if type_ == ANY_NUMERIC:
+            held = f"least(greatest({column}, -1e37), 1e37)"
+            return f"CASE WHEN {column} <> 'NaN'::numeric THEN round({held}, 38) END"
+        if pt.is_decimal(type_):
+            return f"nullif({column}, 'NaN'::numeric)"
+        return self._dialect.words(column, type_) if pt.is_string(type_) else column
+
+
+def _texts(connection: Connection, numbers: Sequence[int]) -> set[int]:
+    """Which types are texts of another name: enumerations, and texts that extensions define."""
+    unknown = [number for number in numbers if number not in _TYPES and number != _NUMERIC]
+    if not unknown:
+        return set()
+    query = "SELECT oid FROM pg_type WHERE oid = ANY(%s) AND (typtype = 'e' OR typcategory = 'S')"
+    return {number for (number,) in connection.execute(query, [unknown])}
+
+
+def _type(number: int, precision: int | None, scale: int | None, texts: set[int]) -> pa.DataType:
+    if number in texts:
+        return pa.string()
+    if number != _NUMERIC:
+        return _TYPES.get(number, _OTHER)
+    if precision is None or scale is None or not 0 <= scale <= precision <= 38:
+        return ANY_NUMERIC
+    return pa.decimal128(precision, scale)
+
+
+def _array(values: Sequence[object], type_: pa.DataType) -> pa.Array:
+    if pt.is_date(type_):
+        return pa.array(values, pa.int32()).view(type_)
+    if pt.is_timestamp(type_):
+        return pa.array(values, pa.int64()).view(type_)
+    if pt.is_floating(type_):
+        numbers = np.array([np.nan if each is None else each for each in values], np.float64)
+        return pa.array(numbers, mask=np.array([each is None for each in values])).cast(type_)
+    return pa.array(values, type_)

@@ -1,0 +1,214 @@
+"""A server of PostgreSQL whose tables are read: connections that only look, in one snapshot.
+
+Two kinds of connections serve one release. The first one holds a read-only transaction over all of
+its scans. Where rows are chosen by a secret, another one joins the same snapshot; it brings the
+secrets along as settings of its session, in the packet that opens it, so that no statement, no
+parameter of one and no plan holds them, and nothing is written, which a copy of a server (a
+standby) would refuse.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from sfumato.data.engines.dialect import SECRETS
+from sfumato.data.engines.postgres import SETTING
+from sfumato.data.engines.secrets import text_of_secret
+from sfumato.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+    Connection: TypeAlias = psycopg.Connection[TupleRow]
+
+T = TypeVar("T")
+
+# What an address says of these comes first.
+_CONNECTING = {"connect_timeout": "10", "application_name": "sfumato"}
+
+_SETTINGS = """
+    SET client_encoding = 'UTF8';
+    SET DateStyle = ISO;
+    SET TimeZone = 'UTC';
+    SET extra_float_digits = 1;
+    SET idle_in_transaction_session_timeout = 0
+"""
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+_ABANDONED: list[object] = []
+"""Connections of a parent process. Closing one here would end it there."""
+
+_MEANING: dict[str, tuple[str, str]] = {
+    "08": ("the connection to the server was lost", "Ask again once the server is up"),
+    "28": ("the server does not let this user in", "Check the user's name and password"),
+    "3D": ("the server has no such database", "Check the name of the database"),
+    "3F": ("the database has no such schema", "Check the name of the table"),
+    "42P01": ("the database has no such table", "Check the name of the table"),
+    "42703": ("a column is gone since the table was looked at", "Ask again"),
+    "42501": ("this user may not read it", "Ask the owner of the table for access"),
+    "53": ("the server has no room left for the query", "Free some space or memory on it"),
+    "57014": ("the server stopped the query", "Look at its statement_timeout"),
+    "57": ("the server is going down", "Ask again once it is up"),
+}
+_UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
+
+
+class Server:
+    """Connections to one address, made when they are needed, and never shared with a child process.
+
+    Parameters
+    ----------
+    address : str
+        A URL of libpq. It may hold a password, so it is in no message.
+    name : str
+        What messages call the table.
+    """
+
+    def __init__(self, address: str, name: str) -> None:
+        self._address = address
+        self._name = name
+        self._connection: Connection | None = None
+        self._process = os.getpid()
+        self._is_inside = False
+        self._with_secrets: tuple[bytes, Connection] | None = None
+
+    def __getstate__(self) -> tuple[str, str]:
+        return self._address, self._name
+
+    def __setstate__(self, state: tuple[str, str]) -> None:
+        Server.__init__(self, *state)
+
+    def looked_at(self, action: Callable[[Connection], T]) -> T:
+        """Ask the server something outside of any choice of rows.
+
+        Raises
+        ------
+        DataError
+            If the server cannot be reached, or refuses.
+        """
+        return self._answered(lambda: action(self._ready()))
+
+    def chosen(self, key: bytes, action: Callable[[Connection], T]) -> T:
+        """Ask it something, inside a snapshot, by the secrets that follow from a key."""
+        return self._answered(lambda: action(self._knowing(key)))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Show one state of the data within this context. In another snapshot, that one's."""
+        if self._is_inside:
+            yield
+            return
+        self.looked_at(lambda connection: connection.execute(_READING))
+        self._is_inside = True
+        try:
+            yield
+        finally:
+            self._is_inside = False
+            self._leave()
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def _ready(self) -> Connection:
+        if self._process != os.getpid():
+            _ABANDONED.extend((self._connection, self._with_secrets))
+            self._connection, self._with_secrets, self._is_inside = None, None, False
+            self._process = os.getpid()
+        if self._connection is None or (self._connection.closed and not self._is_inside):
+            self._connection = self._connect({})
+        return self._connection
+
+    def _knowing(self, key: bytes) -> Connection:
+        """The connection that knows the secrets of a key, in the snapshot that is held."""
+        if self._with_secrets is not None and self._with_secrets[0] == key:
+            return self._with_secrets[1]
+        self._forget()
+        exported = self._ready().execute("SELECT pg_export_snapshot()").fetchone()
+        assert exported is not None
+        secrets: dict[str, str] = {each: text_of_secret(key, each) for each in SECRETS}
+        connection = self._connect(secrets)
+        self._with_secrets = (key, connection)
+        connection.execute(_READING)
+        connection.execute(f"SET TRANSACTION SNAPSHOT '{exported[0]}'".encode())
+        return connection
+
+    def _connect(self, secrets: dict[str, str]) -> Connection:
+        psycopg = driver()
+        given = psycopg.conninfo.conninfo_to_dict(self._address)
+        options = [str(given.pop("options", "") or "")]
+        options += [f"-c {SETTING}.{name}={text}" for name, text in secrets.items()]
+        arguments = {**_CONNECTING, **given, "options": " ".join(options).strip()}
+        connection: Connection = psycopg.connect(autocommit=True, **arguments)
+        connection.execute(_SETTINGS.encode())
+        return connection
+
+    def _leave(self) -> None:
+        """End the transaction, whatever has become of the connection."""
+        self._forget()
+        if self._connection is not None:
+            with suppress(driver().Error):
+                self._connection.execute("ROLLBACK")
+
+    def _forget(self) -> None:
+        if self._with_secrets is not None and self._process == os.getpid():
+            with suppress(Exception):
+                self._with_secrets[1].close()
+        self._with_secrets = None
+
+    def close(self) -> None:
+        """Close the connections; a child process leaves those of its parent alone."""
+        self._forget()
+        if self._connection is not None and self._process == os.getpid():
+            with suppress(Exception):
+                self._connection.close()
+        self._connection = None
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):
+            self.close()
+
+    # --- failures -------------------------------------------------------------------------------
+
+    def _answered(self, action: Callable[[], T]) -> T:
+        """Do it. An error of the server keeps its code and none of its words."""
+        try:
+            return action()
+        except driver().Error as error:
+            obstacle, remedy = _meaning(error)
+        # Raised outside the except block: the context that Python adds there would quote values.
+        raise DataError(self._name, obstacle, remedy)
+
+
+def _meaning(error: psycopg.Error) -> tuple[str, str]:
+    code = error.sqlstate
+    if code is None:
+        return _UNREACHABLE
+    found = _MEANING.get(code) or _MEANING.get(code[:2])
+    if found is None:
+        return "the server refused to read it", f"Look for SQLSTATE {code} in the server's log"
+    return f"{found[0]} (SQLSTATE {code})", found[1]
+
+
+def driver() -> ModuleType:
+    """The package that speaks to servers.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        pass
+    else:
+        return psycopg
+    raise UsageError(
+        "a table on a server of PostgreSQL",
+        "the package psycopg is not installed",
+        'Run pip install "sfumato[postgres]"',
+    )
