@@ -169,7 +169,7 @@ import sfumato as sf
 
 way, keys, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 engine = duckdb.connect(
-    config={"threads": 2, "memory_limit": "512MB", "temp_directory": folder}
+    config={"threads": 2, "memory_limit": "1GB", "temp_directory": folder}
 )
 engine.execute("SET enable_progress_bar = false; SET preserve_insertion_order = false")
 rows = engine.sql(
