@@ -12,6 +12,8 @@ def add_one(number: int, state: bytes, counts: list[int]) -> tuple[bytes, bytes]
     return after, after
 
 
-def open_stream(ledger: Ledger, key: str = "s", cost: tuple[int, int] = (10, 0)) -> StreamRecord:
+def open_stream(
+    ledger: Ledger, key: str = "s", cost: tuple[int, int] = (10, 0), account: str = "trips"
+) -> StreamRecord:
     """Charge for the stream, or go on with it."""
-    return ledger.stream("trips", key, "digest", cost, "a stream", spec=b"spec", state=b"0")
+    return ledger.stream(account, key, "digest", cost, "a stream", spec=b"spec", state=b"0")

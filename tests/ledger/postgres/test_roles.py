@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import sfumato as sf
+from ledger.adding import add_one, open_stream
 from ledger.postgres.people import BOUND, People, settle
-from sfumato.errors import BudgetExceeded, LedgerError
+from sfumato.errors import BudgetExceeded, LedgerError, UsageError
+from sfumato.ledger import Binding, Book
+from sfumato.ledger.memory import MemoryStore
+from sfumato.ledger.migrating import migrate
+from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.postgres.roles import Person, give
+from sfumato.ledger.sqlite import SQLiteStore
+from sfumato.publishing.verifying import verify
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +58,113 @@ def test_an_auditor_reads_and_verifies_and_no_more(people: People) -> None:
             book.reserve("trips", None, "question", (1, 0), "")
         with pytest.raises(LedgerError, match="only its custodian"):
             book.open_account("new", "marbles", (1, 0))
+
+
+def test_a_custodian_who_spends_is_a_spender_and_runs_streams(people: People) -> None:
+    name = people.name("carl")
+    with people.book("carl") as book:
+        book.open_account("counts", "marbles", (100, 0))
+        book.add_spender("counts", people.name("ann"), (10, 0))
+        with pytest.raises(UsageError, match="no such spender"):
+            open_stream(book, account="counts")
+        book.add_spender("counts", name, (10, 0))
+        stream = open_stream(book, account="counts")
+        assert stream.take("e1", add_one, [b"someone"])[1]
+        assert stream.entry.spender == name
+        assert book.verify().ok, book.verify().faults
+    with people.book("ann") as book:
+        before = list(book.log())
+        with pytest.raises(LedgerError, match="its state is a secret"):
+            open_stream(book, account="counts")
+        assert list(book.log()) == before
+        assert book.steps(stream.entry.sequence) is None
+        assert book.verify().ok
+
+
+def test_an_anchor_of_an_analyst_notices_an_older_ledger(people: People, tmp_path: Path) -> None:
+    anchor = tmp_path / "anchor"
+    with Book(people.store("ben"), anchor=anchor) as book:
+        with book.reserve("trips", "anchored", "q", (1, 0), "", binding=BOUND) as hold:
+            hold.store(b"answer")
+        assert book.verify().ok
+    last = anchor.read_text(encoding="ascii").split()
+    assert last[:2] == ["entry", str(hold.entry.sequence)]
+    anchor.write_text(f"entry {hold.entry.sequence + 99} {'0' * 64}\n", encoding="ascii")
+    with Book(people.store("ben"), anchor=anchor) as book:
+        with pytest.raises(LedgerError, match="an older copy was put back"):
+            book.reserve("trips", "next", "q", (1, 0), "")
+        assert not book.verify().ok
+
+
+def test_a_file_with_spenders_moves_to_a_server_where_they_log_in(
+    people: People, tmp_path: Path
+) -> None:
+    name = people.name("ann")
+    schema = f"{people.schema}_moved"
+    with Book(SQLiteStore(tmp_path / "b.db"), spender=name) as book:
+        book.open_account("trips", "marbles", (100, 0))
+        book.add_spender("trips", name, (30, 0))
+        with book.reserve("trips", None, "q", (10, 0), "", binding=BOUND) as hold:
+            hold.store(b"answer")
+    target = PostgresStore(people.address("carl"), schema=schema)
+    source = SQLiteStore(tmp_path / "b.db")
+    migrate(source, target)
+    give(target, [Person(name, "analyst")])
+    theirs = PostgresStore(people.address("ann"), schema=schema, create=False)
+    with Book(theirs) as book:
+        assert book.verify(hold.entry).ok
+        assert book.reserve("trips", None, "q", (10, 0), "").stored == b"answer"
+        assert book.reserve("trips", None, "more", (20, 0), "").entry.own == (30, 0)
+        # The ledger moves on: what analysts could do in it ends.
+        migrate(target, MemoryStore())
+        with pytest.raises(LedgerError, match="moved to another place"):
+            book.reserve("trips", None, "late", (0, 0), "")
+    target.close()
+
+
+def test_a_ceiling_of_the_data_set_holds_for_analysts(people: People) -> None:
+    """Also for one who leaves the library's own checks out."""
+    name = people.name("ben")
+    with people.book("carl") as book:
+        for account in ("capped 1", "capped 2"):
+            book.open_account(account, "marbles", (100, 0))
+            book.add_spender(account, name, (100, 0))
+        book.cap("capped 1", Binding("one row", "capped", (15, 0)))
+    bound = Binding("one row", "capped")
+    with people.book("ben") as book:
+        book.reserve("capped 1", None, "q", (10, 0), "", binding=bound)
+        with pytest.raises(BudgetExceeded, match="ceiling"):
+            book.reserve("capped 2", None, "q", (6, 0), "", binding=bound)
+        book.reserve("capped 2", None, "q", (1, 0), "", binding=bound)
+        with pytest.raises(LedgerError, match="own rules refuse"):
+            book.reserve("capped 2", None, "r", (5, 0), "")
+        with pytest.raises(LedgerError, match="only its custodian"):
+            book.cap("trips", Binding("one row", "n", (15, 0)))
+        assert book.verify().ok
+
+
+def test_an_analyst_publishes_as_anybody_does(people: People) -> None:
+    """Answers about persons included: of which state of the data they are, the server keeps."""
+    with people.book("carl") as book:
+        book.open_account("pure", "pure", (10**10, 0))
+        book.add_spender("pure", people.name("ann"), (2 * 10**9, 0))
+    rows = np.arange(200)
+    frame = pa.table({"age": 20.0 + rows % 60, "who": rows % 40})
+    domain = sf.Domain(age=sf.Interval(0, 120))
+    source = sf.source(frame, domain, person="who", rows_per_person=3, name="ages")
+    with sf.Publisher(source, ledger=people.book("ann"), account="pure") as publisher:
+        assert publisher.remaining == 2
+        persons = publisher.release(sf.Persons(most_rows=8), epsilon="1")
+        ages_of = publisher.release(sf.Histogram("age", bins=4), epsilon="0.5")
+        assert not publisher.release(
+            sf.Histogram("age", bins=4), epsilon="0.5", fresh=True
+        ).replayed
+        assert publisher.release(sf.Persons(most_rows=8), epsilon="1").replayed
+        assert publisher.remaining == 0
+        with pytest.raises(BudgetExceeded) as refusal:
+            publisher.release(sf.Histogram("age", bins=5), epsilon="0.5")
+        assert refusal.value.remaining == 0
+    with people.book("eve") as book:
+        assert verify(persons, book).ok
+        assert verify(ages_of, book).ok
+        assert book.verify().ok
