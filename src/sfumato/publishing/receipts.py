@@ -35,10 +35,19 @@ def receipt_of(
 
 
 def signed(release: R, ledger: Ledger) -> R:
-    """Return the release with the ledger's signature, if the ledger has a key."""
+    """Return the release with the ledger's signature, or with none if it cannot sign.
+
+    The ledger has no key, or the caller may not use it. A signature of before would be false then:
+    the release has other words.
+    """
     signer = ledger.signer()
-    if signer is None or release.receipt is None:
+    if release.receipt is None:
         return release
+    if signer is None:
+        if not release.receipt.signer:
+            return release
+        receipt = msgspec.structs.replace(release.receipt, signer="", signature="")
+        return msgspec.structs.replace(release, receipt=receipt)
     # The signature covers the signer's name, which therefore goes into the receipt first.
     receipt = msgspec.structs.replace(release.receipt, signer=signer)
     message = signed_part(msgspec.structs.replace(release, receipt=receipt))

@@ -164,7 +164,20 @@ def test_an_analyst_publishes_as_anybody_does(people: People) -> None:
         with pytest.raises(BudgetExceeded) as refusal:
             publisher.release(sf.Histogram("age", bins=5), epsilon="0.5")
         assert refusal.value.remaining == 0
+    with people.book("carl") as book:
+        book.signer(create=True)
+        book.add_spender("pure", people.name("carl"), (10**9, 0))
+        with sf.Publisher(source, ledger=book, account="pure") as publisher:
+            theirs = publisher.release(sf.Histogram("age", bins=6), epsilon="1")
+    with sf.Publisher(source, ledger=people.book("ann"), account="pure") as publisher:
+        same = publisher.release(sf.Histogram("age", bins=6), epsilon="1")
+        renamed = publisher.release(sf.Histogram("age", bins=6, heading="Ages"), epsilon="1")
+    assert theirs.receipt.signature == same.receipt.signature != ""
+    assert (renamed.values == same.values).all()
+    # Her words are not those that were signed, and she has no key.
+    assert (renamed.receipt.signer, renamed.receipt.signature) == ("", "")
     with people.book("eve") as book:
+        assert verify(theirs, book).ok
         assert verify(persons, book).ok
         assert verify(ages_of, book).ok
         assert book.verify().ok
