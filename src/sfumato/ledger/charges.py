@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 from sfumato.errors import LedgerError, UsageError, nearest
 from sfumato.ledger import bindings, journal, process_identity, refusals, spenders
@@ -109,15 +110,16 @@ class Charges:
         meanwhile.
         """
         account = request.account
+        charged = lru_cache(partial(rows.of_key, account))  # what it finds stays until the charge
         failure: UsageError | LedgerError
         try:
-            name = self._find_name(rows, request)
+            name = self._find_name(rows, request, charged)
         except Conflict:
             failure = refusals.conflict(rows.of_key(account, request.name)[0])
         except Unknown:
             failure = refusals.unknown(rows.of_key(account, request.name)[0])
         else:
-            past = rows.of_key(account, name.key)
+            past = charged(name.key)
             # The secrets may be older than the book, put back alone. Then they may know the key by
             # a question of before, whose charge was refused, and the digests differ.
             if not past or past[0].digest == name.digest:
@@ -125,12 +127,10 @@ class Charges:
             failure = refusals.unknown(past[0])
         raise failure
 
-    def _find_name(self, rows: PublicRows, request: Request) -> Name:
+    def _find_name(
+        self, rows: PublicRows, request: Request, charged: Callable[[str], list[Entry]]
+    ) -> Name:
         account = request.account
-
-        def charged(key: str) -> bool:
-            return bool(rows.of_key(account, key))
-
         guard = rows.guard()
         if guard is not None:
             # In the transaction of the charge: one is never there without the other.
@@ -204,8 +204,8 @@ class Charges:
         """
         if not rows.has(first.account, first.key, "store"):
             self._require_here(rows)
-            journal.store_answer(rows, journal.follow(first, "store"), payload)
-            journal.append(rows, journal.follow(first, "hand"))
+            stored = journal.store_answer(rows, journal.follow(first, "store"), payload)
+            journal.append(rows, journal.follow(first, "hand"), last=stored)
             return payload, True
         past, kept = _sound_answer(rows, first)
         if kept is None:

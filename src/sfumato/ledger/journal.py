@@ -18,7 +18,7 @@ from sfumato.ledger.chain import (
     payload_digest,
 )
 from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
-from sfumato.ledger.store import PublicRows
+from sfumato.ledger.store import PublicRows, Tip
 
 
 def stamp(time: datetime) -> str:
@@ -51,16 +51,19 @@ class Draft:
     spender: str = ""
 
 
-def append(rows: PublicRows, draft: Draft) -> Entry:
-    """Number, date, balance and chain an entry, and write it."""
-    entry = numbered(rows, draft)
+def append(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry:
+    """Number, date, balance and chain an entry, and write it; ``last`` as for `numbered`."""
+    entry = numbered(rows, draft, last)
     rows.add(entry)
     return entry
 
 
-def numbered(rows: PublicRows, draft: Draft) -> Entry:
-    """The entry that a draft makes if it is the next of the chain."""
-    tip = rows.tip(draft.account)
+def numbered(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry:
+    """The entry that a draft makes if it is the next of the chain.
+
+    ``last``: the entry before it, if this transaction added that to the same account.
+    """
+    tip = rows.tip(draft.account) if last is None else Tip(last.sequence, last.hash, last.spent)
     spent = _plus(tip.spent, draft.cost)
     # In the order of the fields of an entry, which is also the order in which they are hashed.
     fields = (
@@ -142,9 +145,10 @@ def cap_spender(rows: PublicRows, account: Account, name: str, amount: Amount) -
     append(rows, Draft(account.name, "cap", note=note, spender=name))
 
 
-def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> None:
+def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> Entry:
     """Write an answer, and the entry that a draft of the kind ``store`` makes for it."""
     # The entry holds the answer's hash, and so does every hash after it: an answer that was paid
     # for cannot be exchanged without breaking the chain.
     stored = numbered(rows, replace(draft, payload_hash=payload_digest(payload)))
     rows.add_answered(stored, payload)
+    return stored

@@ -72,7 +72,7 @@ class Secrets:
         account: str,
         key: str | None,
         asked: str,
-        charged: Callable[[str], bool],
+        charged: Callable[[str], object],
         *,
         formerly: Sequence[str] = (),
     ) -> Name:
@@ -86,8 +86,8 @@ class Secrets:
         asked : str
             All that tells the question from others. It is stored as an HMAC only.
         charged : callable
-            Whether a key was charged in the ledger. A name without a charge is left over from a
-            charge that was refused, and may be given again.
+            What was entered in the ledger under a key: something, if it was charged. A name
+            without a charge is left over from a charge that was refused, and may be given again.
         formerly : sequence of str
             ``asked`` in the words of earlier versions, under which it may be known.
 

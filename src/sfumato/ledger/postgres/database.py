@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
@@ -27,6 +27,7 @@ from sfumato.ledger.postgres.failures import (
 )
 from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import SchemaKind, script
+from sfumato.ledger.postgres.statements import Statements, asking, last, plain, quoted
 from sfumato.ledger.sql_public import Ask, Row
 from sfumato.ledger.store import StoreError
 from sfumato.ledger.turns import Turns
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import psycopg
-    from psycopg.abc import QueryNoTemplate
 
     Connection: TypeAlias = psycopg.Connection[Row]
 
@@ -55,7 +55,10 @@ CONNECTING: dict[str, str | int] = {
     "tcp_user_timeout": 60_000,
     "application_name": "sfumato",
 }
+# A plan that was made while a table was small would read all of it when it is large: each statement
+# of a charge finds its rows by an index.
 SETTINGS = f"""
+    SET enable_seqscan = off;
     SET client_encoding = 'UTF8';
     SET standard_conforming_strings = on;
     SET bytea_output = hex;
@@ -148,7 +151,7 @@ class Database:
         def run(db: Connection) -> None:
             with db.transaction():
                 for statement in statements:
-                    db.execute(_plain(statement))
+                    db.execute(plain(statement))
 
         self._turns.alone(lambda: self._until_settled(run))
 
@@ -178,16 +181,18 @@ class Database:
         import psycopg
 
         try:
-            number, now = _last(db, begin)
+            number, now = last(db, begin)
             self.reached.begin(cast("datetime", now))
-            found = action(_ask(db))
+            statements = Statements(db)
+            found = action(statements.ask)
         except BaseException as error:
             self._undo(db, error)
             raise
         try:
-            db.execute("COMMIT")
+            statements.commit()
         except psycopg.Error as error:
             if not self._is_cut(db, error):
+                self._undo(db, error)
                 raise
             self._drop()
             if not self._was_committed(str(number)):
@@ -199,7 +204,7 @@ class Database:
         self.reached.begin(None)
         try:
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            found = action(_ask(db))
+            found = action(asking(db))
             db.execute("COMMIT")
         except BaseException as error:
             self._undo(db, error)
@@ -210,7 +215,7 @@ class Database:
         import psycopg
 
         try:
-            return action(_ask(db))
+            return action(asking(db))
         except psycopg.Error as error:
             if self._is_cut(db, error):
                 raise Lost from None
@@ -270,7 +275,7 @@ class Database:
         no fact, such as the name of a question, may be written a second time.
         """
         written = self.reached.written
-        return bool(written) and written.stand(_ask(db))
+        return bool(written) and written.stand(asking(db))
 
     # --- the connection ---------------------------------------------------------------------------
 
@@ -293,7 +298,7 @@ class Database:
         try:
             db.execute(SETTINGS)
             facts = _only(db, FACTS)
-            db.execute(_quoted("SET search_path = {}", self.schema))
+            db.execute(quoted("SET search_path = {}", self.schema))
             if facts[3] in WEAK:
                 db.execute("SET synchronous_commit = on")
             self._require_safe(facts)
@@ -328,7 +333,7 @@ class Database:
         import psycopg
 
         try:
-            stands = self.reached.known.stand(_ask(db))
+            stands = self.reached.known.stand(asking(db))
         except psycopg.errors.UndefinedTable:
             stands = False
         except psycopg.Error as error:
@@ -409,10 +414,10 @@ class Database:
             db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self.schema,))
             if self._version(db) is not None:
                 return
-            db.execute(_quoted("CREATE SCHEMA {}", self.schema))
-            db.execute(_plain(script(self.kind)))
+            db.execute(quoted("CREATE SCHEMA {}", self.schema))
+            db.execute(plain(script(self.kind)))
             mark = f"{self.kind.mark} {self.kind.version}"
-            db.execute(_quoted(f"COMMENT ON SCHEMA {{}} IS '{mark}'", self.schema))
+            db.execute(quoted(f"COMMENT ON SCHEMA {{}} IS '{mark}'", self.schema))
 
     def exists(self, suffix: str) -> bool:
         """Whether the schema of another part of the ledger is there, for this user to look into."""
@@ -468,37 +473,8 @@ def _psycopg() -> ModuleType:
     return psycopg
 
 
-def _ask(db: Connection) -> Ask:
-    def ask(query: str, values: tuple[object, ...]) -> Iterable[Row]:
-        cursor = db.execute(_plain(query.replace("%", "%%").replace("?", "%s")), values)
-        return cursor.fetchall() if cursor.description else ()
-
-    return ask
-
-
 def _only(db: Connection, query: str) -> Row:
     """The only row of a query."""
-    found = db.execute(_plain(query)).fetchone()
+    found = db.execute(plain(query)).fetchone()
     assert found is not None
     return found
-
-
-def _last(db: Connection, queries: str) -> Row:
-    """The only row of the last of several queries."""
-    cursor = db.execute(_plain(queries))
-    while cursor.nextset():
-        pass
-    found = cursor.fetchone()
-    assert found is not None
-    return found
-
-
-def _plain(query: str) -> QueryNoTemplate:
-    """A query that this library wrote: no text of a user is part of it."""
-    return query.encode()
-
-
-def _quoted(query: str, name: str) -> QueryNoTemplate:
-    """A query with the name of a schema in it."""
-    escaped = name.replace('"', '""')
-    return _plain(query.format(f'"{escaped}"'))
