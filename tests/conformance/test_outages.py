@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.errors import LedgerError
+from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Book
 from sfumato.ledger.postgres import PostgresStore, database
 from sfumato.ledger.store import StoreError
@@ -111,3 +111,27 @@ def test_an_answer_that_reached_no_disk_was_never_shown(server: Server) -> None:
             "store",
             "hand",
         ]
+
+
+@pytest.mark.parametrize("after_the_charge", [True, False])
+def test_the_name_of_a_question_is_as_durable_as_its_charge(
+    server: Server, after_the_charge: bool
+) -> None:
+    """It is written ahead, and waits for no disk by itself."""
+    with open_book(server) as book:
+        book.open_account("trips", "marbles", (10, 0))
+        secrets = book._parts.secrets()
+        if after_the_charge:
+            book.reserve("trips", "k", "asked", (3, 0), "", lease=0)
+        else:
+            secrets.name("trips", "k", "asked", lambda key: False)
+        server.stop(signal.SIGKILL)
+        server.start()
+        if after_the_charge:
+            with pytest.raises(UsageError, match="k"):
+                book.reserve("trips", "k", "something else", (3, 0), "")
+        # Nothing was charged for a name alone, and what is lost of it is written again.
+        hold = book.reserve("trips", "k", "asked", (3, 0), "")
+        assert hold.store(b"answer") == b"answer"
+        assert book.account("trips").spent == (3, 0)
+        assert book.verify().ok
