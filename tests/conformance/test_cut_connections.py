@@ -16,11 +16,13 @@ from typing import TypeVar
 import pytest
 
 from ledger.adding import add_one, open_stream
+from ledger.postgres.people import BOUND, settle
 from sfumato.errors import LedgerError
 from sfumato.ledger import Book
 from sfumato.ledger.migrating import migrate
 from sfumato.ledger.postgres import PostgresStore, database
 from sfumato.ledger.sqlite import SQLiteStore
+from support import postgres
 from support.servers import Server
 from support.wire import HOWS, How, Wire
 
@@ -111,6 +113,35 @@ def test_a_charge(server: Server, wire: Wire, chosen: Chosen) -> None:
         assert break_each(wire, chosen, lambda key: spend(book, key), judge) > 4
         assert other.account("trips").spent == (3 * spent + 3, spent + 1)
         assert other.verify().ok
+
+
+@places(4)
+def test_a_charge_of_an_analyst(tmp_path: Path, chosen: Chosen) -> None:
+    """It passes through functions of the server, which find and write the question's name, too."""
+    people = settle(tmp_path)
+    wire = Wire(postgres.address())
+    address = wire.address.replace("postgres:@", f"{people.name('ben')}:@")
+    charged: list[str] = []
+
+    def ask(book: Book, key: str) -> bytes:
+        with book.reserve("trips", key, f"asked {key}", (1, 0), "", binding=BOUND) as hold:
+            return hold.store(os.urandom(16).hex().encode())
+
+    with (
+        Book(PostgresStore(address, schema=people.schema, create=False)) as book,
+        people.book("carl") as custodian,
+    ):
+        custodian.set_spender("trips", people.name("ben"), (100, 0))
+        ask(book, "first")
+
+        def judge(key: str, answer: bytes) -> None:
+            charged.append(key)
+            assert ask(custodian, key) == answer
+
+        assert break_each(wire, chosen, lambda key: ask(book, key), judge) > 4
+        assert custodian.account("trips").spent == (len(charged) + 1, 0)
+        assert custodian.verify().ok
+    wire.close()
 
 
 @places(2)
