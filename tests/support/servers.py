@@ -130,7 +130,8 @@ class Server:
         while True:
             if self._process is None or self._process.poll() is not None:
                 # Those whom a killed server leaves end a moment later, and hold its memory.
-                assert self._process is None or "in use" in self.log.read_text()
+                log = self.log.read_text() if self._process else ""
+                assert self._process is None or "in use" in log, log
                 place = ("-D", str(self.data), "-k", str(self.folder))
                 self._process = _begin("postgres", *place, log=self.log, largest=largest)
             try:
