@@ -28,6 +28,7 @@ def test_every_question_is_audited():
         "Mean",
         "Sum",
         "Variance",
+        "Tables",
         "Persons",
         "Histogram",
         "Quantiles",

@@ -25,6 +25,9 @@ from sfumato.tables.residuals import Family, Measured, closure_of
 
 LEAST_VARIANCE = 1e-100
 
+OF_MARGINS = 0.02
+"""How much the variance of a margin counts that was not asked for, beside 1 of each table."""
+
 
 class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What was measured of a family, and the noise on it.
@@ -156,11 +159,28 @@ def design_for(
             "all of them are margins of its public totals",
             "Publish the totals, or ask for a table that they do not tell",
         )
-    asked = _Asked(
-        axes, tuple(tables[at] for at in unknown), aim.of(unknown, len(tables)), unit, known
-    )
-    found = _best(asked, cost)
+    chosen = tuple(tables[at] for at in unknown)
+    wanted = _with_margins(chosen, aim.of(unknown, len(tables)), known)
+    found = _best(_Asked(axes, *wanted, unit, known), cost)
     return replace(found, tables=tables)
+
+
+def _with_margins(
+    tables: tuple[Margin, ...], aim: Aim, known: tuple[Margin, ...]
+) -> tuple[tuple[Margin, ...], Aim]:
+    """Tables and their margins, which count a little, if nothing else was said.
+
+    Readers look at margins, too: a total that is far better known costs the tables next to nothing.
+    """
+    if len(tables) == 1 or aim.weights is not None or aim.accuracies is not None:
+        return tables, aim
+    others = [
+        margin
+        for margin in closure_of(tables)
+        if margin not in tables and not any(is_margin(margin, one) for one in known)
+    ]
+    weights = (1.0,) * len(tables) + (OF_MARGINS,) * len(others)
+    return (*tables, *others), Aim(weights)
 
 
 @dataclass(frozen=True)

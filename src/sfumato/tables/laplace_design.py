@@ -33,7 +33,7 @@ LEAST_SHARE = 0.004
 """Margins with smaller shares are not measured."""
 
 MOST_CANDIDATES = 256
-"""With more margins than this, only the tables that are asked for are measured."""
+"""With more margins than this, only tables that are no margins of others are measured."""
 
 STEPS = 200
 """Most steps of a search."""
@@ -56,7 +56,7 @@ def laplace_shares(
     axes : tuple of Levels
         On each, all cells of a level have equally many children.
     tables : tuple of tuple of int
-        The tables that are asked for, by the level of each axis; all different.
+        The tables whose errors are to be small, by the level of each axis; all different.
     aim : Aim
     known : tuple of tuple of int
         Tables that are known, and are not measured.
@@ -70,17 +70,27 @@ def laplace_shares(
         return ((tables[0], Fraction(1)),)
     candidates = _unknown(closure_of(tables), known)
     if len(candidates) > MOST_CANDIDATES:
-        candidates = list(tables)
+        candidates = _largest(tables)
     problem = _Problem(axes, tables, candidates, aim, known)
     shares = problem.solved(np.ones(len(candidates)))
-    # A table that is asked for keeps a share, so that everything can be estimated.
+    # What is no margin of another table keeps a share, so that everything can be estimated.
+    largest = _largest(tables)
     kept = [
         margin
         for margin, share in zip(candidates, shares.tolist(), strict=True)
-        if share >= LEAST_SHARE or margin in tables
+        if share >= LEAST_SHARE or margin in largest
     ]
     shares = _Problem(axes, tables, kept, aim, known).solved(np.ones(len(kept)))
     return tuple(zip(kept, _rounded(shares), strict=True))
+
+
+def _largest(tables: Sequence[Margin]) -> list[Margin]:
+    """The tables that are no margins of others."""
+    return [
+        table
+        for table in tables
+        if not any(table != other and is_margin(table, other) for other in tables)
+    ]
 
 
 class _Problem:
@@ -101,7 +111,8 @@ class _Problem:
         }
         self._aim = aim
         self._tables = tables
-        self._asked = np.array([margin in tables for margin in measured])
+        largest = _largest(tables)
+        self._is_largest = np.array([margin in largest for margin in measured])
         self._residuals = shares_of_variance(axes, tables, residuals)
         # A residual of zero contrasts has no variance, however little is known of it.
         self._precisions = np.array(
@@ -116,7 +127,7 @@ class _Problem:
 
     def solved(self, start: Array) -> Array:
         """The best shares that are found: float64 ndarray of shape (measured,)."""
-        starts = [start, np.where(self._asked, 1.0, 0.05)]
+        starts = [start, np.where(self._is_largest, 1.0, 0.05)]
         latest: list[Array] = []
 
         def best(weights: Array) -> Array:

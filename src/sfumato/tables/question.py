@@ -79,7 +79,8 @@ class Tables(
         The bins of Interval axes, as in ``sf.Histogram``; a list has an entry for each Interval
         axis, in the order of the domain.
     weights : list of numbers, or None
-        How much the variance of a count of each table matters; above 0. None: all the same.
+        How much the variance of a count of each table matters; above 0. None: all the same, and a
+        fiftieth for each margin that was not asked for.
     accuracy : number, list of numbers, or None
         The half-width that is asked for of each table's counts, at the same confidence. The noise
         then makes the largest ratio of a half-width to this number as small as the cost allows.
