@@ -217,3 +217,27 @@ def test_noise_follows_the_seed() -> None:
         question.answer(counts, sf.Unit(), PureDP(1), PublicSeed(seed)).numbers() for seed in (1, 2)
     )
     assert one != two
+
+
+def test_the_stored_form() -> None:
+    """What is stored is read back by every later version."""
+    import msgspec
+
+    from sfumato.answers.codec import to_bytes
+
+    question = sf.Tables([["carrier", "origin"], "origin"], weights=[1, "0.5"])
+    assert to_bytes(question) == (
+        b'{"type":"tables","tables":[["carrier","origin"],["origin"]],"weights":[1.0,0.5]}'
+    )
+    assert to_bytes(sf.Tables(["origin"])) == b'{"type":"tables","tables":[["origin"]]}'
+    stored = msgspec.json.decode(to_bytes(released(question, {"rho": "0.5"})))
+    assert stored["type"] == "tables-release"
+    assert stored["tables"] == [["carrier", "origin"], ["origin"]]
+    # Axes stand in the order of the domain; of a residual there are (3 - 1) (2 - 1) numbers.
+    assert [axis["name"] for axis in stored["lattice"]["axes"]] == ["carrier", "origin"]
+    assert [each["margin"] for each in stored["measured"]] == [[0, 0], [1, 0], [0, 1], [1, 1]]
+    assert all(each["whole"] is False for each in stored["measured"])
+    assert all(each["law"]["type"] == "discrete-gaussian" for each in stored["measured"])
+    assert len(stored["noisy"]) == 1 + 2 + 1 + 2
+    whole = msgspec.json.decode(to_bytes(released(question, {"epsilon": "1"})))
+    assert not any("whole" in each for each in whole["measured"])
