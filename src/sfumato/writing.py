@@ -92,3 +92,40 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writ
     else:
         return target
     raise DataError(f"{doing} {target}", reason, ELSEWHERE)
+
+
+def is_folder(path: object) -> bool:
+    """Whether a path names a folder: one that is there, or one to make, without an ending."""
+    if not isinstance(path, str | os.PathLike):
+        return False
+    return Path(path).is_dir() or not Path(path).suffix
+
+
+def made_folder(path: str | os.PathLike[str], doing: str = "saving to") -> Path:
+    """Make a folder, unless it is there, and return its path.
+
+    Raises
+    ------
+    DataError
+        If it cannot be made.
+    UsageError
+        If ``path`` is not a path.
+    """
+    folder = _target(path, doing)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        obstacle = error.strerror or "the folder cannot be made"
+    else:
+        return folder
+    raise DataError(f"{doing} {folder}", obstacle, "Choose a folder that can be written")
+
+
+def file_name(title: str) -> str:
+    """A title as part of a file name: its letters and digits, joined by hyphens.
+
+    >>> file_name("Table of carrier x hour")
+    'table-of-carrier-x-hour'
+    """
+    cleaned = "".join(c if c.isalnum() else " " for c in title.lower())
+    return "-".join(cleaned.split())[:60]

@@ -119,8 +119,8 @@ def test_the_page_is_whole_and_its_front_says_that_they_add_up(release):
     assert 'class="of-family' in text
     assert "page: lying" in text
     published, accurate, _ = front.blocks([release], [])
-    assert [bar.label for bar in published.bars] == list(release.parts)
-    assert [bar.label for bar in accurate.bars] == list(release.parts)
+    assert [bar.label for bar in published.bars] == list(release.members)
+    assert [bar.label for bar in accurate.bars] == list(release.members)
     board = page.render([release], audience="board")
     assert "The estimates, before" in text
     assert "The estimates, before" not in board

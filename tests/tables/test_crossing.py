@@ -131,7 +131,7 @@ def test_other_answers_have_no_such_tables():
     source = sf.source(np.array([[1.0]]), sf.Domain(x=sf.Interval(0, 2)), name="x")
     release = sf.Publisher(source, budget="1").release(sf.Histogram("x", bins=2), epsilon="1")
     assert release.cross_tables == {}
-    assert not release.adds_up
+    assert release.members == {}
 
 
 @pytest.mark.parametrize("uneven", [(0, 0), (0, -1), (-1, 0)])

@@ -95,7 +95,7 @@ def a_picture_that_says_when_it_was_drawn(patch: Patch, facts: Facts) -> None:
 
 
 def a_file_name(patch: Patch, facts: Facts) -> None:
-    wrapped(patch, output, "_slug", lambda slug: f"{slug}-{facts.rows}")
+    wrapped(patch, output, "file_name", lambda slug: f"{slug}-{facts.rows}")
 
 
 def an_exit_code(patch: Patch, facts: Facts) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.answers.reach import reach_text
 from sfumato.arrays import Array
 
 ALL = "all"
@@ -124,3 +125,46 @@ def _equal(half: Array) -> float | None:
         return None
     first = float(half.flat[0])
     return first if np.allclose(half, first, rtol=1e-9, atol=0) else float("nan")
+
+
+def reading(table: CrossTable) -> str:
+    """How to read a table, and how accurate it is."""
+    sentences = []
+    rounded, widths = table.rounded_widths, table.widths
+    if rounded is not None:
+        counts, sums = map(_half, rounded)
+        also = f" and each sum within {sums}" if table.has_column_sums else ""
+        sentences.append(
+            f"Rounded to whole numbers of at least 0 that add up; each count is within {counts}"
+            f"{also} of the truth with 95% confidence."
+        )
+    each = "Each" if rounded is None else "Before rounding, each"
+    sure = " of the truth with 95% confidence" if rounded is None else ""
+    if widths is None:
+        reach = _reach(table.half_widths)
+        sentences.append(f"{each} count is within {reach}{sure}; below it is its range.")
+    else:
+        sentences.append(f"{each} {_widths(widths)}{sure}.")
+    if bool(table.hatched.any()):
+        sentences.append("A hatched count may be 0.")
+    return " ".join(sentences)
+
+
+def _widths(widths: Widths) -> str:
+    """The half-widths in words: "count is within ±20, each sum of a row within ±31"."""
+    found = [f"count is within {_half(widths.inner or 0)}"]
+    named = [
+        ("each sum of a row", widths.row_sums),
+        ("each sum of a column", widths.column_sums),
+        ("the sum of all", widths.total),
+    ]
+    found += [f"{what} within {_half(width)}" for what, width in named if width is not None]
+    return ", ".join(found)
+
+
+def _half(width: float) -> str:
+    return _reach(np.array([width]))
+
+
+def _reach(half: Array) -> str:
+    return reach_text(half).replace("+-", "±")

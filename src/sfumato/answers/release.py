@@ -5,7 +5,6 @@ Releases are values: they travel as JSON and can be rebuilt from it bit for bit.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers import forms, workbook
+from sfumato.answers import family_workbook, forms, workbook
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.cross_tables import CrossTable
 from sfumato.answers.estimate import error_probability
+from sfumato.answers.reach import reach_text
 from sfumato.answers.receipt import Receipt
 from sfumato.arrays import Array
 from sfumato.display import Kind, card, grid, line
@@ -184,9 +184,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return {}
 
     @property
-    def adds_up(self) -> bool:
-        """Whether its tables of counts agree in all totals that they share."""
-        return False
+    def members(self) -> Mapping[str, Release]:
+        """The tables of a family that adds up, by name; empty if it is none."""
+        return {}
 
     @property
     def cross_tables(self) -> Mapping[tuple[str, ...], tuple[CrossTable, ...]]:
@@ -195,6 +195,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         Only answers that add up have them. A table that cannot be laid out so has an empty tuple.
         """
         return {}
+
+    def listed(self, axes: tuple[str, ...]) -> pa.Table:
+        """One of the ``cross_tables`` as ``to_frame`` has it, one row for each number."""
+        raise NotImplementedError
 
     @property
     def cost(self) -> CentralMeasure:
@@ -320,7 +324,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """Write an Excel workbook, and return its path.
 
         The sheet "Answer" has the numbers with their intervals. The sheet "Guarantee" says in words
-        what is promised, how accurate the numbers are and which account paid.
+        what is promised, how accurate the numbers are and which account paid. A family of tables
+        has a sheet for each table, with its sums on the edges.
 
         Raises
         ------
@@ -330,11 +335,16 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             If xlsxwriter is not installed (``pip install 'sfumato[excel]'``), the release has no
             table, or its table has more rows than a sheet.
         """
-        table = self.for_people()._table("to_excel()")
+        people = self.for_people()
+        table = people._table("to_excel()")
         receipt = self.receipt
         # No clock is read: when the numbers were written would tell how long the data took.
         made = None if receipt is None else receipt.date
-        return write_bytes(path, workbook.to_excel(table, self.kind_of_column, self._about(), made))
+        if crossed := people.cross_tables:
+            content = family_workbook.to_excel(crossed, people.listed, self._about(), made)
+        else:
+            content = workbook.to_excel(table, self.kind_of_column, self._about(), made)
+        return write_bytes(path, content)
 
     def _table(self, asked: str) -> pa.Table:
         """``to_frame``, for another form of it."""
@@ -482,16 +492,6 @@ def accuracy_sentence(release: Release) -> str | None:
     sentence = f"Of {release.about}, each {release.noun} is within {reach} with 95% confidence"
     sentence += f"; all {each.size:,} at once within {reach_text(every)}." if each.size > 1 else "."
     return f"{sentence} {release.unknowns}".rstrip()
-
-
-def reach_text(half: Array) -> str:
-    """Print half-widths: one, or the smallest and the largest; large ones are rounded up."""
-    ends = (_end_text(np.nanmin(half)), _end_text(np.nanmax(half)))
-    return " to ".join(f"+-{end}" for end in dict.fromkeys(ends))
-
-
-def _end_text(end: float) -> str:
-    return f"{math.ceil(end):,}" if end >= 100 or end == round(end) else f"{end:.4g}"
 
 
 def marked(release: R, **marks: bool) -> R:

@@ -63,6 +63,33 @@ def to_excel(
     UsageError
         If xlsxwriter is not installed, or the table has more rows or columns than a sheet.
     """
+    if table.num_rows > MOST_ROWS or table.num_columns > MOST_COLUMNS:
+        obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
+        asked = f"to_excel() of {table.num_rows:,} rows"
+        raise UsageError(asked, obstacle, "Write it with to_csv() or to_frame()")
+
+    def fill(book: Workbook) -> None:
+        write_table(book, book.add_worksheet("Answer"), table, kind_of)
+        _write_about(book, about)
+
+    return written(fill, made)
+
+
+def written(fill: Callable[[Workbook], None], made: dt.datetime | None) -> bytes:
+    """Write a workbook.
+
+    Parameters
+    ----------
+    fill : callable
+        Writes the sheets.
+    made : datetime or None
+        The time that the file states as its own.
+
+    Raises
+    ------
+    UsageError
+        If xlsxwriter is not installed.
+    """
     try:
         import xlsxwriter
     except ImportError:
@@ -72,22 +99,19 @@ def to_excel(
     if found is None:
         obstacle = "writing Excel needs xlsxwriter, which is not installed"
         raise UsageError("to_excel()", obstacle, "Run: pip install 'sfumato[excel]'")
-    if table.num_rows > MOST_ROWS or table.num_columns > MOST_COLUMNS:
-        obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
-        asked = f"to_excel() of {table.num_rows:,} rows"
-        raise UsageError(asked, obstacle, "Write it with to_csv() or to_frame()")
     target = io.BytesIO()
     # In memory: no copy of the answer is left in a folder of temporary files.
     book = found.Workbook(target, {"in_memory": True})
     book.set_properties({"created": made or EPOCH})
-    _write_answer(book, table, kind_of)
-    _write_about(book, about)
+    fill(book)
     book.close()
     return target.getvalue()
 
 
-def _write_answer(book: Workbook, table: pa.Table, kind_of: Callable[[str], Kind]) -> None:
-    sheet = book.add_worksheet("Answer")
+def write_table(
+    book: Workbook, sheet: Worksheet, table: pa.Table, kind_of: Callable[[str], Kind]
+) -> None:
+    """Write a table to a sheet, whose header stays in view."""
     head = book.add_format({"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"})
     for index, name in enumerate(table.column_names):
         column = table.column(index)

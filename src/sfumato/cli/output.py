@@ -19,7 +19,8 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.forms import intervals_in_words, without_edges
 from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.display import Kind, cell
-from sfumato.errors import DataError, printable, printable_lines
+from sfumato.errors import printable, printable_lines
+from sfumato.writing import file_name, made_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -209,24 +210,13 @@ def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
     DataError
         If the folder cannot be made.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        obstacle = error.strerror or "the folder cannot be made"
-    else:
-        paths = [
-            release.save(folder / f"{i:02d}-{_slug(release.title)}.json")
-            for i, release in enumerate(releases, 1)
-        ]
-        talk(f"Saved {len(paths)} release{'s' if len(paths) > 1 else ''} in {folder}")
-        return paths
-    raise DataError(f"saving to {folder}", obstacle, "Choose a folder that can be written")
-
-
-def _slug(title: str) -> str:
-    """A title as part of a file name: its letters and digits, joined by hyphens."""
-    cleaned = "".join(c if c.isalnum() else " " for c in title.lower())
-    return "-".join(cleaned.split())[:60]
+    made_folder(folder)
+    paths = [
+        release.save(folder / f"{i:02d}-{file_name(release.title)}.json")
+        for i, release in enumerate(releases, 1)
+    ]
+    talk(f"Saved {len(paths)} release{'s' if len(paths) > 1 else ''} in {folder}")
+    return paths
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.answers.cross_tables import CrossTable, Widths
-from sfumato.answers.release import Release, reach_text
+from sfumato.answers.cross_tables import CrossTable, reading
+from sfumato.answers.reach import reach_text
+from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.display import cell, plain
 from sfumato.pages.tables import MOST_ROWS, Cell, Sheet, sheet
@@ -73,7 +74,7 @@ def family_tables(release: Release) -> tuple[FamilyTable, ...]:
 
 def family_accuracy(release: Release) -> str | None:
     """How accurate all tables of a family are; None unless there are several."""
-    if not release.cross_tables or not release.parts:
+    if len(release.members) < 2:
         return None
     each = np.asarray(release.accuracy("0.95"), float)
     return (
@@ -87,55 +88,12 @@ def _crossed(table: CrossTable, *, folded: bool) -> FamilyTable:
     total = len(table.rows)
     return FamilyTable(
         title=plain(table.title, 200),
-        reading=_reading(table),
+        reading=reading(table),
         sheet=_sheet(table, shown),
         estimates=None if table.rounded is None else _sheet(table, table.estimates),
         cut="" if total <= MOST_ROWS else f"The first rows of {total:,}, and the sums.",
         folded=folded,
     )
-
-
-def _reading(table: CrossTable) -> str:
-    """How to read a table, and how accurate it is."""
-    sentences = []
-    rounded, widths = table.rounded_widths, table.widths
-    if rounded is not None:
-        counts, sums = map(_half, rounded)
-        also = f" and each sum within {sums}" if table.has_column_sums else ""
-        sentences.append(
-            f"Rounded to whole numbers of at least 0 that add up; each count is within {counts}"
-            f"{also} of the truth with 95% confidence."
-        )
-    each = "Each" if rounded is None else "Before rounding, each"
-    sure = " of the truth with 95% confidence" if rounded is None else ""
-    if widths is None:
-        reach = _typeset(reach_text(table.half_widths))
-        sentences.append(f"{each} count is within {reach}{sure}; below it is its range.")
-    else:
-        sentences.append(f"{each} {_widths(widths)}{sure}.")
-    if bool(table.hatched.any()):
-        sentences.append("A hatched count may be 0.")
-    return " ".join(sentences)
-
-
-def _widths(widths: Widths) -> str:
-    """The half-widths in words: "count is within ±20, each sum of a row within ±31"."""
-    found = [f"count is within {_half(widths.inner or 0)}"]
-    named = [
-        ("each sum of a row", widths.row_sums),
-        ("each sum of a column", widths.column_sums),
-        ("the sum of all", widths.total),
-    ]
-    found += [f"{what} within {_half(width)}" for what, width in named if width is not None]
-    return ", ".join(found)
-
-
-def _half(width: float) -> str:
-    return _typeset(reach_text(np.array([width])))
-
-
-def _typeset(text: str) -> str:
-    return text.replace("+-", "±")
 
 
 def _sheet(table: CrossTable, numbers: Array) -> Sheet:
@@ -181,7 +139,7 @@ def _count(value: float) -> str:
 def _listed(release: Release, axes: Sequence[str]) -> FamilyTable:
     """A table that is too broad to be laid out: one row for each count."""
     name = " x ".join(axes)
-    one = release.parts.get(name, release)
+    one = release.members.get(name, release)
     found = sheet(one)
     assert found is not None
     cut = "" if found.total <= MOST_ROWS else f"The first {MOST_ROWS} of {found.total:,} rows."

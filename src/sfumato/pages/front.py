@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.answers.release import CountsRelease, Release, reach_text
+from sfumato.answers.reach import reach_text
+from sfumato.answers.release import CountsRelease, Release
 from sfumato.display import number, plain
 from sfumato.numbers import rounded
 from sfumato.pages.headings import heading_of
@@ -117,10 +118,10 @@ def _published(releases: Sequence[Release]) -> Block:
 
 def _agreement(releases: Sequence[Release]) -> list[str]:
     """Which tables add up."""
-    families = [release for release in releases if release.adds_up and len(release.parts) > 1]
+    families = [release for release in releases if len(release.members) > 1]
     if not families:
         return []
-    tables = sum(len(release.parts) for release in families)
+    tables = sum(len(release.members) for release in families)
     if len(families) > 1:
         return [f"{tables:,} tables are in {len(families):,} families, each of which adds up."]
     return [f"{tables:,} tables add up: any two agree in all totals that they share."]
@@ -130,8 +131,8 @@ def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
     """What a bar may stand for: answers, and each table of a family, with their names."""
     found: list[tuple[str, Release]] = []
     for release in releases:
-        if release.adds_up and release.parts:
-            found += [(plain(name, SHOWN), part) for name, part in release.parts.items()]
+        if release.members:
+            found += [(plain(name, SHOWN), one) for name, one in release.members.items()]
         else:
             found.append((plain(heading_of(release), SHOWN), release))
     return found
@@ -154,7 +155,7 @@ def _clear(release: Release) -> tuple[int, int] | None:
     if release.has_table and "known" in (frame := release.to_frame()).column_names:
         known = frame["known"].to_pylist()
         return sum(known), len(known)
-    if (isinstance(release, CountsRelease) or release.adds_up) and release.states_accuracy:
+    if (isinstance(release, CountsRelease) or release.noun == "count") and release.states_accuracy:
         low, _ = release.interval("0.95")
         return int((np.asarray(low) > 0).sum()), size
     return None

@@ -13,7 +13,8 @@ import numpy as np
 from markupsafe import Markup
 
 from sfumato.answers.forms import without_edges
-from sfumato.answers.release import CountsRelease, Release, accuracy_sentence, reach_text
+from sfumato.answers.reach import reach_text
+from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
 from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.display import cell

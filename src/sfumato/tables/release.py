@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
 import numpy as np
 
+from sfumato.answers import forms
 from sfumato.answers.captions import Captions
 from sfumato.answers.cross_tables import CrossTable
 from sfumato.answers.edges import cell_columns
@@ -30,6 +33,7 @@ from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, Nesting, is_margin
 from sfumato.tables.rounding import rounded
 from sfumato.tables.totals import KnownTable
+from sfumato.writing import file_name, is_folder, made_folder, write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -356,8 +360,11 @@ class TablesRelease(
         return joined.select([*last, "count", "low", "high"])
 
     @property
-    def adds_up(self) -> bool:
-        return True
+    def members(self) -> Mapping[str, Self]:
+        """The release of each table that was asked for, by its name; none of a single table."""
+        if self.shown is not msgspec.UNSET:
+            return {}
+        return {named(table): self[table] for table in self.tables}
 
     @property
     def cross_tables(self) -> Mapping[tuple[str, ...], tuple[CrossTable, ...]]:
@@ -367,6 +374,39 @@ class TablesRelease(
         """
         tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
         return {table: crossed(self, table) for table in tables}
+
+    def listed(self, axes: tuple[str, ...]) -> pa.Table:
+        return self[axes].to_frame()
+
+    def to_csv(self, path: str | os.PathLike[str], *, published: bool = False) -> Path:
+        """Write the table as CSV in UTF-8, and return the path.
+
+        Parameters
+        ----------
+        path : path
+            Of a family, a file holds all tables one after another, with a first column ``table``. A
+            folder, or a name without an ending, gets a file for each table, such as
+            ``01-carrier-x-hour.csv``.
+        published : bool
+            Whether a column ``published`` before ``count`` has the whole numbers of ``published``.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be written, or the folder cannot be made.
+        Infeasible
+            If whole numbers are asked for that need not exist.
+        """
+        if not self.members or not is_folder(path):
+            table = self._named_table("to_csv()")
+            if published:
+                whole = self.published().reshape(-1)
+                table = table.add_column(table.column_names.index("count"), "published", [whole])
+            return write_bytes(path, forms.to_csv(table))
+        folder = made_folder(path)
+        for at, (name, part) in enumerate(self.members.items(), 1):
+            part.to_csv(folder / f"{at:02d}-{file_name(name)}.csv", published=published)
+        return folder
 
     def _named(self, captions: Captions) -> Self:
         lattice = captions.lattice(self.lattice)

@@ -1,0 +1,231 @@
+"""A family of tables as an Excel workbook: a sheet for each, with its sums on the edges.
+
+The first sheet says what was published and what it promises. The same release gives the same bytes.
+A label is always written as text, so that none is run as a formula.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sfumato.answers import workbook
+from sfumato.answers.cross_tables import CrossTable, reading
+from sfumato.answers.workbook import Lines
+from sfumato.arrays import Array
+from sfumato.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from xlsxwriter.format import Format
+    from xlsxwriter.workbook import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
+CONTENTS = "Contents and guarantee"
+LONGEST_NAME = 31
+UPRIGHT = 10
+"""How many columns are printed on a page that stands upright."""
+A4 = 9
+HATCHED = 14
+"""The pattern of thin stripes."""
+HATCH = "#B9C0CA"
+
+
+def to_excel(
+    tables: Mapping[tuple[str, ...], Sequence[CrossTable]],
+    listed: Callable[[tuple[str, ...]], pa.Table],
+    about: Lines,
+    made: dt.datetime | None,
+) -> bytes:
+    """Write a workbook.
+
+    Parameters
+    ----------
+    tables : mapping
+        By their axes. One that has no cross-table is listed, one row for each number.
+    listed : callable
+        The rows of such a table.
+    about : sequence of pairs of str
+        Names and what they are, for the first sheet.
+    made : datetime or None
+        The time that the file states as its own, such as that of the charge.
+
+    Raises
+    ------
+    UsageError
+        If xlsxwriter is not installed, or a table has more rows or columns than a sheet.
+    """
+    names = _sheet_names(list(tables))
+    lists = {axes: listed(axes) for axes, found in tables.items() if not found}
+    for axes, found in tables.items():
+        _require_room(found, lists.get(axes))
+
+    def fill(book: Workbook) -> None:
+        forms = _forms(book)
+        _write_contents(book, forms, list(zip(names, tables, strict=True)), about)
+        for name, (axes, found) in zip(names, tables.items(), strict=True):
+            sheet = book.add_worksheet(name)
+            if found:
+                _write_crossed(sheet, forms, found)
+            else:
+                workbook.write_table(book, sheet, lists[axes], lambda _: "amount")
+
+    return workbook.written(fill, made)
+
+
+def _require_room(found: Sequence[CrossTable], listed: pa.Table | None) -> None:
+    rows = sum(3 * len(one.rows) + 12 for one in found) if listed is None else listed.num_rows
+    columns = max((len(one.columns) + 1 for one in found), default=0)
+    if rows > workbook.MOST_ROWS or columns > workbook.MOST_COLUMNS:
+        obstacle = f"a sheet of Excel holds {workbook.MOST_ROWS:,} rows below its header"
+        raise UsageError(
+            f"to_excel() of a table of {rows:,} rows", obstacle, "Write it with to_csv()"
+        )
+
+
+# --- the first sheet ------------------------------------------------------------------------------
+
+
+def _write_contents(
+    book: Workbook,
+    forms: _Forms,
+    names: Sequence[tuple[str, tuple[str, ...]]],
+    about: Lines,
+) -> None:
+    """List the tables, each with a link to its sheet, and below them what they promise."""
+    sheet = book.add_worksheet(CONTENTS)
+    sheet.set_column(0, 0, 20)
+    sheet.set_column(1, 1, 100)
+    sheet.write_string(0, 0, "What was published", forms.title)
+    for row, (name, axes) in enumerate(names, 1):
+        text = f"Number of rows by {' and '.join(axes)}" if axes else "Number of rows"
+        sheet.write_string(row, 0, f"Table {row}", forms.name)
+        # The link goes within the workbook. A quote in the name of a sheet is doubled.
+        place = name.replace("'", "''")
+        sheet.write_url(row, 1, f"internal:'{place}'!A1", forms.link, text[:LONGEST_LINK])
+    start = len(names) + 2
+    sheet.write_string(start, 0, "What it promises", forms.title)
+    for row, (name, text) in enumerate(about, start + 1):
+        sheet.write_string(row, 0, name, forms.name)
+        sheet.write_string(row, 1, text[: workbook.LONGEST_TEXT], forms.text)
+    _print_on_a4(sheet, columns=2)
+
+
+LONGEST_LINK = 255
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """How fields look.
+
+    Attributes
+    ----------
+    numbers : dict
+        By whether they are estimates, sums, and hatched.
+    """
+
+    title: Format
+    name: Format
+    text: Format
+    link: Format
+    head: Format
+    label: Format
+    sums: Format
+    numbers: Mapping[tuple[bool, bool, bool], Format]
+
+
+def _forms(book: Workbook) -> _Forms:
+    def number(*, is_estimate: bool, is_sum: bool, is_hatched: bool) -> Format:
+        look: dict[str, str | bool | int] = {"bold": is_sum}
+        look["num_format"] = "#,##0.0" if is_estimate else "#,##0"
+        if is_hatched:
+            look |= {"pattern": HATCHED, "fg_color": HATCH}
+        return book.add_format(look)
+
+    both = (False, True)
+    return _Forms(
+        title=book.add_format({"bold": True, "font_size": 13}),
+        name=book.add_format({"bold": True, "valign": "top"}),
+        text=book.add_format({"text_wrap": True, "valign": "top"}),
+        link=book.add_format({"font_color": "#0B5A94", "underline": 1, "valign": "top"}),
+        head=book.add_format({"bold": True, "bottom": 1, "align": "right", "valign": "bottom"}),
+        label=book.add_format({"align": "left"}),
+        sums=book.add_format({"align": "left", "bold": True}),
+        numbers={
+            (one, two, three): number(is_estimate=one, is_sum=two, is_hatched=three)
+            for one in both
+            for two in both
+            for three in both
+        },
+    )
+
+
+def _write_crossed(sheet: Worksheet, forms: _Forms, tables: Sequence[CrossTable]) -> None:
+    """Write a table, or those of two axes that stand for one of three below one another."""
+    row = 0
+    for table in tables:
+        sheet.write_string(row, 0, table.title[: workbook.LONGEST_TEXT], forms.title)
+        sheet.write_string(row + 1, 0, reading(table))
+        row += 2
+        if table.rounded is not None:
+            row = _write_block(sheet, forms, row, table, "Rounded to whole numbers", table.rounded)
+        row = _write_block(sheet, forms, row, table, "Estimates", table.estimates)
+        if table.widths is None:
+            row = _write_block(sheet, forms, row, table, "Half-widths, 95%", table.half_widths)
+        row += 1
+    names = [name for table in tables for name in (table.down, *table.rows)]
+    sheet.set_column(0, 0, min(max(map(len, names)) + 2, workbook.WIDEST))
+    columns = [name for table in tables for name in table.columns]
+    sheet.set_column(1, len(tables[0].columns), min(max(9, *map(len, columns)) + 1, 24))
+    _print_on_a4(sheet, columns=len(tables[0].columns) + 1)
+
+
+def _write_block(
+    sheet: Worksheet, forms: _Forms, row: int, table: CrossTable, what: str, numbers: Array
+) -> int:
+    """Write numbers with the names of rows and columns; return the row below them."""
+    sheet.write_string(row + 1, 0, what, forms.name)
+    if table.across:
+        sheet.write_string(row + 1, 1, table.across, forms.name)
+    sheet.write_string(row + 2, 0, table.down, forms.head)
+    for column, name in enumerate(table.columns, 1):
+        sheet.write_string(row + 2, column, name[: workbook.LONGEST_TEXT], forms.head)
+    is_estimate = numbers.dtype.kind == "f"
+    last_row = len(table.rows) - 1 if table.has_column_sums else -1
+    last_column = len(table.columns) - 1 if table.has_row_sums else -1
+    hatched = table.hatched
+    for at, name in enumerate(table.rows):
+        look = forms.sums if at == last_row else forms.label
+        sheet.write_string(row + 3 + at, 0, name[: workbook.LONGEST_TEXT], look)
+        for column, value in enumerate(numbers[at].tolist()):
+            is_sum = at == last_row or column == last_column
+            form = forms.numbers[is_estimate, is_sum, bool(hatched[at, column])]
+            sheet.write_number(row + 3 + at, column + 1, value, form)
+    return row + 3 + len(table.rows)
+
+
+def _print_on_a4(sheet: Worksheet, columns: int) -> None:
+    sheet.set_paper(A4)
+    if columns > UPRIGHT:
+        sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+
+
+def _sheet_names(tables: Sequence[tuple[str, ...]]) -> list[str]:
+    """Names of sheets: short, without what Excel does not allow, and all different."""
+    found = []
+    taken = {CONTENTS.lower()}
+    for at, axes in enumerate(tables, 1):
+        plain = re.sub(r"[\[\]:*?/\\\x00-\x1f]", " ", " x ".join(axes) or "total")
+        name = plain[:LONGEST_NAME].strip().strip("'") or f"Table {at}"
+        if name.lower() in {*taken, "history"}:
+            name = f"{at} {name}"[:LONGEST_NAME].rstrip("' ")
+        taken.add(name.lower())
+        found.append(name)
+    return found
