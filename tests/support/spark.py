@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from functools import cache
 from typing import Any
@@ -36,6 +37,7 @@ def session(*, connect: bool = False, master: str = "local[2]", **more: str) -> 
     """The session of this process."""
     require()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession

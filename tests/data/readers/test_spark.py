@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +15,13 @@ import sfumato as sf
 from conformance import reader_contract
 from conformance.kinds import people, table
 from data import random_tables
-from sfumato.data import count, source
+from sfumato.answers.counts import Needs
+from sfumato.data import count, select, selects, source
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import Lattice
+from sfumato.mechanisms.key_rules import KeyRule
 from support import spark
 
 ROWS = people(300, seed=5)
@@ -106,6 +109,17 @@ def refuses_by_the_schema_alone(session: Any) -> None:
         opened(session.readStream.format("rate").load()).names()
 
 
+def selects_keys_as_a_scan_is_selected_from(session: Any) -> None:
+    """The workers apply the rule: what comes back is what it shows of the scan's counts."""
+    lattice, rule = reader_contract.BESIDE, reader_contract.RULES_OF_KEYS[0]
+    needs = Needs(lattice, lattice.public_size)
+    data = source(spark.frame(session, ROWS, 3), reader_contract.PERSONS)
+    assert selects(data, needs)
+    shown = select(data, needs, rule, key=bytes(32))
+    cube = count(source(table(ROWS), reader_contract.PERSONS), [needs])[0]
+    assert reader_contract.laid(shown, lattice) == reader_contract.decided(cube, rule) != []
+
+
 CLAUSES: tuple[Callable[[Any], None], ...] = (
     says_names_and_types,
     counts_every_kind_of_column,
@@ -114,6 +128,7 @@ CLAUSES: tuple[Callable[[Any], None], ...] = (
     tells_apart_columns_that_differ_in_case,
     fails_without_a_value,
     refuses_by_the_schema_alone,
+    selects_keys_as_a_scan_is_selected_from,
 )
 
 
@@ -146,3 +161,72 @@ def test_a_frame_of_pandas_on_spark_is_told_how_to_become_one() -> None:
     kind = type("DataFrame", (), {"__module__": "pyspark.pandas.frame"})
     with pytest.raises(UsageError, match=r"to_spark\(\)"):
         source(kind(), DOMAIN)
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("limit", [None, 2])
+def test_spark_selects_keys_as_it_counts(limit: int | None) -> None:
+    session = spark.session()
+    frame = spark.frame(session, ROWS, 3)
+    reader_contract.selects_as_it_counts(lambda: opened(frame), limit=limit)
+
+
+@pytest.mark.deep
+def test_the_rule_is_in_no_plan_and_no_key_comes_back_that_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of 2,000 keys the driver is sent three; the plan names the rule's function alone."""
+    session = spark.session()
+    shops = ["zoo"] * 90 + ["bar"] * 80 + ["Ärger"] * 70 + [f"shop {i}" for i in range(2000)]
+    frame = spark.of_table(session, pa.table({"shop": shops}), 3)
+    plans: list[Any] = []
+    sent: list[int] = []
+    kind = type(frame)
+    map_in_arrow, to_arrow = kind.mapInArrow, kind.toArrow
+
+    def mapped(self: Any, *asked: Any) -> Any:
+        plans.append(map_in_arrow(self, *asked))
+        return plans[-1]
+
+    def arrived(self: Any) -> Any:
+        table = to_arrow(self)
+        sent.append(table.num_rows)
+        return table
+
+    monkeypatch.setattr(kind, "mapInArrow", mapped)
+    monkeypatch.setattr(kind, "toArrow", arrived)
+    rules: list[KeyRule] = []
+    made = KeyRule.of
+    monkeypatch.setattr(KeyRule, "of", lambda *asked: rules.append(made(*asked)) or rules[-1])
+    src = source(frame, sf.Domain(shop=sf.Keys()), name="shops")
+    with sf.Publisher(src, budget=sf.ApproxDP("1", "1e-6")) as publisher:
+        release = publisher.release(sf.Histogram("shop"), epsilon="1", delta="1e-6")
+    assert release.cell_names("shop") == ["bar", "zoo", "Ärger"]
+    assert sent == [0, 3]
+    plans[-1].explain("extended")
+    plan = capfd.readouterr().out
+    assert "shown_of" in plan
+    secret = rules[0].secret
+    assert isinstance(secret, bytes)
+    for written in (secret.hex(), base64.b64encode(secret).decode(), repr(secret)[2:20]):
+        assert written not in plan
+
+
+@pytest.mark.deep
+def test_without_python_on_the_workers_all_keys_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = spark.session()
+    frame = spark.frame(session, ROWS)
+
+    def fails(*asked: Any) -> Any:
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr(type(frame), "mapInArrow", fails)
+    src = source(frame, reader_contract.PERSONS, name="rows")
+    assert not selects(src, Needs(reader_contract.BY_PERSON, 1))
+    with sf.Publisher(src, budget=sf.ApproxDP("9", "0.1")) as publisher:
+        release = publisher.release(sf.Histogram("who"), epsilon="8", delta="0.1")
+    assert release.values.size
+    assert "counts the same rows" not in " ".join(release.guarantee.assumptions)

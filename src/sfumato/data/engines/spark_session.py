@@ -142,6 +142,9 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
                 for name, value in _SETTINGS.items():
                     builder = builder.config(name, value)
                 builder = builder if master is None else builder.master(master)
+                if master is None or master.startswith("local"):
+                    # Workers on this machine, which select keys, know what this process knows.
+                    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             session: SparkSession = builder.getOrCreate()
             # Connecting is lazy: a first answer shows that there is a server.
             if session.version:

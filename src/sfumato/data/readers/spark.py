@@ -12,14 +12,17 @@ release, as with ``rand()`` or a table that is written to, are other rows; see d
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol, Self, TypeGuard
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import ClassVar, Protocol, Self, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
+from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
 from sfumato.data.engines.results import columns_of
@@ -29,6 +32,8 @@ from sfumato.data.engines.spark_types import SparkField, arrow_type, is_text
 from sfumato.data.reader import Ability, Columns, CountingReader, Progress
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import LatticeAxis
+from sfumato.mechanisms.key_rules import NOISY_ROWS, ROWS_OF_KEY, KeyRule
+from sfumato.mechanisms.thresholds import ThresholdLaplace
 from sfumato.privacy.unit import Unit
 
 MOST_NUMBERS = 2**25
@@ -57,6 +62,9 @@ class SparkSession(Protocol):
     def createDataFrame(self, data: pa.Table, /) -> SparkFrame: ...  # noqa: N802
 
 
+ShownOf: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
 class SparkFrame(Protocol):
     """What is used of a DataFrame."""
 
@@ -70,6 +78,7 @@ class SparkFrame(Protocol):
     def isStreaming(self) -> bool: ...  # noqa: N802
     def toDF(self, *names: str) -> SparkFrame: ...  # noqa: N802
     def selectExpr(self, *expressions: str) -> SparkFrame: ...  # noqa: N802
+    def mapInArrow(self, function: ShownOf, schema: str) -> SparkFrame: ...  # noqa: N802
     def toArrow(self) -> pa.Table: ...  # noqa: N802
 
 
@@ -96,6 +105,7 @@ class SparkTable(CountingReader):
         self._frame = frame
         self._choice: tuple[LatticeAxis, ...] | None = None
         self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
+        self._selects: bool | None = None
 
     # --- the table ------------------------------------------------------------------------------
 
@@ -169,27 +179,75 @@ class SparkTable(CountingReader):
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
     ) -> list[Cube]:
         """Have Spark count each need, in a job of its own."""
+        plain, queries = self._queries(needs, unit)
+        return [query.cube(columns_of(self._run(query, plain, key))) for query in queries]
+
+    def selects(self, needs: Needs, unit: Unit) -> bool:
+        """Whether keys are selected by the workers; the driver is sent those that are shown.
+
+        It is, unless the workers have no Python with this library. Then the driver is sent all.
+        """
+        if self._selects is None:
+            self._selects = self._workers_apply_rules()
+        return self._selects and self.supports(needs, unit)
+
+    def select(
+        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
+    ) -> Iterator[pa.RecordBatch]:
+        """Have Spark's Python workers apply the rule to the groups, in one job.
+
+        A part that is evaluated again has the same noise. What the rule shows is the result of the
+        job: it is not shuffled, held or joined after that.
+        """
+        plain, (query,) = self._queries([needs], unit)
+        text = groups_query(query, Spark(plain))
+
+        def run() -> pa.Table:
+            return _shown(self._asked(text, plain, key), rule)
+
+        shown = spark_guarded(self.name, self._frame, run)
+        yield from unpacked(needs.lattice, shown.to_batches())
+
+    def _queries(
+        self, needs: Sequence[Needs], unit: Unit
+    ) -> tuple[dict[str, str], list[CountQuery]]:
+        """What the columns wanted are called, and the query that counts each need."""
         wanted = looked_at(needs, unit, self._choice, self._conditions)
         types = self.schema(dict.fromkeys(wanted))
         table = Table(ROWS, {name: types.field(name).type for name in wanted})
         plain = _plain_names(self.names(), wanted)
-        dialect = Spark(plain)
-        cubes = []
-        for need in needs:
-            query = count_query(need, unit, table, dialect, self._choice, self._conditions)
-            cubes.append(query.cube(columns_of(self._run(query, plain, key))))
-        return cubes
+        return plain, [
+            count_query(need, unit, table, Spark(plain), self._choice, self._conditions)
+            for need in needs
+        ]
+
+    def _workers_apply_rules(self) -> bool:
+        """Whether the workers can apply a rule, tried on a group of no rows."""
+
+        def tried() -> pa.Table:
+            group = self._ready().sql("SELECT 'none' AS key, CAST(0 AS BIGINT) AS rows_of_key")
+            return _shown(group, _TRIED)
+
+        try:
+            spark_guarded(self.name, self._frame, tried)
+        except DataError:
+            return False
+        return True
 
     def _run(self, query: CountQuery, plain: Mapping[str, str], key: bytes) -> pa.Table:
         def run() -> pa.Table:
-            session = self._ready()
-            views = {"sfumato_rows": self._renamed(plain)}
-            if Spark.secrets in query.text:
-                views["sfumato_secrets"] = session.createDataFrame(secrets_table(key))
             # Groups that lack a cell are left out here: see ``Dialect.drops_groups``.
-            return session.sql(query.text, **views).toArrow().drop_null()
+            return self._asked(query.text, plain, key).toArrow().drop_null()
 
         return spark_guarded(self.name, self._frame, run)
+
+    def _asked(self, text: str, plain: Mapping[str, str], key: bytes) -> SparkFrame:
+        """What a query of the columns wanted gives, and of the secrets if it names them."""
+        session = self._ready()
+        views = {"sfumato_rows": self._renamed(plain)}
+        if Spark.secrets in text:
+            views["sfumato_secrets"] = session.createDataFrame(secrets_table(key))
+        return session.sql(text, **views)
 
     def _renamed(self, plain: Mapping[str, str]) -> SparkFrame:
         """The columns wanted, found by their position, under names that need no quotes."""
@@ -205,6 +263,24 @@ class SparkTable(CountingReader):
             )
         )
 
+
+def _shown(groups: SparkFrame, rule: KeyRule) -> pa.Table:
+    """What the workers show of some groups: one job, whose only result this is."""
+    columns = [
+        f"{field.name} {field.dataType.typeName()}"
+        for field in groups.schema.fields
+        if field.name != ROWS_OF_KEY
+    ]
+    schema = ", ".join([*columns, f"{NOISY_ROWS} bigint"])
+    with warnings.catch_warnings():
+        # Spark warns of the version of pandas, which it looks for here and does not use.
+        warnings.simplefilter("ignore")
+        shown = groups.mapInArrow(rule.shown_of, schema)
+    return shown.toArrow()
+
+
+_TRIED = KeyRule(ThresholdLaplace(Fraction(1), 1), bytes(32))
+"""A rule by which no keys are selected: it is tried whether workers can apply one."""
 
 _TO_SPARK = "Give frame.to_spark()"
 
