@@ -11,14 +11,16 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from sfumato.ledger.sqlite import database
+from sfumato.ledger.postgres import database as server
+from sfumato.ledger.sqlite import database as file
 from support.workers import HANG
 
 ROOT = Path(__file__).parent.parent
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2_000)
 hypothesis.settings.load_profile("default")
-database.PATIENCE = HANG  # a machine under load keeps a file busy for as long as it likes
+# A machine under load keeps a ledger busy for as long as it likes.
+file.PATIENCE = server.PATIENCE = HANG
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

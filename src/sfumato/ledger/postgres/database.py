@@ -57,7 +57,7 @@ CONNECTING: dict[str, str | int] = {
 }
 # A plan that was made while a table was small would read all of it when it is large: each statement
 # of a charge finds its rows by an index.
-SETTINGS = f"""
+SETTINGS = """
     SET enable_seqscan = off;
     SET client_encoding = 'UTF8';
     SET standard_conforming_strings = on;
@@ -65,7 +65,6 @@ SETTINGS = f"""
     SET DateStyle = ISO;
     SET idle_in_transaction_session_timeout = 0;
     SET statement_timeout = 0;
-    SET lock_timeout = '{PATIENCE:.0f}s';
     SET tcp_keepalives_idle = 30;
     SET tcp_keepalives_interval = 10;
     SET tcp_keepalives_count = 3;
@@ -296,7 +295,7 @@ class Database:
         psycopg = _psycopg()
         db = self._reach()
         try:
-            db.execute(SETTINGS)
+            db.execute(plain(f"{SETTINGS}; SET lock_timeout = '{PATIENCE:.0f}s'"))
             facts = _only(db, FACTS)
             db.execute(quoted("SET search_path = {}", self.schema))
             if facts[3] in WEAK:
