@@ -102,7 +102,7 @@ def require_connected(tables: Sequence[Sequence[str]], chains: Chains) -> None:
     (_, first), *others = sorted(pairs, key=lambda pair: len(pair[1]), reverse=True)
     while joined := [axes for _, axes in others if axes & first]:
         first = first.union(*joined)
-        others = [(table, axes) for table, axes in others if not axes & first]
+        others = [(table, axes) for table, axes in others if axes not in joined]
     if others:
         raise UsageError(
             f"the tables {', '.join(map(named, tables))}",
