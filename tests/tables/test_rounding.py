@@ -140,6 +140,21 @@ def test_triples_that_share_every_pair_add_up_by_their_joint_table() -> None:
         assert np.sqrt(np.mean((found[table] - family[table]) ** 2)) < 3
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_public_totals_are_kept_whatever_the_estimates_are(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = [tree(np.cumsum(rng.integers(1, 4, rng.integers(1, 3))).tolist()) for _ in range(3)]
+    nesting = Nesting(tuple(sizes))
+    full = finest(nesting)
+    everything = list(itertools.product(*(range(level + 1) for level in full)))
+    chosen = [everything[place] for place in rng.permutation(len(everything))[:5]]
+    counts = rng.poisson(2, nesting.shape(full))
+    known = {table: nesting.margin(counts, full, table) for table in chosen[:2]}
+    found = rounded(noisy_family(nesting, chosen[1:], seed=seed), nesting, known=known)
+    assert_adds_up({**found, **known}, nesting)
+
+
 def test_a_family_without_an_order_is_refused_by_its_sizes() -> None:
     nesting = Nesting.plain([40] * 4)
     tables = [table for table in itertools.product((0, 1), repeat=4) if sum(table) == 3]

@@ -228,6 +228,18 @@ def test_intervals_with_totals_hold_as_often_as_they_say() -> None:
     assert share.max() < 0.9 + 4.5 * np.sqrt(0.09 / 300)
 
 
+def test_a_preview_names_the_totals_and_is_as_accurate_as_the_release() -> None:
+    wards, sexes = (
+        Categories(["a"], other="else", missing="not known"),
+        Categories(["f"], other="else", missing="not known"),
+    )
+    question = Tables([["ward", "sex"], "sex"], totals=WARDS)
+    preview = question.preview(Domain(ward=wards, sex=sexes), Unit(), COSTS[0])
+    assert "has the public totals of ward, all rows exactly" in "\n".join(preview.lines())
+    release = answered(question, COSTS[0])
+    assert preview.accuracy_of(1) == release["sex"].accuracy().max()
+
+
 def test_a_question_keeps_its_totals_in_one_form() -> None:
     question = Tables(["ward"], totals={"": 6})
     assert question.totals == (PublicTotal((), (6,)),)
@@ -261,6 +273,19 @@ def test_totals_are_refused_before_the_charge() -> None:
         pytest.raises(UsageError, match="each ward has limited rows"),
     ):
         publisher.release(sf.Tables(["region"], totals={(): 9}), epsilon="1")
+
+
+def test_totals_that_were_changed_in_a_file_are_refused() -> None:
+    release = answered(Tables([["ward", "sex"]], totals=WARDS), ZCDP("0.1"))
+    known = release.public_totals[0]
+    for wrong in (
+        msgspec.structs.replace(known, counts=known.counts[:-1]),
+        msgspec.structs.replace(known, counts=-known.counts),
+        msgspec.structs.replace(known, margin=(1,)),
+        msgspec.structs.replace(known, margin=(2, 0)),
+    ):
+        with pytest.raises(UsageError, match="its numbers are not those of its cells"):
+            msgspec.structs.replace(release, totals=(wrong,))
 
 
 def test_totals_of_releases_are_reconciled_and_refused_if_they_differ() -> None:

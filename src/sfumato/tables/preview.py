@@ -34,6 +34,8 @@ class TablesPreview(Preview, frozen=True):
         The half-width that is asked for of each table.
     known : tuple of tuple of int
         The tables that are public totals.
+    totals : tuple of str
+        What these are called.
 
     >>> import sfumato as sf
     >>> domain = sf.Domain(age=sf.Interval(0, 100), ward=sf.Categories(["A", "B"]))
@@ -49,6 +51,7 @@ class TablesPreview(Preview, frozen=True):
     measured: tuple[Measurement, ...] = ()
     wished: tuple[float, ...] | None = None
     known: tuple[tuple[int, ...], ...] = ()
+    totals: tuple[str, ...] = ()
 
     @property
     def _errors(self) -> CellErrors:
@@ -79,6 +82,9 @@ class TablesPreview(Preview, frozen=True):
     def lines(self) -> list[str]:
         """What is added to what, and how accurate each table would be."""
         found = [f"adds {described(self.measured)}"]
+        if self.totals:
+            listed = ", ".join(self.totals)
+            found.append(f"has the public totals of {listed} exactly, and spends nothing on them")
         each = self.accuracies()
         of = f"of {self.unit.counted}"
         if len(self.tables) > MOST_LISTED:

@@ -40,6 +40,7 @@ from sfumato.tables.totals import (
     KnownTable,
     PublicTotal,
     assumption,
+    in_words,
     known_tables,
     plain_totals,
     require_no_persons,
@@ -220,6 +221,7 @@ class Tables(
             measured=design.measured,
             wished=self._aim.accuracies,
             known=design.known,
+            totals=tuple(in_words(total.axes) for total in self.public_totals),
         )
 
     def answer(

@@ -116,6 +116,7 @@ class TablesRelease(
                 len(each.margin) == len(depths)
                 and is_margin(each.margin, depths)
                 and each.counts.shape == (self._nesting.cells(each.margin),)
+                and each.counts.min(initial=0) >= 0
                 for each in self.public_totals
             )
         names = {name for table in self.tables for name in table}
