@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sfumato as sf
-from sfumato.cli.parsing import parse_axes, parse_bins, parse_clip, parse_where
+from sfumato.cli.parsing import parse_axes, parse_bins, parse_clip, parse_totals, parse_where
 from sfumato.domain import Axis, Domain
 
 
@@ -116,3 +116,24 @@ def test_edges_and_clips_with_two_readings_are_refused() -> None:
         parse_bins(("cost=0,10.000,20000",))
     with pytest.raises(sf.UsageError, match="Write 10 or 10000"):
         parse_clip("0:10.000")
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacle"),
+    [
+        ("kind=a:1,b", "'a:1' is not a whole number"),
+        ("kind=a:1.5,b:2", "'1.5' is not a whole number"),
+        ("kind=a:-1,b:2", "'-1' is not a whole number"),
+        ("kind=a:1,a:2", "a label has two counts"),
+        ("many", "'many' is not a whole number"),
+    ],
+)
+def test_totals_are_whole_numbers_of_labels(text, obstacle):
+    with pytest.raises(sf.UsageError, match=obstacle):
+        parse_totals([text])
+
+
+def test_totals_of_one_table_stand_in_one_option():
+    assert parse_totals(['kind="a, b:1",c:2'])["kind",] == {"a, b": 1, "c": 2}
+    with pytest.raises(sf.UsageError, match="it is given twice"):
+        parse_totals(["kind=a:1", "kind=b:2"])

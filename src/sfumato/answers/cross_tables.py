@@ -97,7 +97,9 @@ class CrossTable:
     @property
     def hatched(self) -> Array:
         """Whether each count may be 0: bool ndarray of shape (rows, columns)."""
-        return np.asarray(self.estimates - self.half_widths <= 0)
+        # What is known exactly, by public totals, is marked nowhere.
+        is_known = self.half_widths == 0
+        return np.asarray((self.estimates <= self.half_widths) & ~is_known)
 
     @property
     def widths(self) -> Widths | None:
@@ -158,7 +160,11 @@ def _widths(widths: Widths) -> str:
         ("each sum of a column", widths.column_sums),
         ("the sum of all", widths.total),
     ]
-    found += [f"{what} within {_half(width)}" for what, width in named if width is not None]
+    found += [
+        f"{what} within {_half(width)}" if width else f"{what} exact"
+        for what, width in named
+        if width is not None
+    ]
     return ", ".join(found)
 
 

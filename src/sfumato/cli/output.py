@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
 import msgspec
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ROWS_SHOWN = 20
+FrameOf: TypeAlias = "Callable[[Release], pa.Table]"
 BAR_DELAY = 1.0  # seconds before a progress bar appears
+
+
+def to_frame(release: Release) -> pa.Table:
+    """The table of a release, one row for each number."""
+    return release.to_frame()
 
 
 def talk(message: str) -> None:
@@ -145,16 +151,24 @@ def _cell_text(value: object, kind: Kind) -> str:
 
 
 def show_releases(
-    releases: Sequence[Release], *, as_json: bool, out: Path | None, charged: str | None = None
+    releases: Sequence[Release],
+    *,
+    as_json: bool,
+    out: Path | None,
+    charged: str | None = None,
+    frame_of: FrameOf = to_frame,
 ) -> None:
-    """Print releases, and save them where a folder is given."""
+    """Print releases, and save them where a folder is given.
+
+    ``frame_of`` makes the table that is printed of each.
+    """
     if out is not None:
         save_all(releases, out)
     if as_json:
-        emit_json([_plain(release) for release in releases])
+        emit_json([_plain(release, frame_of) for release in releases])
         return
     for release in releases:
-        _show_release(release)
+        _show_release(release, frame_of)
     receipt = releases[0].receipt
     if receipt is not None:
         talk(
@@ -167,12 +181,15 @@ def show_releases(
         talk(charged)
 
 
-def _show_release(release: Release) -> None:
+def _show_release(release: Release, frame_of: FrameOf) -> None:
     """Print the table on stdout; its accuracy and guarantee on stderr."""
-    frame = _for_people(release)
-    columns = [column.to_pylist() for column in frame.columns]
-    kinds = list(map(release.kind_of_column, frame.column_names))
-    table(frame.column_names, list(zip(*columns, strict=True)), release.heading, kinds)
+    # On a terminal each table of a family stands by itself, without the columns of the others.
+    members = release.members if sys.stdout.isatty() else {}
+    for heading, one in members.items() or [(release.heading, release)]:
+        frame = _for_people(one, frame_of)
+        columns = [column.to_pylist() for column in frame.columns]
+        kinds = list(map(one.kind_of_column, frame.column_names))
+        table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
     for fact in release.facts:
         talk(fact)
     talk(accuracy_sentence(release) or "It states no accuracy.")
@@ -180,7 +197,7 @@ def _show_release(release: Release) -> None:
     talk(release.guarantee.sentence())
 
 
-def _for_people(release: Release) -> pa.Table:
+def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
     """On a terminal bins have their names only; in a pipe they keep their edges as numbers.
 
     Likewise axes and labels have their names for people on a terminal only.
@@ -188,18 +205,18 @@ def _for_people(release: Release) -> pa.Table:
     from sfumato.persons.release import PersonsRelease
 
     if not sys.stdout.isatty():
-        return release.to_frame()
-    frame = without_edges(release.for_people().to_frame())
+        return frame_of(release)
+    frame = without_edges(frame_of(release.for_people()))
     if isinstance(release, PersonsRelease):
         # Its eleven columns of numbers do not fit on a terminal.
         return intervals_in_words(frame, shares=["kept"])
     return frame
 
 
-def _plain(release: Release) -> dict[str, object]:
+def _plain(release: Release, frame_of: FrameOf) -> dict[str, object]:
     """A release as JSON: as it is saved, and in addition its table by columns and its accuracy."""
     saved: dict[str, object] = msgspec.json.decode(to_bytes(release))
-    return saved | {"table": release.to_frame().to_pydict(), "accuracy": accuracy_sentence(release)}
+    return saved | {"table": frame_of(release).to_pydict(), "accuracy": accuracy_sentence(release)}
 
 
 def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:

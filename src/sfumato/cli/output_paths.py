@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from sfumato.errors import DataError, UsageError
-from sfumato.writing import DATABASE, is_database, write_bytes
+from sfumato.writing import DATABASE, is_database, is_folder, write_bytes
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -107,6 +107,20 @@ class NewFolder(_Target):
         """Why the folder, or the nearest one above it that exists, cannot be written."""
         above = (path, *path.absolute().parents)
         return _folder_obstacle(next(folder for folder in above if folder.exists()))
+
+
+class FileOrFolder(_Target):
+    """A file to write, or a folder to write into: one that is there, or a name without an ending.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written.
+    """
+
+    def obstacle(self, path: Path) -> str | None:
+        """Why the file or folder cannot be written; None if it can."""
+        return (NewFolder if is_folder(path) else NewFile)().obstacle(path)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
@@ -16,6 +16,8 @@ from sfumato.privacy.measures import CentralMeasure, measure_of
 
 if TYPE_CHECKING:
     from sfumato.histogram.bins import AxisBins
+    from sfumato.lattice import Label
+    from sfumato.tables.totals import Counts
 
 
 _NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"
@@ -271,6 +273,50 @@ def parse_widths(texts: tuple[str, ...]) -> float | dict[str, float] | None:
         return float(positive(texts[0], "width"))
     named = (text.partition("=") for text in texts)
     return {name: float(positive(width, "width")) for name, _, width in named}
+
+
+def parse_totals(texts: Iterable[str]) -> dict[tuple[str, ...], Counts]:
+    """Read --totals options: NAME=LABEL:COUNT,LABEL:COUNT or a number of rows.
+
+    Counts without labels are in the order of the cells; a table of several columns has such ones
+    only, and is named by all of them.
+
+    >>> parse_totals(["200", "sex=f:120,m:80", "sex,age=60,60,40,40"])
+    {(): 200, ('sex',): {'f': 120, 'm': 80}, ('sex', 'age'): [60, 60, 40, 40]}
+    """
+    found: dict[tuple[str, ...], Counts] = {}
+    for text in texts:
+        named, _, counts = text.rpartition("=")
+        axes = tuple(name.strip() for name in named.split(",")) if named else ()
+        if axes in found:
+            remedy = "Give all of its counts in one option"
+            raise UsageError(f"--totals {text}", "it is given twice", remedy)
+        parts = _labels("--totals", counts)
+        if not axes:
+            found[axes] = _count_of(text, counts)
+        elif all(":" in part for part in parts):
+            cells = [part.rpartition(":") for part in parts]
+            labels: dict[Label, int] = {}
+            for label, _, count in cells:
+                labels[label.strip()] = _count_of(text, count)
+            if len(labels) < len(cells):
+                obstacle = "a label has two counts"
+                raise UsageError(f"--totals {text}", obstacle, "Name each label once")
+            found[axes] = labels
+        else:
+            found[axes] = [_count_of(text, count) for count in parts]
+    return found
+
+
+def _count_of(option: str, text: str) -> int:
+    """A number of rows, in digits."""
+    if not re.fullmatch(r"[0-9]{1,16}", text.strip()):
+        raise UsageError(
+            f"--totals {option}",
+            f"{shown(text)} is not a whole number of at least 0",
+            "Write region=north:120,south:80, or 200 for the number of all rows",
+        )
+    return int(text)
 
 
 def parse_clip(text: str) -> object:

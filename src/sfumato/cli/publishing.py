@@ -13,7 +13,7 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
 from sfumato.cli.options import opened
-from sfumato.cli.output import scanning, show_releases, talk
+from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.source_file import SourcePath
 from sfumato.data.file_options import StatedOptions
@@ -129,8 +129,16 @@ class PublishSettings(msgspec.Struct, frozen=True):
         return parse_captions(self.heading, self.measured_in, self.label_name)
 
 
-def publish(settings: PublishSettings, domain: Domain, question: Question[R]) -> R:
-    """Ask one question about one file, and show the answer."""
+def publish(
+    settings: PublishSettings,
+    domain: Domain,
+    question: Question[R],
+    frame_of: FrameOf = to_frame,
+) -> R:
+    """Ask one question about one file, and show the answer.
+
+    ``frame_of`` makes the table that is printed.
+    """
     question = msgspec.structs.replace(question, **settings.captions())
     if settings.plot is not None:
         _require_picture(type(question))
@@ -153,6 +161,7 @@ def publish(settings: PublishSettings, domain: Domain, question: Question[R]) ->
         as_json=settings.as_json,
         out=settings.out,
         charged=f"{paid}Remaining: {remaining}.",
+        frame_of=frame_of,
     )
     if settings.plot is not None:
         save_plot(answer, settings.plot)

@@ -35,6 +35,7 @@ from sfumato.tables.nesting import Margin
 from sfumato.tables.preview import TablesPreview
 from sfumato.tables.release import TablesRelease
 from sfumato.tables.residuals import closure_of
+from sfumato.tables.rounding import steps_of
 from sfumato.tables.totals import (
     GivenTotals,
     KnownTable,
@@ -201,6 +202,21 @@ class Tables(
         """Refuse limits by cell, which hold on one table alone, and totals of limited rows."""
         require_flat_limits(self.title, unit)
         require_no_persons(self.public_totals, unit)
+
+    def require_published(self, domain: Domain) -> None:
+        """Refuse tables of which whole numbers that add up need not exist.
+
+        ``published`` of the release would refuse them, after they were paid for.
+
+        Raises
+        ------
+        Infeasible
+            If tables of three or more axes share so many margins.
+        """
+        lattice = self._lattice(domain)
+        nesting = Nesting.of(levels_of(lattice))
+        names = tuple(map(named, self.named_tables))
+        steps_of(self._margins(lattice), nesting, names, tuple(self._known(lattice)))
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+NUMBERS = ("published", "count", "low", "high")
+"""The columns of ``to_frame`` that are no labels."""
+
+
 class TablesRelease(
     Release,
     frozen=True,
@@ -101,6 +105,7 @@ class TablesRelease(
     trees: tuple[TreeLevels, ...] | msgspec.UnsetType = msgspec.UNSET
 
     noun: ClassVar[str] = "count"
+    amounts: ClassVar[frozenset[str]] = Release.amounts | {"published"}
 
     def __post_init__(self) -> None:
         fits = all(tree.fits(self.lattice) for tree in self.trees or ())
@@ -338,27 +343,38 @@ class TablesRelease(
     def label_columns(self) -> tuple[str, ...]:
         return (TABLE, *self.lattice.names)
 
-    def to_frame(self) -> pa.Table:
+    def to_frame(self, *, published: bool = False) -> pa.Table:
         """One row for each cell: its axes, count, low, high (95%).
 
         Of the family: the tables one after another, with a first column ``table``; an axis that a
         table is summed over is null there.
+
+        Parameters
+        ----------
+        published : bool
+            Whether a column ``published`` before ``count`` has the whole numbers of ``published``.
+
+        Raises
+        ------
+        Infeasible
+            If whole numbers are asked for that need not exist.
         """
         import pyarrow as pa
 
         if self.shown is not msgspec.UNSET:
             low, high = self.interval()
-            numbers = {"count": self.values, "low": low, "high": high}
+            numbers = {"published": self.published()} if published else {}
+            numbers |= {"count": self.values, "low": low, "high": high}
             flat = {name: column.reshape(-1) for name, column in numbers.items()}
             return pa.table(cell_columns(self._lattice_of(self.shown)) | flat)
         frames = []
         for table in self.tables:
-            frame = self[table].to_frame()
+            frame = self[table].to_frame(published=published)
             names = pa.array([named(table)] * frame.num_rows)
             frames.append(frame.add_column(0, TABLE, names))
         joined = pa.concat_tables(frames, promote_options="default")
-        last = [name for name in joined.column_names if name not in ("count", "low", "high")]
-        return joined.select([*last, "count", "low", "high"])
+        last = [name for name in joined.column_names if name not in NUMBERS]
+        return joined.select([*last, *(name for name in NUMBERS if name in joined.column_names)])
 
     @property
     def members(self) -> Mapping[str, Self]:
@@ -401,8 +417,8 @@ class TablesRelease(
         if not self.members or not is_folder(path):
             table = self._named_table("to_csv()")
             if published:
-                whole = self.published().reshape(-1)
-                table = table.add_column(table.column_names.index("count"), "published", [whole])
+                whole = self.to_frame(published=True)["published"]
+                table = table.add_column(table.column_names.index("count"), "published", whole)
             return write_bytes(path, forms.to_csv(table))
         folder = made_folder(path)
         for at, (name, part) in enumerate(self.members.items(), 1):

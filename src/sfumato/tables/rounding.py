@@ -60,12 +60,25 @@ def rounded(
         sizes alone.
     """
     found = dict(known or {})
-    order = order_of(tuple(tables), nesting, tuple(found))
-    if order is None:
-        raise _unroundable(names or [str(table) for table in tables])
-    for step in order.steps:
+    for step in steps_of(tuple(tables), nesting, names, tuple(found)):
         found[step.table] = _rounded_step(step, tables, found, nesting)
     return {table: _margin_of(found, table, nesting) for table in tables}
+
+
+def steps_of(
+    tables: Sequence[Margin],
+    nesting: Nesting,
+    names: Sequence[str] = (),
+    known: Sequence[Margin] = (),
+) -> Sequence[Step]:
+    """In which order tables are rounded; the parameters and the refusal are those of ``rounded``.
+
+    It needs no numbers, so that a family can be refused before it is paid for.
+    """
+    order = order_of(tuple(tables), nesting, tuple(known))
+    if order is None:
+        raise _unroundable(names or [str(table) for table in tables])
+    return order.steps
 
 
 def _unroundable(names: Sequence[str]) -> Infeasible:
