@@ -167,3 +167,36 @@ def test_levels_of_one_tree_connect_tables() -> None:
 )
 def test_levels_that_do_not_fit_their_axes_are_refused(tree: TreeLevels) -> None:
     assert not tree.fits(chains().lattice)
+
+
+@pytest.mark.parametrize("table", [["place"], ["region"], ["country", "age"], ["sex", "age"], []])
+def test_variances_of_whole_tables_over_uneven_levels_are_exact(table: list[str]) -> None:
+    """Under epsilon whole tables are measured; regions have different numbers of places."""
+    from sfumato.tables.design import estimated
+
+    rng = np.random.default_rng(1)
+    people = pa.table({"place": rng.choice(LEAVES, 9), "sex": ["f"] * 9, "age": [30.0] * 9})
+    source = sf.source(people, DOMAIN, name="few")
+    with sf.Publisher(source, budget="5", ledger=None) as few:
+        release = few.release(sf.Tables(FAMILY, bins=3), epsilon="1")
+    assert all(each.whole for each in release.measured)
+    levels, family = release.chains.levels, release._errors.family
+    margin = release.chains.margin(table)
+    size = len(release.noisy)
+    weights = np.array(
+        [
+            family.estimate(margin, estimated(levels, release.measured, unit)).reshape(-1)
+            for unit in np.eye(size, dtype=np.int64)
+        ]
+    )
+    shapes = [family.cells(each.margin) for each in release.measured]
+    laws = [each.law for each in release.measured]
+    of_draws = np.repeat([law.variance for law in laws], shapes)
+    dense = of_draws @ weights**2
+    axes = zip(levels, margin, strict=True)
+    kinds, places = zip(*(axis.kinds(level, within=True) for axis, level in axes), strict=True)
+    found = [family.variance_of(margin, paths) for paths in itertools.product(*kinds)]
+    laid = np.array(found).reshape([len(kind) for kind in kinds])[np.ix_(*places)]
+    assert np.allclose(laid.reshape(-1), dense, rtol=1e-10)
+    spread = release[table].accuracy().reshape(-1) / np.sqrt(dense)
+    assert np.all((spread > 1.7) & (spread < 2.4))

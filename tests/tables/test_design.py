@@ -53,9 +53,9 @@ def test_epsilon_and_delta_take_the_better_noise() -> None:
     assert not design_for(AXES, TABLES, Aim(), hardly_any, sf.Unit()).has_residuals
 
 
-def test_levels_of_unequal_size_need_gaussian_noise() -> None:
-    with pytest.raises(sf.UsageError, match="pure epsilon"):
-        design_for(UNEVEN, ((2, 1, 0),), Aim(), sf.PureDP("1"), sf.Unit())
+def test_levels_of_unequal_size_take_either_noise() -> None:
+    pure = design_for(UNEVEN, ((2, 1, 0),), Aim(), sf.PureDP("1"), sf.Unit())
+    assert not pure.has_residuals
     cost = sf.ApproxDP("1", "1e-6")
     assert design_for(UNEVEN, ((2, 1, 0),), Aim(), cost, sf.Unit()).has_residuals
 

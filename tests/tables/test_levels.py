@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.tables.levels import Levels, contrast
+from sfumato.tables.levels import Levels, Path, contrast
 
 GEOGRAPHY = Levels(((2,), (3, 1), (2, 1, 1, 4)))
 AXES = (Levels.flat(1), Levels.flat(5), Levels(((2,), (3, 3))), GEOGRAPHY)
@@ -62,6 +62,6 @@ def test_what_is_spread_adds_up_again() -> None:
 def test_kinds_of_cells() -> None:
     kinds, index = GEOGRAPHY.kinds(3)
     assert [kinds[at] for at in index.tolist()] == GEOGRAPHY.paths(3)
-    assert Levels.flat(4).kinds(1)[0] == [(4,)]
-    assert Levels.flat(4).kinds(0) == ([()], [0])
+    assert Levels.flat(4).kinds(1)[0] == [Path((4,))]
+    assert Levels.flat(4).kinds(0) == ([Path(())], [0])
     assert GEOGRAPHY.contrasts(0) == 1

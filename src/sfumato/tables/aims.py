@@ -124,7 +124,8 @@ def _mean_share(axis: Levels, kept: int, level: int) -> float:
         return 0.0
     kinds, index = axis.kinds(level)
     shares = [
-        (1 - 1 / path[kept - 1] if kept else 1.0) / math.prod(path[kept:]) ** 2 for path in kinds
+        (1 - 1 / path.fanouts[kept - 1] if kept else 1.0) / math.prod(path.fanouts[kept:]) ** 2
+        for path in kinds
     ]
     return float(np.mean(np.array(shares)[index]))
 

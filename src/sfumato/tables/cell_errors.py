@@ -55,7 +55,10 @@ class CellErrors:
         """
         kinds, places = (
             zip(
-                *(axis.kinds(level) for axis, level in zip(self.axes, margin, strict=True)),
+                *(
+                    axis.kinds(level, within=any(each.whole for each in self.measured))
+                    for axis, level in zip(self.axes, margin, strict=True)
+                ),
                 strict=True,
             )
             if self.axes

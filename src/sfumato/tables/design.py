@@ -244,12 +244,6 @@ def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
 
 
 def _laplace(asked: _Asked, cost: PureDP) -> Design:
-    if not all(axis.is_even for axis in asked.axes):
-        raise UsageError(
-            "tables over levels of unequal size, at pure epsilon",
-            "their noise is made from residuals, which need Gaussian noise",
-            "Give rho, or epsilon with a delta",
-        )
     shares = laplace_shares(asked.axes, asked.tables, asked.aim, asked.known)
     l1 = asked.unit.counts_l1
     measured = tuple(

@@ -54,7 +54,7 @@ def laplace_shares(
     Parameters
     ----------
     axes : tuple of Levels
-        On each, all cells of a level have equally many children.
+        Where cells of a level have different numbers of children, averages are looked at.
     tables : tuple of tuple of int
         The tables whose errors are to be small, by the level of each axis; all different.
     aim : Aim

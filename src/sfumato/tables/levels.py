@@ -12,14 +12,31 @@ holds 1 - 1/f on its diagonal, -1/f between siblings, and 0 elsewhere, if f sibl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from sfumato.arrays import Array
+
+
+class Path(NamedTuple):
+    """The way from the total to a cell of an axis.
+
+    Attributes
+    ----------
+    fanouts : tuple of int
+        How many siblings there are at each level, with the cell's own part.
+    within : tuple of tuple of int
+        Of the total and of each cell on the way, how many cells of its own level, the next, and so
+        on to the last are in it. Empty where it is not needed: if all cells of a level have equally
+        many children, or only residuals are measured.
+    """
+
+    fanouts: tuple[int, ...]
+    within: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,28 +78,49 @@ class Levels:
         """How many contrasts of a level are independent; of the total, one number."""
         return self.cells(level) - self.cells(level - 1) if level else 1
 
-    def paths(self, level: int) -> list[tuple[int, ...]]:
-        """Of each cell of a level, the fan-outs on the way to it from the total."""
+    def paths(self, level: int, *, within: bool = False) -> list[Path]:
+        """The path to each cell of a level; ``within`` as for ``kinds``."""
         found: list[tuple[int, ...]] = [()]
         for fanouts in self.fanouts[:level]:
             pairs = zip(found, fanouts, strict=True)
             found = [(*path, fanout) for path, fanout in pairs for _ in range(fanout)]
-        return found
+        sizes = self._within(level) if within else [()] * len(found)
+        return [Path(*pair) for pair in zip(found, sizes, strict=True)]
 
-    def kinds(self, level: int) -> tuple[list[tuple[int, ...]], Array]:
-        """The different paths to the cells of a level, and which of them each cell has."""
+    def kinds(self, level: int, *, within: bool = False) -> tuple[list[Path], Array]:
+        """The different paths to the cells of a level, and which of them each cell has.
+
+        Parameters
+        ----------
+        level : int
+        within : bool
+            Whether paths say what is within, where cells of a level have different numbers of
+            children.
+        """
         if self.is_even:
-            path = tuple(fanouts[0] for fanouts in self.fanouts[:level])
+            path = Path(tuple(fanouts[0] for fanouts in self.fanouts[:level]))
             return [path], np.zeros(self.cells(level), np.int64)
-        paths = self.paths(level)
+        paths = self.paths(level, within=within)
         different = sorted(set(paths))
         index = {path: at for at, path in enumerate(different)}
         return different, np.array([index[path] for path in paths], np.int64)
 
-    def ancestors(self, level: int) -> Array:
-        """The cell of a level in which each cell of the last level lies."""
+    def _within(self, level: int) -> list[tuple[tuple[int, ...], ...]]:
+        """For each cell of a level, and each cell on the way to it, how many cells are in that."""
+        columns = []
+        for above in range(level + 1):
+            sizes = [
+                self.summed(np.ones(self.cells(below), np.int64), 0, below, above)
+                for below in range(above, self.depth + 1)
+            ]
+            rows = np.stack(sizes, axis=1)[self.ancestors(above, level)].tolist()
+            columns.append(list(map(tuple, rows)))
+        return list(zip(*columns, strict=True))
+
+    def ancestors(self, level: int, of: int | None = None) -> Array:
+        """The cell of a level in which each cell of another lies; None stands for the last one."""
         found = np.arange(self.cells(level))
-        for fanouts in self.fanouts[level:]:
+        for fanouts in self.fanouts[level:of]:
             found = np.repeat(found, fanouts)
         return found
 
@@ -136,13 +174,13 @@ class Levels:
         return np.cumsum(self.fanouts[level - 1]) - 1
 
 
-def contrast(path: Sequence[int], level: int, parted: int) -> Fraction:
+def contrast(path: Path, level: int, parted: int) -> Fraction:
     """An entry of the projection on the contrasts of a level, between two cells.
 
     Parameters
     ----------
-    path : sequence of int
-        The fan-outs on the way from the total.
+    path : Path
+        The way to one of them.
     level : int
         0: that of the total, which keeps what it is given.
     parted : int
@@ -151,7 +189,7 @@ def contrast(path: Sequence[int], level: int, parted: int) -> Fraction:
     """
     if level == 0:
         return Fraction(1)
-    fanout = path[level - 1]
+    fanout = path.fanouts[level - 1]
     if level < parted:
         return Fraction(fanout - 1, fanout)
     return Fraction(-1, fanout) if level == parted else Fraction(0)

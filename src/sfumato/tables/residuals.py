@@ -27,8 +27,12 @@ total and cells have f_1 = d, their number of cells: V_B is the sum over subsets
 
 A cell's error is a weighted sum of independent draws of noise. The weight of a draw depends only on
 the level at which its cell and that of B part along each axis, so there are few different weights:
-see ``error_of``. Whole tables need axes on which all cells of a level have equally many children;
-residuals do not.
+see ``error_of``.
+
+Where cells of a level have different numbers of children, the sum of a whole table's counts over a
+large region is noisier than over a small one, so residuals of whole tables are correlated, and one
+weight for all cells is not the best one. Estimates are still unbiased and add up, and ``error_of``
+is exact; V_B is then the sum over all draws. Residuals that are measured alone need no such care.
 
 Source: Xiao, He, Zhang, Kifer, *ResidualPlanner*, NeurIPS 2023, Thm 5; for two axes, Barak et al.,
 PODS 2007.
@@ -46,11 +50,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.tables.levels import Levels, contrast
+from sfumato.tables.levels import Levels, Path, contrast
 from sfumato.tables.nesting import Margin, is_margin
 
-Paths: TypeAlias = tuple[tuple[int, ...], ...]
-"""Along each axis, the numbers of siblings on the way from the total to a cell of a margin."""
+Paths: TypeAlias = tuple[Path, ...]
+"""Along each axis, the way to a cell of a margin."""
 
 
 class Measured(NamedTuple):
@@ -160,10 +164,15 @@ class Family:
         Parameters
         ----------
         margin : tuple of int
-        paths : tuple of tuple of int, or None
+        paths : tuple of Path, or None
             The way to the cell along each axis. None: where all cells have the same.
         """
         paths = paths or self._paths(margin)
+        if any(path.within for path in paths):
+            return math.fsum(
+                factor**2 * times * self.measured[index].variance
+                for index, factor, times in self.error_of(margin, paths)
+            )
         terms = []
         for kept in below(margin):
             if not self.contrasts(kept):
@@ -239,21 +248,26 @@ class Family:
         return found
 
 
-def _share(level: int, path: Sequence[int]) -> float:
+def _share(level: int, path: Path) -> float:
     """What one axis multiplies the variance of a residual by in a cell of a margin."""
-    own = 1 - 1 / path[level - 1] if level else 1.0
-    return own / math.prod(path[level:]) ** 2
+    own = 1 - 1 / path.fanouts[level - 1] if level else 1.0
+    return own / math.prod(path.fanouts[level:]) ** 2
 
 
-def _entry(path: Sequence[int], level: int, parted: int) -> float:
+def _entry(path: Path, level: int, parted: int) -> float:
     """What one axis multiplies a count of a residual by in a cell of a margin."""
-    return float(contrast(path, level, parted)) / math.prod(path[level:])
+    return float(contrast(path, level, parted)) / math.prod(path.fanouts[level:])
 
 
-def _parted_cells(axis: Levels, path: Sequence[int], level: int, parted: int) -> int:
+def _parted_cells(axis: Levels, path: Path, level: int, parted: int) -> int:
     """How many cells of a level part from the way to a cell at a level."""
-    if parted > min(level, len(path)):
+    own = len(path.fanouts)
+    if path.within:
+        inside, last = path.within[parted - 1], min(level, own)
+        rest = path.within[parted][level - parted] if parted <= last else 0
+        return inside[level - parted + 1] - rest
+    if parted > min(level, own):
         # The same cell of the last level that both have, and all that is in it.
-        return axis.cells(level) // axis.cells(len(path)) if level > len(path) else 1
+        return axis.cells(level) // axis.cells(own) if level > own else 1
     after = axis.cells(level) // axis.cells(parted) if level > parted else 1
-    return (path[parted - 1] - 1) * after
+    return (path.fanouts[parted - 1] - 1) * after
