@@ -65,8 +65,8 @@ def require_coverage(figures: dict[str, list[float]], trials: int, errors: float
 
 
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
-def test_a_hundred_families(cost: CentralMeasure) -> None:
-    require_coverage(figures_of(cost, 100), 100, 6.5)
+def test_sixty_families(cost: CentralMeasure) -> None:
+    require_coverage(figures_of(cost, 60), 60, 6.5)
 
 
 @pytest.mark.deep
@@ -77,13 +77,13 @@ def test_ten_thousand_families(evidence: Callable[[str, object], None]) -> None:
     evidence("coverage_of_tables", found)
 
 
-@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+@pytest.mark.parametrize("cost", [COSTS["laplace"], COSTS["gaussian"]], ids=str)
 def test_errors_have_the_variances_that_are_stated(cost: CentralMeasure) -> None:
     """The mean square of the errors is the variance, within what so few releases can tell."""
     lattice = QUESTION.needs(DOMAIN).lattice
     cube = Cube(lattice, np.zeros(lattice.size, np.int64))
     squares = dict.fromkeys([("hour", "carrier"), ("carrier", "origin"), ("origin",)], 0.0)
-    trials = 200
+    trials = 100
     for _ in range(trials):
         release = QUESTION.answer(cube, sf.Unit(), cost, current())
         for table in squares:
