@@ -220,12 +220,12 @@ def test_intervals_with_totals_hold_as_often_as_they_say() -> None:
     question = Tables([["ward", "sex"], "sex"], totals=WARDS)
     held = []
     with deterministic(3):
-        for _ in range(300):
+        for _ in range(200):
             low, high = answered(question, ZCDP("0.02"))["sex"].interval("0.9")
             held.append((low <= TRUTH.sum(axis=0)) & (TRUTH.sum(axis=0) <= high))
     share = np.mean(held, axis=0)
-    assert share.min() > 0.9 - 4 * np.sqrt(0.09 / 300)
-    assert share.max() < 0.9 + 4.5 * np.sqrt(0.09 / 300)
+    assert share.min() > 0.9 - 4 * np.sqrt(0.09 / 200)
+    assert share.max() < 0.9 + 4.5 * np.sqrt(0.09 / 200)
 
 
 def test_a_preview_names_the_totals_and_is_as_accurate_as_the_release() -> None:
