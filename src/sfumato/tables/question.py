@@ -31,7 +31,7 @@ from sfumato.tables.asked import (
 )
 from sfumato.tables.chains import Chains
 from sfumato.tables.design import Design, design_for
-from sfumato.tables.nesting import Margin
+from sfumato.tables.nesting import Margin, Nesting
 from sfumato.tables.preview import TablesPreview
 from sfumato.tables.release import TablesRelease
 from sfumato.tables.residuals import closure_of
@@ -213,10 +213,10 @@ class Tables(
         Infeasible
             If tables of three or more axes share so many margins.
         """
-        lattice = self._lattice(domain)
-        nesting = Nesting.of(levels_of(lattice))
+        chains = self._chains(domain)
         names = tuple(map(named, self.named_tables))
-        steps_of(self._margins(lattice), nesting, names, tuple(self._known(lattice)))
+        known = tuple(self._known(chains))
+        steps_of(self._margins(chains), Nesting.of(chains.levels), names, known)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
