@@ -46,6 +46,8 @@ class Dialect(ABC):
         The types of IEEE doubles, and of integers of 64 bits.
     wide_type : str
         A type of integers of at least 38 digits, or of 126 bits.
+    texts_first : bool
+        Whether rows are grouped by their texts before labels are looked up in these.
     fence : str
         What ends a subquery whose expressions are to be evaluated once. Some engines otherwise copy
         an expression to each place that uses its name.
@@ -58,6 +60,7 @@ class Dialect(ABC):
         The relation of one row that holds the secrets: a column of text for each of ``SECRETS``.
     """
 
+    texts_first: ClassVar[bool] = False
     double_type: ClassVar[str] = "DOUBLE"
     integer_type: ClassVar[str] = "BIGINT"
     wide_type: ClassVar[str] = "HUGEINT"

@@ -28,6 +28,8 @@ class DuckDB(Dialect):
     hash is needed for privacy, but it must mix well, so that all rows are kept equally often.
     """
 
+    texts_first = True
+
     def double(self, number: float) -> str:
         if math.isnan(number):
             return "CAST('NaN' AS DOUBLE)"

@@ -30,6 +30,7 @@ class Postgres(Dialect):
     settings of the session, which a connection brings along as it begins: no statement names them.
     """
 
+    texts_first = True
     double_type = "double precision"
     wide_type = "numeric"
     fence = " OFFSET 0"

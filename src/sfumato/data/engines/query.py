@@ -35,6 +35,7 @@ from sfumato.data.engines.dialect import Dialect
 from sfumato.data.engines.groups import Column, cube_of
 from sfumato.data.engines.persons import PersonColumns
 from sfumato.data.engines.readings import Readings, Table
+from sfumato.data.engines.texts_first import WEIGHT, grouped_by_texts
 from sfumato.data.packing import Packing
 from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
@@ -90,7 +91,14 @@ def count_query(
     conditions : sequence of Condition
         Rows that do not satisfy them are no rows of the table.
     """
-    rows = _Rows(Readings(table, dialect), unit, dialect)
+    grouped = None
+    if dialect.texts_first and _is_plain(need, unit):
+        axes = (*need.lattice.axes, *(axis for axis, _ in conditions))
+        grouped = grouped_by_texts(axes, table, dialect)
+    if grouped is None:
+        rows = _Rows(Readings(table, dialect), unit, dialect)
+    else:
+        rows = _Rows(Readings(grouped.table, dialect, grouped.located), unit, dialect, WEIGHT)
     for axis, kept in conditions:
         rows.satisfy(axis, kept)
     if need.counted == "rows of each person":
@@ -107,13 +115,31 @@ def count_query(
     return CountQuery(text, need.lattice, need.sums)
 
 
-class _Rows:
-    """Builds the levels of one query."""
+def _is_plain(need: Needs, unit: Unit) -> bool:
+    """Whether nothing but rows is counted, and all of them."""
+    has_keys = any(axis.has_keys for axis in need.lattice.axes)
+    return unit.person is None and need.counted == "rows" and not need.sums and not has_keys
 
-    def __init__(self, readings: Readings, unit: Unit, dialect: Dialect) -> None:
+
+class _Rows:
+    """Builds the levels of one query.
+
+    Parameters
+    ----------
+    readings : Readings
+    unit : Unit
+    dialect : Dialect
+    weight : str or None
+        The column that says how many rows each row of the table stands for; None: one.
+    """
+
+    def __init__(
+        self, readings: Readings, unit: Unit, dialect: Dialect, weight: str | None = None
+    ) -> None:
         self._readings = readings
         self._unit = unit
         self._dialect = dialect
+        self._weight = weight
         self._conditions: list[str] = []
 
     def satisfy(self, axis: LatticeAxis, kept: Array) -> None:
@@ -129,13 +155,13 @@ class _Rows:
 
     # --- levels ---------------------------------------------------------------------------------
 
-    def _located(self, columns: Mapping[str, str]) -> str:
+    def _located(self, columns: Mapping[str, str], *, fenced: bool = True) -> str:
         """A query of named expressions, of the rows in which none of them is null."""
         named = ", ".join(f"{each} AS {name}" for name, each in columns.items())
         located = f"SELECT {named or '1 AS one'} FROM {self._readings.relation()}"
         if self._conditions:
             located += f" WHERE {' AND '.join(self._conditions)}"
-        return f"{located}{self._dialect.fence}"
+        return f"{located}{self._dialect.fence}" if fenced else located
 
     def _known(self, located: str, names: Sequence[str]) -> str:
         if not names:
@@ -190,6 +216,8 @@ class _Rows:
         values = self._values(need.sums)
         carried = {**cells, **values}
         totals = _totals(list(values), need.sums)
+        if _is_plain(need, self._unit) and len(cells) == 1:
+            return self._occupied(cells)
         if self._unit.person is None:
             located = self._located(carried)
             if values or not self._dialect.drops_groups:
@@ -197,6 +225,17 @@ class _Rows:
             return self._groups(located, list(cells), totals)
         kept = self._kept(need, carried, choice)
         return self._groups(kept, list(cells), totals)
+
+    def _occupied(self, cells: dict[str, str]) -> str:
+        """Count all rows by one column of cells, and drop the group of those that have none."""
+        if self._weight is None:
+            located = self._located(cells, fenced=False)
+            groups = f"SELECT g0, count(g0) AS n FROM ({located}) AS located GROUP BY g0"
+            return f"SELECT g0, n FROM ({groups}) AS counted WHERE n > 0"
+        weighted = {**cells, "m": self._readings.column(self._weight)}
+        located = self._known(self._located(weighted), ["g0"])
+        added = f"CAST(sum(m) AS {self._dialect.integer_type}) AS n"
+        return f"SELECT g0, {added} FROM ({located}) AS located GROUP BY g0"
 
     def _kept(self, need: Needs, carried: dict[str, str], choice: ChosenBy) -> str:
         """The rows of each person within the limits."""

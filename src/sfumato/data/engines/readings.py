@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from sfumato.data.engines.dialect import Dialect, plain
 from sfumato.data.engines.labels import labelled
 from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, LatticeAxis
 from sfumato.times import TimeUnit
+
+_COLUMN = re.compile(r't\.("[^"]*"|\w+)')
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,17 @@ class Readings:
     labels are joined to it. Names may also stand for expressions over other names.
     """
 
-    def __init__(self, table: Table, dialect: Dialect) -> None:
+    def __init__(
+        self, table: Table, dialect: Dialect, located: Mapping[LatticeAxis, str] | None = None
+    ) -> None:
         self._table = table
         self._dialect = dialect
         self._levels: list[dict[str, str]] = [{}]
         self._lists: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
-        self._cells: dict[LatticeAxis, str] = {}
+        # Axes whose cells the table has, in columns of these names.
+        self._cells: dict[LatticeAxis, str] = {
+            axis: self._named(f"t.{name}") for axis, name in (located or {}).items()
+        }
 
     def relation(self) -> str:
         """What stands after FROM, once everything is read."""
@@ -53,7 +61,9 @@ class Readings:
         query = f"SELECT {_listed(first) or '1 AS one'} FROM {self._table.relation} AS t"
         for level in later:
             query = f"SELECT *, {_listed(level)} FROM ({query}{self._dialect.fence}) AS r"
-        joins = [f"({query}{self._dialect.fence}) AS r"]
+        # Columns as they are cost nothing, however often they are looked at.
+        is_plain = not later and all(map(_COLUMN.fullmatch, first))
+        joins = [f"({query}{'' if is_plain else self._dialect.fence}) AS r"]
         for (value, entries), name in self._lists.items():
             rows = ", ".join(f"({text}, {cell})" for text, cell in entries)
             joins.append(
@@ -104,6 +114,15 @@ class Readings:
             dialect.days(column, type_) if time == "day" else dialect.microseconds(column, type_)
         )
         return self._named(f"CAST({whole} AS {dialect.double_type})")
+
+    def column(self, name: str) -> str:
+        """A column that is taken as it is."""
+        return self._named(f"t.{name}")
+
+    def text(self, axis: LatticeAxis) -> str:
+        """The text in which an axis of labels looks for them."""
+        column, type_ = self._column(axis.column_name)
+        return self._named(self._dialect.words(column, plain(type_)))
 
     def key(self, axis: LatticeAxis) -> str:
         """The key of a row; null where it is missing."""
