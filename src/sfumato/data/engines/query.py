@@ -228,14 +228,17 @@ class _Rows:
 
     def _occupied(self, cells: dict[str, str]) -> str:
         """Count all rows by one column of cells, and drop the group of those that have none."""
-        if self._weight is None:
-            located = self._located(cells, fenced=False)
-            groups = f"SELECT g0, count(g0) AS n FROM ({located}) AS located GROUP BY g0"
-            return f"SELECT g0, n FROM ({groups}) AS counted WHERE n > 0"
-        weighted = {**cells, "m": self._readings.column(self._weight)}
-        located = self._known(self._located(weighted), ["g0"])
-        added = f"CAST(sum(m) AS {self._dialect.integer_type}) AS n"
-        return f"SELECT g0, {added} FROM ({located}) AS located GROUP BY g0"
+        # A condition that cells are not null would be evaluated for each row of the table, however
+        # the rows are grouped before, so the group of those without a cell is told by its count.
+        counted = "count(g0)"
+        columns = dict(cells)
+        if self._weight is not None:
+            columns["m"] = self._readings.column(self._weight)
+            weights = "sum(CASE WHEN g0 IS NOT NULL THEN m ELSE 0 END)"
+            counted = f"CAST({weights} AS {self._dialect.integer_type})"
+        located = self._located(columns, fenced=False)
+        groups = f"SELECT g0, {counted} AS n FROM ({located}) AS located GROUP BY g0"
+        return f"SELECT g0, n FROM ({groups}) AS counted WHERE n > 0"
 
     def _kept(self, need: Needs, carried: dict[str, str], choice: ChosenBy) -> str:
         """The rows of each person within the limits."""
