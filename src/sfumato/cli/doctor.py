@@ -30,7 +30,12 @@ NEEDED = (
     "click",
     "rich",
 )
-EXTRAS = {"dp-accounting": "risk", "xlsxwriter": "excel"}
+EXTRAS = {
+    "dp-accounting": "risk",
+    "xlsxwriter": "excel",
+    "duckdb": "duckdb",
+    "psycopg": "postgres",
+}
 DRAWS = 200_000
 COMMITS = 50
 

@@ -59,4 +59,4 @@ def _looks_in_texts(axis: LatticeAxis, table: Table) -> bool:
     if not isinstance(axis, LabelAxis) or axis.calendar is not msgspec.UNSET:
         return False
     type_ = plain(table.types[axis.column_name])
-    return pt.is_string(type_) or pt.is_large_string(type_)
+    return bool(pt.is_string(type_) or pt.is_large_string(type_))
