@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.data.engines.addresses import TableAddress, postgres_address
 from sfumato.data.engines.groups import Column
+from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.postgres import ANY_NUMERIC, Postgres
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
@@ -30,10 +31,13 @@ from sfumato.data.reader import (
 from sfumato.data.readers.postgres_server import Server
 from sfumato.errors import DataError
 from sfumato.lattice import LatticeAxis
+from sfumato.mechanisms.key_rules import KEY, KeyRule
 from sfumato.privacy.unit import Unit
 
 if TYPE_CHECKING:
     from sfumato.data.readers.postgres_server import Connection
+
+T = TypeVar("T")
 
 _TYPES: dict[int, pa.DataType] = {
     16: pa.bool_(),
@@ -173,17 +177,56 @@ class PostgresTable(RowReader, CountingReader):
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
     ) -> list[Cube]:
         """Have the server count each need, in a query of its own and one snapshot."""
+        with self.snapshot():
+            queries = self._queries(needs, unit)
+            return [query.cube(self._run(query, unit, key)) for query in queries]
+
+    def selects(self, needs: Needs, unit: Unit) -> bool:
+        """Whether keys are selected from the groups as they come, which then are held nowhere."""
+        return self.supports(needs, unit)
+
+    def select(
+        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
+    ) -> Iterator[pa.RecordBatch]:
+        """Have the server count groups, and apply the rule to one batch of them after another."""
+        with self.snapshot():
+            (query,) = self._queries([needs], unit)
+            (keyed,) = (axis.column_name for axis in needs.lattice.axes if axis.has_keys)
+            key_type = self.schema({keyed: None}).field(keyed).type
+            types = {KEY: pa.string() if pt.is_string(key_type) else key_type}
+            groups = self._groups(groups_query(query, self._dialect), types, unit, key)
+            yield from unpacked(needs.lattice, rule.shown_of(groups))
+
+    def _queries(self, needs: Sequence[Needs], unit: Unit) -> list[CountQuery]:
         names = looked_at(needs, unit, self._choice, self._conditions)
         schema = self.schema(dict.fromkeys(names))
         table = Table(self._table, {name: schema.field(name).type for name in names})
-        cubes = []
-        with self.snapshot():
-            for need in needs:
-                query = count_query(
-                    need, unit, table, self._dialect, self._choice, self._conditions
-                )
-                cubes.append(query.cube(self._run(query, unit, key)))
-        return cubes
+        return [
+            count_query(need, unit, table, self._dialect, self._choice, self._conditions)
+            for need in needs
+        ]
+
+    def _groups(
+        self, query: str, types: Mapping[str, pa.DataType], unit: Unit, key: bytes
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a query as they come, by a cursor on the server: whole numbers, and keys."""
+
+        def asked(action: Callable[[Connection], T]) -> T:
+            if unit.person is None:
+                return self._server.looked_at(action)
+            return self._server.chosen(key, action)
+
+        cursor = asked(lambda connection: connection.cursor(name="sfumato_groups", binary=True))
+        asked(lambda _: cursor.execute(query.encode()))
+        while rows := asked(lambda _: cursor.fetchmany(BATCH_ROWS)):
+            names = [each.name for each in cursor.description or ()]
+            yield pa.record_batch(
+                {
+                    name: pa.array(column, types.get(name, pa.int64()))
+                    for name, column in zip(names, zip(*rows, strict=True), strict=True)
+                }
+            )
+        asked(lambda _: cursor.close())
 
     def _run(self, query: CountQuery, unit: Unit, key: bytes) -> Sequence[Column]:
         def fetched(connection: Connection) -> list[Column]:
