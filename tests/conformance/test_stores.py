@@ -273,11 +273,11 @@ def test_the_rules_keep_spenders_to_their_ceilings(store, what):
     """A charge of 2 was entered for ann, and her ceiling was raised from (5, 1) to (10, 1)."""
 
     def limit(rows: PublicRows) -> None:
-        account = rows.account("trips")
-        journal.cap_spender(rows, account, "ann", (5, 1))
-        journal.append(rows, dataclasses.replace(reserve("hers", (2, 0)), spender="ann"))
-        journal.cap_spender(rows, account, "ben", (0, 0))
-        journal.cap_spender(rows, account, "ann", (10, 1))
+        ann = Spender("trips", "ann", "marbles", (5, 1), (0, 0))
+        journal.cap_spender(rows, ann)
+        journal.append(rows, dataclasses.replace(reserve("hers", (2, 0)), spender=ann))
+        journal.cap_spender(rows, Spender("trips", "ben", "marbles", (0, 0), (0, 0)))
+        journal.cap_spender(rows, Spender("trips", "ann", "marbles", (10, 1), (2, 0)))
 
     right = {"spender": "ann", "own": (2, 0)}
     store.writing(limit)

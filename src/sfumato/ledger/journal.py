@@ -17,7 +17,7 @@ from sfumato.ledger.chain import (
     opening,
     payload_digest,
 )
-from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
+from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind, Spender
 from sfumato.ledger.store import PublicRows, Tip
 
 
@@ -35,7 +35,8 @@ def lease_end(rows: PublicRows, seconds: float) -> str:
 class Draft:
     """What the writer of an entry decides. Number, balance and hashes follow from the ledger.
 
-    Without a time, the entry carries the time of the clock.
+    Without a time, the entry carries the time of the clock. A spender is given as they stand before
+    the entry.
     """
 
     account: str
@@ -48,7 +49,7 @@ class Draft:
     until: str = ""
     holder: str = ""
     time: str = ""
-    spender: str = ""
+    spender: Spender | None = None
 
 
 def append(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry:
@@ -82,10 +83,9 @@ def numbered(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry
         tip.hash,
     )
     entry = Entry(*fields, "")
-    if draft.spender:
-        before = rows.spender(draft.account, draft.spender)
-        own = _plus(NOTHING if before is None else before.spent, draft.cost)
-        entry = replace(entry, spender=draft.spender, own=own)
+    if draft.spender is not None:
+        own = _plus(draft.spender.spent, draft.cost)
+        entry = replace(entry, spender=draft.spender.name, own=own)
     return replace(entry, hash=link(*chain.fields(entry)))
 
 
@@ -139,10 +139,10 @@ def cap(rows: PublicRows, account: str, data: str, rule: str, amount: Amount) ->
     append(rows, Draft(account, "cap", note=capping(data, rule, amount)))
 
 
-def cap_spender(rows: PublicRows, account: Account, name: str, amount: Amount) -> None:
+def cap_spender(rows: PublicRows, spender: Spender) -> None:
     """Write the ceiling of a spender, which takes the place of an older one."""
-    note = capping_spender(account.rule, amount)
-    append(rows, Draft(account.name, "cap", note=note, spender=name))
+    note = capping_spender(spender.rule, spender.ceiling)
+    append(rows, Draft(spender.account, "cap", note=note, spender=spender))
 
 
 def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> Entry:

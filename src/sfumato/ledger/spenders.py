@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError, nearest
 from sfumato.ledger import journal, refusals
-from sfumato.ledger.entries import Account, Amount, Entry, Spender
+from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Spender
 from sfumato.ledger.store import Caller, PublicRows
 
 
-def require_spender(rows: PublicRows, account: Account, caller: Caller, cost: Amount) -> str:
-    """The name under which a charge is entered; "" where the account has no spenders.
+def require_spender(
+    rows: PublicRows, account: Account, caller: Caller, cost: Amount
+) -> Spender | None:
+    """The spender of a charge, as they stand before it; None where the account has no spenders.
 
     Raises
     ------
@@ -23,20 +25,19 @@ def require_spender(rows: PublicRows, account: Account, caller: Caller, cost: Am
     BudgetExceeded
         The charge would pass the spender's own ceiling.
     """
-    if not rows.has_spenders(account.name):
-        if caller.name and (caller.stated or not caller.is_custodian):
-            raise refusals.no_spender(account, caller, "")
-        return ""
+    must_be_one = caller.stated or not caller.is_custodian
+    if not must_be_one and not rows.has_spenders(account.name):
+        return None
     if not caller.name:
         raise refusals.unstated_spender(account)
     found = rows.spender(account.name, caller.name)
     if found is None:
-        names = (each.name for each in rows.spenders(account.name))
-        raise refusals.no_spender(account, caller, nearest(caller.name, names))
+        names = [each.name for each in rows.spenders(account.name)]
+        raise refusals.no_spender(account, caller, nearest(caller.name, names) if names else "")
     left = found.remaining
     if cost[0] > left[0] or cost[1] > left[1]:
         raise refusals.above_own_ceiling(found, cost)
-    return caller.name
+    return found
 
 
 def require_own(first: Entry, caller: Caller) -> None:
@@ -67,6 +68,7 @@ def name_spender(
             f"it has no such spender ({nearest(name, names)})",
             "Name the spender first: `sfumato ledger spender add`",
         )
-    journal.cap_spender(rows, account, name, ceiling)
-    spent = (0, 0) if found is None else found.spent
-    return Spender(account.name, name, account.rule, ceiling, spent)
+    spent = NOTHING if found is None else found.spent
+    spender = Spender(account.name, name, account.rule, ceiling, spent)
+    journal.cap_spender(rows, spender)
+    return spender
