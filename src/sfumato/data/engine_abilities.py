@@ -8,12 +8,13 @@ import msgspec
 
 from sfumato.answers.counts import Needs
 from sfumato.data.reader import Ability
-from sfumato.lattice import BinsAndMissing, LatticeAxis
+from sfumato.lattice import BinsAndMissing, LabelAxis, LatticeAxis
 from sfumato.privacy.unit import Unit
 
 WHAT: dict[Ability, str] = {
     "calendar": "axes that are derived from dates or times",
     "column": "axes that are named otherwise than their column",
+    "levels": "levels of trees of labels",
     "missing": "cells of missing values beside bins",
     "where": "conditions on rows (where)",
 }
@@ -32,5 +33,7 @@ def _of_axis(axis: LatticeAxis) -> Iterator[Ability]:
         yield "calendar"
     elif axis.column is not None and axis.column != axis.name:
         yield "column"
+    if isinstance(axis, LabelAxis) and axis.parts is not msgspec.UNSET:
+        yield "levels"
     if isinstance(axis, BinsAndMissing):
         yield "missing"

@@ -229,7 +229,7 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
     )
 
 
-Ability: TypeAlias = Literal["calendar", "column", "missing", "where"]
+Ability: TypeAlias = Literal["calendar", "column", "levels", "missing", "where"]
 """What an engine may know beside the cells of columns as they are; see ``CountingReader``."""
 
 
@@ -249,6 +249,7 @@ class CountingReader(Reader):
 
         * "column": an axis is read from ``axis.column_name``, which may not be its name.
         * "calendar": an axis with ``axis.calendar`` is derived from a column of dates or times.
+        * "levels": the cells of a label axis with ``axis.parts`` take the values that these list.
         * "missing": an axis ``BinsAndMissing`` has a last cell for missing values.
         * "where": rows that do not satisfy ``unit.where`` are dropped before anything else.
 

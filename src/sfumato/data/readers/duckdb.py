@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar, Protocol, Self, TypeGuard
+from typing import ClassVar, Protocol, Self, TypeGuard, get_args
 
 import pyarrow as pa
 
@@ -48,7 +48,7 @@ class _DuckTable(RowReader, CountingReader):
         What a query calls the table.
     """
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     table: str
 
     def __init__(self) -> None:

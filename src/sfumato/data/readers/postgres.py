@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -85,7 +85,7 @@ class PostgresTable(RowReader, CountingReader):
     """
 
     in_memory = False
-    abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PostgresTable | None:

@@ -15,7 +15,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self, TypeAlias, TypeGuard
+from typing import ClassVar, Protocol, Self, TypeAlias, TypeGuard, get_args
 
 import pyarrow as pa
 
@@ -90,7 +90,7 @@ class SparkTable(CountingReader):
     """A DataFrame, which Spark counts where its rows lie. Only cells come back to the driver."""
 
     name = "spark table"
-    abilities: ClassVar[frozenset[Ability]] = frozenset(("calendar", "column", "missing", "where"))
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     most_numbers: ClassVar[int] = MOST_NUMBERS
 
     @classmethod
