@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from conformance.kinds import people, table
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, select, selects, source
+from sfumato.data.engines.dialect import SECRETS
+from sfumato.data.engines.secrets import text_of_secret
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.key_rules import KeyRule
-from support import spark
+from support import spark, spark_jobs
 
 ROWS = people(300, seed=5)
 DOMAIN = random_tables.DOMAIN
@@ -136,6 +139,92 @@ def test_spark_counts_as_a_scan_does() -> None:
     session = spark.session()
     for clause in CLAUSES:
         clause(session)
+
+
+# --- long clauses, each in a process of its own ---------------------------------------------------
+
+KINDS = ("classic", "connect")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_spark_keeps_the_contract(kind: str) -> None:
+    assert spark_jobs.run("contract", kind)["lattices"] == len(random_tables.LATTICES)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_executors_select_keys(kind: str) -> None:
+    assert spark_jobs.run("keys", kind) == {"on executors": True}
+
+
+@pytest.mark.deep
+def test_every_row_is_kept_equally_often() -> None:
+    """Each of 20,000 persons has a row of kind 0, one of kind 1, and two of kind 2.
+
+    By Hoeffding's inequality, a correct choice exceeds this bound with probability 1e-9. The key is
+    fixed, so no outcome depends on luck.
+    """
+    persons = 20_000
+    bound = (np.log(2e9) * persons / 2) ** 0.5
+    for limit, kept in spark_jobs.run("law", "classic").items():
+        assert sum(kept) == int(limit) * persons
+        for kind, rows in ((0, 1), (1, 1), (2, 2)):
+            mean = persons * rows * int(limit) / 4
+            assert abs(kept[kind] - mean) < bound * rows, (limit, kind)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_log_holds_the_secrets(kind: str, tmp_path: Path) -> None:
+    """Event logs, all log lines and all plans are searched for the key and what follows from it."""
+    assert spark_jobs.run("logs", kind, str(tmp_path), folder=tmp_path)["rows"] > 0
+    written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert any(b"row_number" in text for text in written.values()), "the plans are in no log"
+    for secret in forms_of_secrets():
+        assert not [path.name for path, text in written.items() if secret in text], secret
+
+
+def forms_of_secrets() -> list[bytes]:
+    """The key and the secrets, raw, as text, in hexadecimal digits, in base64 and as lists."""
+    secrets = [spark_jobs.KEY[:8]]
+    for purpose in SECRETS:
+        text = text_of_secret(spark_jobs.KEY, purpose).encode()
+        secrets += [text[:12], base64.b64decode(text)[:8]]
+    forms = []
+    for secret in secrets:
+        signed = [byte - 256 if byte > 127 else byte for byte in secret]
+        forms += [secret, secret.hex().encode(), secret.hex().upper().encode()]
+        forms += [base64.b64encode(secret)[:8]]
+        forms += [
+            joint.join(map(str, numbers)).encode()
+            for joint in (",", ", ")
+            for numbers in (list(secret), signed)
+        ]
+    return forms
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_is_gone_and_a_session_that_is_stopped(kind: str) -> None:
+    vanished, stopped = spark_jobs.run("failures", kind)
+    assert "no longer there" in vanished
+    assert "its SparkSession was stopped" in stopped
+
+
+@pytest.mark.deep
+def test_what_spark_costs(evidence: Callable[[str, object], None], tmp_path: Path) -> None:
+    """Our job beside one written by hand; memory with 10^9 rows; an executor that is killed."""
+    figures = {
+        "costs": spark_jobs.run("costs", str(10**7)),
+        "memory": spark_jobs.run("memory", str(10**9)),
+        "killed": spark_jobs.run("killed", str(tmp_path)),
+    }
+    evidence("spark", figures)
+    assert max(figures["costs"]["ratios"].values()) <= 1.3
+    few, many = (each["peak MiB of the driver (Python)"] for each in figures["memory"].values())
+    assert many <= few + 16
+    assert figures["killed"] == {"same": True, "executor gone": True}
 
 
 # --- without Spark --------------------------------------------------------------------------------

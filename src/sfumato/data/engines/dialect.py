@@ -65,7 +65,7 @@ class Dialect(ABC):
     integer_type: ClassVar[str] = "BIGINT"
     wide_type: ClassVar[str] = "HUGEINT"
     fence: ClassVar[str] = ""
-    drops_groups: ClassVar[bool] = False
+    drops_groups: bool = False
     row_by_row: ClassVar[bool] = False
     secrets: str = "sfumato_secrets"
 

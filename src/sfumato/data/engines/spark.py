@@ -38,20 +38,23 @@ class Spark(Dialect):
     names : mapping of str to str
         What the view calls the columns of the table: names that need no quotes. Columns whose names
         differ in case only, or occur twice, stay apart so.
+    drops_groups : bool
+        See ``Dialect``.
     """
 
     wide_type: ClassVar[str] = "DECIMAL(38, 0)"
-    drops_groups: ClassVar[bool] = True
     row_by_row: ClassVar[bool] = True
     secrets = "{sfumato_secrets}"
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    def __init__(self, names: Mapping[str, str], *, drops_groups: bool = True) -> None:
         self._names = names
+        self.drops_groups = drops_groups
 
     # --- names and literals ---------------------------------------------------------------------
 
     def name(self, name: str) -> str:
-        return self._names[name]
+        quoted = f"`{name.replace('`', '``')}`"
+        return self._names.get(name, quoted)
 
     def double(self, number: float) -> str:
         if math.isnan(number):

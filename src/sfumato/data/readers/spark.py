@@ -199,8 +199,10 @@ class SparkTable(CountingReader):
         A part that is evaluated again has the same noise. What the rule shows is the result of the
         job: it is not shuffled, held or joined after that.
         """
-        plain, (query,) = self._queries([needs], unit)
-        text = groups_query(query, Spark(plain))
+        # Rows without a cell must not count for their key, so they are dropped before it is counted.
+        plain, (query,) = self._queries([needs], unit, drops_groups=False)
+        # What a rule calls its columns is no column of the table.
+        text = groups_query(query, Spark({}))
 
         def run() -> pa.Table:
             return _shown(self._asked(text, plain, key), rule)
@@ -209,7 +211,7 @@ class SparkTable(CountingReader):
         yield from unpacked(needs.lattice, shown.to_batches())
 
     def _queries(
-        self, needs: Sequence[Needs], unit: Unit
+        self, needs: Sequence[Needs], unit: Unit, *, drops_groups: bool = True
     ) -> tuple[dict[str, str], list[CountQuery]]:
         """What the columns wanted are called, and the query that counts each need."""
         wanted = looked_at(needs, unit, self._choice, self._conditions)
