@@ -159,7 +159,9 @@ def _reader_of(
 ) -> RowReader | CountingReader:
     if isinstance(data, RowReader | CountingReader):
         return data
-    if hasattr(data, "to_frame") and hasattr(data, "dtype"):
+    # The type is asked: a DataFrame of Spark Connect has every attribute, as a column.
+    kind = type(data)
+    if hasattr(kind, "to_frame") and hasattr(kind, "dtype"):
         obstacle = "it is one column, and a source is a table"
         remedy = "Write sf.source(series.to_frame(), domain)"
         raise UsageError(f"a source of type {type(data).__name__}", obstacle, remedy)

@@ -56,6 +56,11 @@ def test_other_errors_are_said_by_their_kind() -> None:
     assert "ValueError" in str(failure(ValueError(CANARY), Session(is_stopped=False)))
 
 
+def test_an_error_of_java_names_its_condition_in_a_text() -> None:
+    error = RuntimeError(f"o7.collect: x: [FAILED_READ_FILE.FILE_NOT_EXIST] {CANARY} is gone")
+    assert "no longer there" in str(failure(error, Session(is_stopped=False)))
+
+
 def test_a_refusal_of_ours_stays_as_it_is() -> None:
     def refuse() -> None:
         raise UsageError("asked", "obstacle", "Remedy")

@@ -64,6 +64,11 @@ def _known(error: BaseException, frame: object) -> tuple[str, str] | None:
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in _CONDITIONS:
         return _CONDITIONS[condition]
+    # Errors of Java that pyspark passes on name their condition, or that of their cause, in a text.
+    said = "" if condition is not None else str(error)
+    for name, known in _CONDITIONS.items():
+        if f"[{name}]" in said:
+            return known
     return _STOPPED if is_stopped(frame) else None
 
 

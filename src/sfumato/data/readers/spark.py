@@ -83,7 +83,7 @@ class SparkFrame(Protocol):
 
 
 def _is_frame(data: object) -> TypeGuard[SparkFrame]:
-    return all(hasattr(data, ability) for ability in ("sparkSession", "selectExpr", "toDF"))
+    return all(hasattr(type(data), ability) for ability in ("sparkSession", "selectExpr", "toDF"))
 
 
 class SparkTable(CountingReader):
@@ -218,8 +218,9 @@ class SparkTable(CountingReader):
         types = self.schema(dict.fromkeys(wanted))
         table = Table(ROWS, {name: types.field(name).type for name in wanted})
         plain = _plain_names(self.names(), wanted)
+        dialect = Spark(plain, drops_groups=drops_groups)
         return plain, [
-            count_query(need, unit, table, Spark(plain), self._choice, self._conditions)
+            count_query(need, unit, table, dialect, self._choice, self._conditions)
             for need in needs
         ]
 

@@ -12,7 +12,7 @@ from sfumato.data.readers.spark import SparkTable
 from sfumato.errors import DataError
 
 if TYPE_CHECKING:
-    from sfumato.data.engines.spark_frames import SparkFrame, SparkSession
+    from sfumato.data.readers.spark import SparkFrame, SparkSession
 
 
 class SparkFiles(SparkTable):
