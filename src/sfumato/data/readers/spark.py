@@ -199,7 +199,7 @@ class SparkTable(CountingReader):
         A part that is evaluated again has the same noise. What the rule shows is the result of the
         job: it is not shuffled, held or joined after that.
         """
-        # Rows without a cell must not count for their key, so they are dropped before it is counted.
+        # Rows without a cell must not count for their key: they are dropped before it is counted.
         plain, (query,) = self._queries([needs], unit, drops_groups=False)
         # What a rule calls its columns is no column of the table.
         text = groups_query(query, Spark({}))
