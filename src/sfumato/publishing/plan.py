@@ -12,13 +12,15 @@ from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT
 from sfumato.domain import Domain
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.explained_struct import ExplainedStruct
+from sfumato.histogram import Histogram
 from sfumato.limits import require_plan
 from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan_family import family_of, histograms_of, one_accuracy
 from sfumato.publishing.plan_options import (
     Accuracies,
     GivenAccuracies,
@@ -63,12 +65,18 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         Your own public guess of the number of rows, from 0 to 10^15, for accuracies that depend
         on it.
 
+    adds_up : bool or None
+        Whether its histograms, at least two, are answered as one family: they count the same rows
+        and agree in all totals that they share. One ``TablesRelease`` then stands in place of the
+        first of them. Their shares are added up, and their weights are those of its tables.
+
     Raises
     ------
     UsageError
         If there is no question, there are not as many shares as questions, a share or a weight is
         not positive, an accuracy belongs to no question or to several, or shares are given beside
-        what picks them.
+        what picks them. If a plan that adds up has fewer than two histograms, or one with records,
+        keys, a workload, bounded noise or persons that are counted.
 
     Guarantee: the parts add up to the cost exactly, in the units of the budget (1e-9 of epsilon,
     1e-18 of delta, 1e-12 of rho). What is picked follows from the questions, the domain, the unit
@@ -97,6 +105,7 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     minimise: Minimised | msgspec.UnsetType | None = msgspec.UNSET
     noise: PlanNoise | msgspec.UnsetType | None = msgspec.UNSET
     rows: int | msgspec.UnsetType | None = msgspec.UNSET
+    adds_up: bool | msgspec.UnsetType | None = msgspec.UNSET
 
     def __post_init__(self) -> None:
         # A msgspec Struct checks types only where it decodes; here a user gives the fields.
@@ -110,6 +119,8 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
                 settled = msgspec.UNSET if given is None else read(given, self.questions)
                 msgspec.structs.force_setattr(self, name, settled)
         self._check_shares()
+        if self.adds_up is True:
+            histograms_of(self.questions)
 
     def _check_shares(self) -> None:
         """Refuse shares beside what picks them."""
@@ -165,6 +176,42 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             given is msgspec.UNSET for given in (self.accuracy, self.weights, self.minimise)
         )
 
+    def settled(self, domain: Domain) -> Plan:
+        """The plan with its histograms as one question, if they are to add up; else itself.
+
+        Raises
+        ------
+        UsageError
+            If they are no family: an axis is one of keys, or has other bins in one of them.
+        """
+        if self.adds_up is not True:
+            return self
+        family = histograms_of(self.questions)
+        first, *merged = family
+        kept = [at for at in range(len(self.questions)) if at not in merged]
+        histograms = [each for each in self.questions if isinstance(each, Histogram)]
+        weights = [self.weighed[at] for at in family]
+        tables = family_of(histograms, domain, list(map(float, weights)))
+        shares: list[Fraction] = self.proportions
+        shares[first] = sum((shares[at] for at in family), Fraction(0))
+        within = list(self.accuracies)
+        within[first] = one_accuracy([within[at] for at in family])
+        weighed = list(self.weighed)
+        weighed[first] = sum(weights, Fraction(0)) / len(weights)
+
+        def of_kept(values: Sequence[object], given: object) -> object:
+            is_given = given is not None and given is not msgspec.UNSET
+            return tuple(values[at] for at in kept) if is_given else given
+
+        changes = {
+            "questions": [tables if at == first else self.questions[at] for at in kept],
+            "shares": of_kept(shares, self.shares),
+            "accuracy": of_kept(within, self.accuracy),
+            "weights": of_kept(weighed, self.weights),
+            "adds_up": msgspec.UNSET,
+        }
+        return msgspec.structs.replace(self, **changes)
+
     def needs(self, domain: Domain) -> list[Needs]:
         """What each question needs counted.
 
@@ -174,7 +221,8 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             If the questions together could not be counted, answered and stored. This is found
             before the charge, which would be lost.
         """
-        return self._countable([question.needs(domain) for question in self.questions])
+        questions = self.settled(domain).questions
+        return self._countable([question.needs(domain) for question in questions])
 
     def needs_at(self, domain: Domain, unit: Unit, costs: Sequence[CentralMeasure]) -> list[Needs]:
         """What each question needs counted to be answered at its cost.
@@ -255,12 +303,21 @@ def _read_rows(given: object, _: Sequence[AnyQuestion]) -> object:
     return given
 
 
+def _read_adds_up(given: object, _: Sequence[AnyQuestion]) -> object:
+    if not isinstance(given, bool):
+        obstacle = "it is neither true nor false"
+        raise UsageError(f"adds_up = {shown(given)}", obstacle, "Write adds_up=True")
+    # A plan that says no is a plan that says nothing.
+    return given or msgspec.UNSET
+
+
 _OPTIONS: Mapping[str, Callable[[object, Sequence[AnyQuestion]], object]] = {
     "accuracy": read_accuracies,
     "weights": read_weights,
     "minimise": _read_minimise,
     "noise": _read_noise,
     "rows": _read_rows,
+    "adds_up": _read_adds_up,
 }
 """How the options of a plan are read."""
 

@@ -135,7 +135,7 @@ GivenAccuracy: TypeAlias = str | int | float | AccuracySpec
 class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[release]``: what this plan may spend, and how its questions share it.
 
-    The fields from ``accuracy`` to ``rows`` are those of ``sf.Plan``. A question may state its own
+    The fields from ``accuracy`` on are those of ``sf.Plan``. A question may state its own
     ``accuracy`` and ``weight`` in its table instead.
     """
 
@@ -149,6 +149,7 @@ class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minimise: str | None = None
     noise: str | None = None
     rows: int | None = None
+    adds_up: bool | None = None
 
     def plan(self, questions: Sequence[AnyQuestion]) -> Plan:
         """The questions, and how they share the cost."""
@@ -158,6 +159,7 @@ class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "minimise": self.minimise,
             "noise": self.noise,
             "rows": self.rows,
+            "adds_up": self.adds_up,
         }
         # Plan itself says what is wrong with a word or a number.
         return Plan(questions, self.shares, **given)  # type: ignore[arg-type]

@@ -136,6 +136,7 @@ def previews(
     single : bool
         Whether one question was asked, and no plan.
     """
+    plan = plan.settled(domain)
     # What does not fit is refused here, as a release would refuse it.
     plan.require_unit(unit)
     plan.needs(domain)

@@ -218,7 +218,7 @@ class Publisher:
         if question is None:
             return check(self.source, None, progress)
         domain = self.source.domain
-        asked = as_plan(question).questions
+        asked = as_plan(question).settled(domain).questions
         needs = [(each.title, each.needs(domain)) for each in asked]
         return check(self.source, needs, progress)
 
@@ -323,7 +323,7 @@ class Publisher:
         check_progress(progress)
         if key is None and not fresh and self._account.lasts:
             warn_of_no_name(self.source)
-        asked = as_plan(question)
+        asked = as_plan(question).settled(self.source.domain)
         stated = plan_cost(asked, epsilon=epsilon, delta=delta, rho=rho)
         planned = self._planned(asked, stated, single=isinstance(question, Question))
         # What the schema shows to be unreadable is refused before the charge.
