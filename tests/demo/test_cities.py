@@ -107,5 +107,5 @@ def test_lee_and_clifton_keep_the_risk_within_a_third(demo: run.Demo) -> None:
 
 
 def test_the_folder_holds_what_it_says(demo: run.Demo) -> None:
-    assert [path.name for path in demo.saved] == [f"{i}.json" for i in range(1, 12)]
+    assert [path.name for path in demo.saved] == [f"{i}.json" for i in range(1, 13)]
     assert Path(demo.report).stat().st_size < 1_500_000

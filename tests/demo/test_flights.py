@@ -27,12 +27,13 @@ from demo.reading import (
     MEAN_BY_HOUR,
     MEDIANS,
     SURE,
+    TABLES,
     TOTALS,
     Answer,
     near,
     numbers,
 )
-from sfumato.demo import CARRIER_NAMES, CARRIERS, run
+from sfumato.demo import AIRPORTS, CARRIER_NAMES, CARRIERS, run
 from sfumato.quantiles.rank_error import half_width
 
 # --- the numbers ---
@@ -207,6 +208,34 @@ def test_destinations_are_real_and_near_the_truth(
     low, high = release.interval(SURE, simultaneous=True)
     assert (low <= all_rows[shown].to_numpy()).all()
     assert (high >= kept[shown].to_numpy()).all()
+
+
+def test_tables_agree_in_every_common_margin_and_are_near_the_truth(
+    pages: list[Answer], demo: run.Demo, flights: pd.DataFrame, limit_of_destinations: int
+) -> None:
+    release: Any = demo.releases[TABLES]
+    assert release.tables == (("carrier", "hour"), ("carrier", "dest"), ("carrier", "origin"))
+    for table in release.tables:
+        by_carrier = release[table].values.sum(axis=1)
+        assert np.allclose(by_carrier, release["carrier"].values, rtol=0, atol=1e-6)
+        whole = release[table].published()
+        assert (whole >= 0).all()
+        assert np.array_equal(whole.sum(axis=1), release["carrier"].published())
+        assert whole.sum() == release[()].published()
+    held = flights[flights.tailnum.notna()]
+    few = held[held.groupby("tailnum").tailnum.transform("size") <= limit_of_destinations]
+    low, high = release["carrier", "dest"].interval(SURE, simultaneous=True)
+    listed = [*AIRPORTS, "elsewhere"]
+    for rows, is_below, end in ((held, True, low), (few, False, high)):
+        dest = rows.dest.astype(str).where(rows.dest.isin(AIRPORTS), "elsewhere")
+        true = pd.crosstab(rows.carrier, dest).reindex(
+            index=list(CARRIERS), columns=listed, fill_value=0
+        )
+        assert ((end <= true.to_numpy()) if is_below else (end >= true.to_numpy())).all()
+    # The page shows the whole numbers, and the sums on the edges.
+    names = [row[0] for row in pages[TABLES].rows]
+    assert names.count("all") == 6
+    assert pages[TABLES].title == "Flights in tables that add up"
 
 
 def test_running_totals_are_near_the_truth(

@@ -56,8 +56,8 @@ def test_each_table_is_shown_with_its_sums(release):
 def test_widths_stand_above_the_table_once(release):
     first = families.family_tables(release.for_people())[0]
     half = release["age", "kind"].accuracy()[0, 0]
-    assert first.reading.startswith("Rounded to whole numbers of at least 0 that add up; each")
-    assert f"Before rounding, each count is within ±{half:.4g}," in first.reading
+    assert first.reading.startswith("Rounded to whole numbers of at least 0 that add up. Of the")
+    assert f"before rounding, each count is within ±{half:.4g}," in first.reading
     assert "each sum of a row within ±" in first.reading
     assert not any(field.interval for row in first.sheet.rows for field in row)
 

@@ -131,30 +131,30 @@ def _equal(half: Array) -> float | None:
 
 def reading(table: CrossTable) -> str:
     """How to read a table, and how accurate it is."""
-    sentences = []
     rounded, widths = table.rounded_widths, table.widths
-    if rounded is not None:
+    said = "each count is within " + (_reach(table.half_widths) if widths is None else "")
+    if widths is not None:
+        said = _widths(widths)
+    if rounded is None:
+        sentences = [f"Of the rows counted, {said} of the truth with 95% confidence."]
+    else:
         counts, sums = map(_half, rounded)
         also = f" and each sum within {sums}" if table.has_column_sums else ""
-        sentences.append(
-            f"Rounded to whole numbers of at least 0 that add up; each count is within {counts}"
-            f"{also} of the truth with 95% confidence."
-        )
-    each = "Each" if rounded is None else "Before rounding, each"
-    sure = " of the truth with 95% confidence" if rounded is None else ""
+        sentences = [
+            "Rounded to whole numbers of at least 0 that add up.",
+            f"Of the rows counted, each count is within {counts}{also} of the truth with 95% "
+            f"confidence; before rounding, {said}.",
+        ]
     if widths is None:
-        reach = _reach(table.half_widths)
-        sentences.append(f"{each} count is within {reach}{sure}; below it is its range.")
-    else:
-        sentences.append(f"{each} {_widths(widths)}{sure}.")
+        sentences.append("Below each count is its range.")
     if bool(table.hatched.any()):
         sentences.append("A hatched count may be 0.")
     return " ".join(sentences)
 
 
 def _widths(widths: Widths) -> str:
-    """The half-widths in words: "count is within ±20, each sum of a row within ±31"."""
-    found = [f"count is within {_half(widths.inner or 0)}"]
+    """The half-widths in words: "each count is within ±20, each sum of a row within ±31"."""
+    found = [f"each count is within {_half(widths.inner or 0)}"]
     named = [
         ("each sum of a row", widths.row_sums),
         ("each sum of a column", widths.column_sums),

@@ -16,7 +16,8 @@ from sfumato.counters.calendar import Calendar
 from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
 from sfumato.data import source, step_reader
-from sfumato.demo import CARRIER_NAMES, DISTANCES, flights_domain, flights_path
+from sfumato.demo import AIRPORTS, CARRIER_NAMES, DISTANCES, flights_domain, flights_path
+from sfumato.domain import Categories, Domain
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger
 from sfumato.persons import Persons, PersonsRelease, recommend
@@ -27,6 +28,7 @@ from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import push_all
 from sfumato.quantiles import Quantiles
 from sfumato.risk import Choice, Choices, Risk
+from sfumato.tables import Tables
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -35,22 +37,23 @@ MOST_FLIGHTS = 1000
 # Accounts are named by what they protect.
 AIRCRAFT = "aircraft-2013"
 SINGLE_FLIGHTS = "single-flights-2013"
-AIRCRAFT_BUDGET = ApproxDP("4", "1e-5")
+AIRCRAFT_BUDGET = ApproxDP("5", "1e-5")
 EPSILON_OF_PERSONS = "0.3"
 EPSILON_OF_DELAYS = "2.7"
 # Three tables of counts, medians, and two tables of means. Medians and means need more than counts.
 SHARES_OF_DELAYS = (1, 1, 1, 2, 2, 2)
 EPSILON_OF_DESTINATIONS = "1"
+EPSILON_OF_TABLES = "1"
 MINUTES = {"dep_delay": "minutes"}
 # Minutes: early or on time, up to a quarter of an hour late, up to an hour, later.
 DELAY_EDGES = (-60, 0, 15, 60, 240)
 
 
-def _aircraft(ledger: Ledger, limit: int = 1) -> Publisher:
+def _aircraft(ledger: Ledger, limit: int = 1, domain: Domain | None = None) -> Publisher:
     """Publish from the flights, with at most ``limit`` of each aircraft."""
     flights = source(
         flights_path(),
-        flights_domain(),
+        domain or flights_domain(),
         person="tailnum",
         rows_per_person=limit,
         name="flights-2013",
@@ -123,6 +126,24 @@ def destinations(
         delta="1e-6",
         progress=progress,
     )
+
+
+def tables(
+    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
+) -> Release:
+    """Flights by airline and hour, by airline and destination, and by origin, which add up.
+
+    Here the destinations are a public list of large airports, with all others in one cell.
+    """
+    axes = dict(flights_domain().items())
+    axes["dest"] = Categories(AIRPORTS, other="elsewhere")
+    question = Tables(
+        [["carrier", "hour"], ["carrier", "dest"], ["carrier", "origin"]],
+        heading="Flights in tables that add up",
+        label_names=CARRIER_NAMES,
+    )
+    publisher = _aircraft(ledger, limit_of_half(flights_of_aircraft), Domain(axes))
+    return publisher.release(question, epsilon=EPSILON_OF_TABLES, progress=progress)
 
 
 def limit_of_half(flights_of_aircraft: PersonsRelease) -> int:

@@ -38,7 +38,7 @@ class Demo:
 
 
 def publish(folder: Path, progress: Progress | None = None) -> Demo:
-    """Publish delays, destinations, maps and clusters of cities and daily totals; write all files.
+    """Publish tables of flights, maps and clusters of cities and daily totals; write all files.
 
     Parameters
     ----------
@@ -69,6 +69,7 @@ def _publish(folder: Path, progress: Progress | None) -> Demo:
             of_aircraft,
             *flights.delays(ledger, of_aircraft, progress),
             flights.destinations(ledger, of_aircraft, progress),
+            flights.tables(ledger, of_aircraft, progress),
             *cities.maps_of_cities(ledger, progress),
             flights.day_by_day(ledger),
         ]
