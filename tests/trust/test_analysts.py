@@ -402,6 +402,27 @@ def test_names_that_are_not_well_formed_are_refused(tried: Callable[..., str | N
     assert tried(NAME, verdicts[0]) is None
 
 
+def test_a_name_of_another_question_is_not_taken_over(people: People) -> None:
+    """Otherwise another's stored answer would be shown as that to a question of one's own."""
+    with people.book("ben") as book:
+        theirs = book.reserve("trips", None, "a question of ben", (1, 0), "")
+        theirs.store(b"answer")
+    uncharged = ("b" * 32, "b" * 64)
+    taken = (theirs.entry.key, theirs.entry.digest), uncharged
+    statement = cast("Any", NAME.format(people.schema))
+    with people.connect("ben") as connection:
+        connection.execute(statement, ("trips", None, ["of ben, not charged"], *uncharged))
+    with people.connect("ann") as connection:
+        for key, digest in taken:
+            with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="taken"):
+                connection.execute(statement, ("trips", None, ["of ann"], key, digest))
+        # A question that has a name keeps it, whatever key is brought along.
+        found = connection.execute(statement, ("trips", None, ["of ben, not charged"], *taken[0]))
+        assert found.fetchone() == ("named", *uncharged)
+    with people.book("ben") as book:
+        assert book.reserve("trips", None, "a question of ben", (1, 0), "").stored == b"answer"
+
+
 # --- objects that stand in the way ----------------------------------------------------------------
 
 

@@ -73,6 +73,11 @@ BEGIN
   name_key := known.key;
   name_digest := known.digest;
   IF verdict IS NULL THEN
+    -- A key that is made for a question is new: the name of another question, charged or not, stays as it is.
+    IF given IS NULL AND (EXISTS (SELECT 1 FROM entries WHERE account = which AND entries.key = fresh_key)
+                          OR EXISTS (SELECT 1 FROM requests r WHERE r.account = which AND r.key = fresh_key)) THEN
+      RAISE EXCEPTION 'the key is taken' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
     -- No question that was charged has this key or tag, so nothing that was paid for is lost.
     DELETE FROM requests r WHERE r.account = which AND r.key = fresh_key;
     INSERT INTO requests (account, key, tag, digest, derived) VALUES (which, fresh_key, tags[1], fresh_digest, given IS NULL);
