@@ -78,6 +78,19 @@ def test_a_collation_makes_no_two_labels_one(tmp_path: Path) -> None:
     assert count(src, [keys])[0].keys["who"].to_pylist() == ["X", "x"]
 
 
+@pytest.mark.parametrize("type_", ["HUGEINT", "UHUGEINT", "DECIMAL(38, 0)"])
+def test_numbers_of_39_digits_are_unlisted_labels(type_: str) -> None:
+    """No value makes a query fail. Sums of integers are such numbers in DuckDB."""
+    import duckdb
+
+    huge = "170141183460469231731687303715884105727" if type_ != "DECIMAL(38, 0)" else "9" * 38
+    rows = f"SELECT unnest(['{huge}', '3', '3', NULL])::{type_} AS a"
+    domain = sf.Domain(a=sf.Categories([1, 3], other="else", missing="not known"))
+    src = source(duckdb.connect().sql(rows), domain)
+    lattice = sf.Histogram("a").needs(domain)
+    assert count(src, [lattice])[0].counts.tolist() == [0, 2, 1, 1]
+
+
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, held: str) -> None:
     with pytest.raises(sf.DataError, match="no such table"):
         source(held.replace("a.b", "gone"), TRIPS).require([TRIPS_BY_AGE])

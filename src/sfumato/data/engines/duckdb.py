@@ -86,11 +86,15 @@ class DuckDB(Dialect):
         return f"epoch_us({_where_known(column, held)})"
 
     def exact(self, column: str, type_: pa.DataType) -> str:
+        if _may_be_huge(type_):
+            return f"TRY_CAST({column} AS HUGEINT)"
         return f"CAST({column} AS DOUBLE)" if pt.is_floating(type_) else column
 
     def exact_literal(self, number: int, type_: pa.DataType) -> str | None:
         if pt.is_floating(type_):
             return self.double(float(number)) if int(float(number)) == number else None
+        if _may_be_huge(type_):
+            return f"CAST({number} AS HUGEINT)" if abs(number) < 2**127 else None
         if pt.is_decimal(type_):
             digits = type_.precision - type_.scale
             cast = f"CAST({number} AS DECIMAL({type_.precision}, {type_.scale}))"
@@ -123,6 +127,15 @@ class DuckDB(Dialect):
 
 
 _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
+
+
+def _may_be_huge(type_: pa.DataType) -> bool:
+    """Whether a column may be one of DuckDB's own integers of 128 bits, such as sums of integers.
+
+    A schema shows these as decimals of 38 digits. They hold numbers of 39 digits, too, for which a
+    comparison with such a decimal would fail.
+    """
+    return bool(pt.is_decimal(type_) and type_.precision == 38 and type_.scale == 0)
 
 
 def _where_known(column: str, expression: str) -> str:
