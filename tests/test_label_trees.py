@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.label_trees import cut, depth_of, fanouts, plain_tree
 
 REGIONS = {"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}
@@ -106,3 +107,10 @@ def test_a_level_counts_the_rows_of_its_leaves() -> None:
     assert counted.values.tolist() == [3, 1, 1, 1]
     of_leaves = publisher.release(sf.Histogram("place"), epsilon="200")
     assert np.array_equal(of_leaves.values, [2, 1, 1, 1, 1])
+
+
+def test_plans_and_files_hold_trees() -> None:
+    place = sf.Categories(tree=DEEP, levels=["country", "region"])
+    plan = {"type": "categories", "tree": DEEP, "levels": ["country", "region"]}
+    assert from_plain(plan, sf.Categories) == place
+    assert from_bytes(to_bytes(place), sf.Categories) == place

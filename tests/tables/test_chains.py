@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import resource
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
 from sfumato.cube import Cube
+from sfumato.demo import cities_path
 from sfumato.label_axes import LabelAxis
 from sfumato.lattice import Lattice
 from sfumato.tables.chains import Chains, TreeLevels
@@ -200,3 +205,56 @@ def test_variances_of_whole_tables_over_uneven_levels_are_exact(table: list[str]
     assert np.allclose(laid.reshape(-1), dense, rtol=1e-10)
     spread = release[table].accuracy().reshape(-1) / np.sqrt(dense)
     assert np.all((spread > 1.7) & (spread < 2.4))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("cost", [{"rho": "0.1"}, {"epsilon": "1"}], ids=["rho", "epsilon"])
+def test_a_million_cells_of_cities_by_age(
+    cost: dict[str, str], evidence: Callable[[str, object], None]
+) -> None:
+    """Countries and squares of a degree in them, with an age drawn at random for each city."""
+    cities = pq.read_table(cities_path())
+    degrees = [np.floor(cities[name].to_numpy()).astype(int) for name in ("latitude", "longitude")]
+    countries = cities["country"].to_pylist()
+    squares = [f"{each} {lat} {lon}" for each, lat, lon in zip(countries, *degrees, strict=True)]
+    tree: dict[str, list[str]] = {}
+    for country, square in sorted(set(zip(countries, squares, strict=True))):
+        tree.setdefault(country, []).append(square)
+    ages = np.random.default_rng(7).gamma(4, 10, len(squares))
+    domain = sf.Domain(
+        square=sf.Categories(tree=tree, levels=["country"]), age=sf.Interval(0, 92, step=1)
+    )
+    source = sf.source(pa.table({"square": squares, "age": ages}), domain, name="cities")
+    budget = sf.ZCDP("1") if "rho" in cost else "1"
+    question = sf.Tables([["square", "age"], ["country", "age"], "square"])
+    with sf.Publisher(source, budget=budget, ledger=None) as publisher:
+        started = time.process_time()
+        release = publisher.release(question, **cost)
+        answered = time.process_time()
+        of_squares, of_countries = (release[name].values for name in ("square", "country"))
+        starts = np.cumsum([0, *map(len, tree.values())])[:-1]
+        assert np.allclose(np.add.reduceat(of_squares, starts), of_countries, atol=1e-6)
+        printed = {name: release[name].published() for name in ("square", "country")}
+        rounded = time.process_time()
+    assert np.array_equal(np.add.reduceat(printed["square"], starts), printed["country"])
+    assert np.array_equal(release["square", "age"].published().sum(axis=1), printed["square"])
+    half = release["country"].accuracy()
+    counts = np.bincount(np.searchsorted(sorted(tree), countries), minlength=len(tree))
+    held = float(np.mean(np.abs(of_countries - counts) <= half))
+    assert held > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(tree))
+    evidence(
+        f"geography_tables_{next(iter(cost))}",
+        {
+            "cost": cost,
+            "cells": release["square", "age"].values.size,
+            "countries": len(tree),
+            "squares": len(of_squares),
+            "seconds of the processor": {
+                "release": answered - started,
+                "published()": rounded - answered,
+            },
+            "peak bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "coverage of countries at 95%": held,
+            "half-width of a country": [float(half.min()), float(half.max())],
+        },
+    )

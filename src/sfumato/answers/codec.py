@@ -48,6 +48,8 @@ DECODERS: dict[type, Callable[[object], object]] = {}
 
 
 def _decode(kind: type, plain: object) -> object:
+    if kind is object:
+        return plain  # its own class reads it
     if kind in DECODERS:
         return DECODERS[kind](plain)
     if kind is Fraction:
