@@ -159,6 +159,55 @@ def test_what_is_wrong_is_said_without_a_value(held: str, table: str) -> None:
     assert publisher.remaining == 1
 
 
+def _refused(address: str) -> None:
+    """Before the charge; and rows without persons are counted all the same."""
+    assert count(source(address, DOMAIN), [LATTICE])[0].total > 0
+    with sf.Publisher(source(address, DOMAIN, person="who"), budget=1) as publisher:
+        with pytest.raises(sf.DataError, match="no second connection") as caught:
+            publisher.release(sf.Histogram("yes"), epsilon=1)
+        assert publisher.remaining == 1
+    assert caught.value.__context__ is caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("role", ["CONNECTION LIMIT 1", "INHERIT"])
+def test_a_server_that_cannot_choose_rows_is_refused_before_the_charge(
+    role: str, held: str, table: str, tmp_path: Path
+) -> None:
+    """It takes one connection only, or it exports no snapshot to this user."""
+    user = f"u{schema_of(tmp_path)}"
+    run(
+        f"CREATE ROLE {user} LOGIN {role}",
+        f"GRANT USAGE ON SCHEMA {table.partition('.')[0]} TO {user}",
+        f"GRANT SELECT ON {table} TO {user}",
+    )
+    exporting = "EXECUTE ON FUNCTION pg_export_snapshot()"
+    if role == "INHERIT":
+        run(f"REVOKE {exporting} FROM PUBLIC")
+    try:
+        _refused(f"{held}&user={user}")
+    finally:
+        run(f"GRANT {exporting} TO PUBLIC")
+
+
+@pytest.mark.parametrize("how", ["refused", "left out", "of another"])
+def test_a_pooler_that_gives_no_settings_is_refused_before_the_charge(
+    how: str, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = psycopg.connect
+
+    def pooled(*arguments: Any, **named: Any) -> Any:
+        options = named.get("options", "")
+        if "sfumato." in options:
+            if how == "refused":
+                raise psycopg.OperationalError("unsupported startup parameter: options")
+            other = "-c sfumato.rows=theirs -c sfumato.cells=theirs"
+            named["options"] = other if how == "of another" else ""
+        return connect(*arguments, **named)
+
+    monkeypatch.setattr(psycopg, "connect", pooled)
+    _refused(held)
+
+
 def test_a_lost_connection_is_said_and_another_is_made(held: str) -> None:
     src = source(held, DOMAIN)
     src.require([LATTICE])

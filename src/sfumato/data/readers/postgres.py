@@ -159,7 +159,8 @@ class PostgresTable(RowReader, CountingReader):
     # --- counting -------------------------------------------------------------------------------
 
     def supports(self, needs: Needs, unit: Unit) -> bool:
-        """Whether PostgreSQL can count this."""
+        """Whether PostgreSQL can count this. A server that cannot do it for anybody is refused."""
+        self._server.require(choosing=unit.person is not None)
         return can_count(needs)
 
     def choosing(
@@ -183,7 +184,7 @@ class PostgresTable(RowReader, CountingReader):
 
     def selects(self, needs: Needs, unit: Unit) -> bool:
         """Whether keys are selected from the groups as they come, which then are held nowhere."""
-        return self.supports(needs, unit)
+        return can_count(needs)
 
     def select(
         self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule

@@ -10,6 +10,7 @@ standby) would refuse.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -38,6 +39,11 @@ _SETTINGS = """
     SET extra_float_digits = 1;
     SET idle_in_transaction_session_timeout = 0
 """
+_READ_SECRETS = ", ".join(f"current_setting('{SETTING}.{name}')" for name in SECRETS)
+_HELD = f"SELECT {_READ_SECRETS}".encode()
+"""The secrets that a connection was given: a pooler might hand out another's connection."""
+
+_KEY_BYTES = 32
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 _ABANDONED: list[object] = []
@@ -56,6 +62,12 @@ _MEANING: dict[str, tuple[str, str]] = {
     "57": ("the server is going down", "Ask again once it is up"),
 }
 _UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
+_WITHOUT_SECRETS = (
+    "it opens no second connection that has settings of its own and sees the same snapshot, and"
+    " rows of persons are chosen on such a one",
+    "Give the address of the server itself instead of a pooler's, and see that its user may open"
+    " two connections and call pg_export_snapshot()",
+)
 
 
 class Server:
@@ -76,6 +88,7 @@ class Server:
         self._process = os.getpid()
         self._is_inside = False
         self._with_secrets: tuple[bytes, Connection] | None = None
+        self._may_choose = False
 
     def __getstate__(self) -> tuple[str, str]:
         return self._address, self._name
@@ -96,6 +109,32 @@ class Server:
     def chosen(self, key: bytes, action: Callable[[Connection], T]) -> T:
         """Ask it something, inside a snapshot, by the secrets that follow from a key."""
         return self._answered(lambda: action(self._knowing(key)))
+
+    def require(self, *, choosing: bool) -> None:
+        """Refuse a server that holds no snapshot, or on which no rows can be chosen.
+
+        A pooler in front of a server may refuse settings that a connection brings along, or leave
+        them out; some servers export no snapshot. No row is looked at, and the key is another one.
+
+        Parameters
+        ----------
+        choosing : bool
+            Whether rows are to be chosen by secrets. This is tried once for each source.
+
+        Raises
+        ------
+        DataError
+            If the server cannot be reached, or cannot do that.
+        """
+        with self.snapshot():
+            self.looked_at(_nothing)
+            if choosing and not self._may_choose:
+                with suppress(driver().Error):
+                    self._knowing(secrets.token_bytes(_KEY_BYTES))
+                    self._may_choose = True
+        if choosing and not self._may_choose:
+            self.looked_at(_nothing)  # where the server is gone, this says so
+            raise DataError(self._name, *_WITHOUT_SECRETS)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -129,18 +168,26 @@ class Server:
         self._forget()
         exported = self._ready().execute("SELECT pg_export_snapshot()").fetchone()
         assert exported is not None
-        secrets: dict[str, str] = {each: text_of_secret(key, each) for each in SECRETS}
-        connection = self._connect(secrets)
+        texts: dict[str, str] = {each: text_of_secret(key, each) for each in SECRETS}
+        connection = self._connect(texts)
+        try:
+            connection.execute(_READING)
+            connection.execute(f"SET TRANSACTION SNAPSHOT '{exported[0]}'".encode())
+            held = connection.execute(_HELD).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        if held != tuple(texts.values()):
+            connection.close()
+            raise DataError(self._name, *_WITHOUT_SECRETS)
         self._with_secrets = (key, connection)
-        connection.execute(_READING)
-        connection.execute(f"SET TRANSACTION SNAPSHOT '{exported[0]}'".encode())
         return connection
 
-    def _connect(self, secrets: dict[str, str]) -> Connection:
+    def _connect(self, settings: dict[str, str]) -> Connection:
         psycopg = driver()
         given = psycopg.conninfo.conninfo_to_dict(self._address)
         options = [str(given.pop("options", "") or "")]
-        options += [f"-c {SETTING}.{name}={text}" for name, text in secrets.items()]
+        options += [f"-c {SETTING}.{name}={text}" for name, text in settings.items()]
         arguments = {**_CONNECTING, **given, "options": " ".join(options).strip()}
         connection: Connection = psycopg.connect(autocommit=True, **arguments)
         connection.execute(_SETTINGS.encode())
@@ -181,6 +228,10 @@ class Server:
             obstacle, remedy = _meaning(error)
         # Raised outside the except block: the context that Python adds there would quote values.
         raise DataError(self._name, obstacle, remedy)
+
+
+def _nothing(connection: Connection) -> None:
+    connection.execute("SELECT 1")
 
 
 def _meaning(error: psycopg.Error) -> tuple[str, str]:
