@@ -248,3 +248,18 @@ def test_a_decimal_wider_than_a_double_is_read_as_from_text() -> None:
     axis = sf.Histogram("x", bins=10).needs(Domain(domain)).lattice
     own = count(source(duckdb.connect().from_arrow(frame), domain), [axis])[0]
     assert own.counts.tolist() == count(source(frame, domain), [axis])[0].counts.tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["weight", "own_weight", "OWN_0", "own__weight", "o0", "texts", "m"]
+)
+def test_no_name_of_a_column_is_taken_for_one_of_the_query(name: str) -> None:
+    """Texts are grouped in columns of their own names, beside columns that the query adds."""
+    rows = pa.table({name: ["u", "v", "v", None, "z"], "x": [1.0, 2.0, 7.0, 8.0, 1.0]})
+    domain = Domain({name: sf.Categories(["u", "v"], other="w"), "x": sf.Interval(0, 10)})
+    need = sf.Histogram([name, "x"], bins=2).needs(domain)
+    connection = duckdb.connect()
+    connection.register("rows_of_names", rows)
+    relation = connection.sql("SELECT * FROM rows_of_names")
+    (cube,) = count(source(relation, domain), [need])
+    assert cube.counts.tolist() == count(source(rows, domain), [need])[0].counts.tolist()

@@ -35,7 +35,7 @@ from sfumato.data.engines.dialect import Dialect
 from sfumato.data.engines.groups import Column, cube_of
 from sfumato.data.engines.persons import PersonColumns
 from sfumato.data.engines.readings import Readings, Table
-from sfumato.data.engines.texts_first import WEIGHT, grouped_by_texts
+from sfumato.data.engines.texts_first import grouped_by_texts
 from sfumato.data.packing import Packing
 from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
@@ -98,7 +98,8 @@ def count_query(
     if grouped is None:
         rows = _Rows(Readings(table, dialect), unit, dialect)
     else:
-        rows = _Rows(Readings(grouped.table, dialect, grouped.located), unit, dialect, WEIGHT)
+        readings = Readings(grouped.table, dialect, grouped.located)
+        rows = _Rows(readings, unit, dialect, grouped.weight)
     for axis, kept in conditions:
         rows.satisfy(axis, kept)
     if need.counted == "rows of each person":

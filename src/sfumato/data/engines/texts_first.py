@@ -6,7 +6,7 @@ together. That serves counts of rows that nobody's limit is about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,9 +16,6 @@ from sfumato.data.engines.dialect import Dialect, plain
 from sfumato.data.engines.readings import Readings, Table
 from sfumato.lattice import LabelAxis, LatticeAxis
 
-WEIGHT = "weight"
-"""The column that says how many rows a group stands for."""
-
 
 class Grouped(NamedTuple):
     """A table of groups of rows.
@@ -26,13 +23,16 @@ class Grouped(NamedTuple):
     Attributes
     ----------
     table : Table
-        With the texts in columns of their own names, and ``WEIGHT``.
+        With the texts in columns of their own names.
     located : dict of LatticeAxis to str
         The columns that hold the cells of the other axes.
+    weight : str
+        The column that says how many rows a group stands for.
     """
 
     table: Table
     located: dict[LatticeAxis, str]
+    weight: str
 
 
 def grouped_by_texts(axes: Sequence[LatticeAxis], table: Table, dialect: Dialect) -> Grouped | None:
@@ -43,16 +43,27 @@ def grouped_by_texts(axes: Sequence[LatticeAxis], table: Table, dialect: Dialect
     readings = Readings(table, dialect)
     columns = {dialect.name(axis.column_name): readings.text(axis) for axis in texts}
     others = [axis for axis in dict.fromkeys(axes) if axis not in texts]
-    located = {axis: f"o{place}" for place, axis in enumerate(others)}
+    own = _prefix(axis.column_name for axis in texts)
+    weight = f"{own}weight"
+    located = {axis: f"{own}{place}" for place, axis in enumerate(others)}
     columns |= {name: readings.cell(axis) for axis, name in located.items()}
     named = ", ".join(f"{each} AS {name}" for name, each in columns.items())
     rows = f"SELECT {named} FROM {readings.relation()}"
     groups = (
-        f"(SELECT {', '.join(columns)}, count(*) AS {WEIGHT} FROM ({rows}) AS texts"
+        f"(SELECT {', '.join(columns)}, count(*) AS {weight} FROM ({rows}) AS texts"
         f" GROUP BY {', '.join(columns)})"
     )
     types = {axis.column_name: plain(table.types[axis.column_name]) for axis in texts}
-    return Grouped(Table(groups, types), located)
+    return Grouped(Table(groups, types), located, weight)
+
+
+def _prefix(names: Iterable[str]) -> str:
+    """How no column of the table begins, in whatever case: engines may ignore the case of names."""
+    prefix = "own_"
+    taken = [name.lower() for name in names]
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix
 
 
 def _looks_in_texts(axis: LatticeAxis, table: Table) -> bool:
