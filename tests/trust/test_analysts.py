@@ -423,6 +423,25 @@ def test_a_name_of_another_question_is_not_taken_over(people: People) -> None:
         assert book.reserve("trips", None, "a question of ben", (1, 0), "").stored == b"answer"
 
 
+def test_nobody_says_about_which_data_the_charge_of_another_was(people: People) -> None:
+    """A charge of one's own may have the digest of another's, under which states are kept."""
+    statement = cast("Any", NAME.format(people.schema))
+    with people.book("ben") as book:
+        theirs = book.reserve("trips", None, "about some data", (1, 0), "")
+    digest = theirs.entry.digest
+    with people.connect("ann") as connection:
+        connection.execute(statement, ("trips", None, ["about other data"], "c" * 32, digest))
+        mine = next_entry(people, key="c" * 32, digest=digest)
+        values = (*columns_of(mine), mine.spender, *mine.own, None)
+        connection.execute(cast("Any", ENTER.format(people.schema)), values)
+        note = cast("Any", f"SELECT {people.schema}.is_of_state(%s, 'other data', true)")
+        assert connection.execute(note, (mine.sequence,)).fetchone() == (False,)
+    with people.book("ben") as book:
+        book.note_state(theirs.entry, "some data")
+        assert book.is_of_state(theirs.entry, "some data")
+        assert not book.is_of_state(theirs.entry, "other data")
+
+
 # --- objects that stand in the way ----------------------------------------------------------------
 
 

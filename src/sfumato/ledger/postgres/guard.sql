@@ -98,7 +98,9 @@ BEGIN
   PERFORM require_spender(first.account);
   called := 'state of ' || first.digest;
   tag := keyed('["state", ' || quoted(first.digest) || ', ' || quoted(coalesce(state, '')) || ']');
-  IF noting AND first.spender = session_user::text THEN
+  -- A later charge may have been given the digest of another's: it says nothing about the data of that one.
+  IF noting AND first.spender = session_user::text AND NOT EXISTS
+     (SELECT 1 FROM entries WHERE digest = first.digest AND kind = 'reserve' AND sequence < charge) THEN
     INSERT INTO about (name, value) VALUES (called, tag) ON CONFLICT DO NOTHING;
   END IF;
   RETURN EXISTS (SELECT 1 FROM about WHERE name = called AND value = tag);
