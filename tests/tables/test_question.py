@@ -113,6 +113,17 @@ def test_the_family_is_its_tables_one_after_another(cost: dict, tmp_path: Path) 
     assert one.guarantee == release.guarantee
 
 
+def test_equal_weights_are_another_question_than_none() -> None:
+    """Without weights, margins that nobody asked for count a little: the noise is another."""
+    tables = [["carrier", "hour"], ["carrier", "origin"]]
+    plain, weighted = sf.Tables(tables, bins=2), sf.Tables(tables, bins=2, weights=[1, 1])
+    with sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher:
+        first = publisher.release(plain, rho="0.125")
+        second = publisher.release(weighted, rho="0.125")
+    assert first.measured != second.measured
+    assert not second.replayed
+
+
 def test_the_same_tables_in_another_order_are_paid_for_once() -> None:
     with sf.Publisher(source(), budget="1") as publisher:
         first = publisher.release(sf.Tables(FAMILY, weights=[1, 1, 1, 2]), epsilon="1")
@@ -241,3 +252,19 @@ def test_the_stored_form() -> None:
     assert len(stored["noisy"]) == 1 + 2 + 1 + 2
     whole = msgspec.json.decode(to_bytes(released(question, {"epsilon": "1"})))
     assert not any("whole" in each for each in whole["measured"])
+
+
+@pytest.mark.parametrize("changed", [{"tables": []}, {"margin": [-1, 0]}, {"margin": [0]}])
+def test_a_stored_family_that_is_none_is_refused(changed: dict, tmp_path: Path) -> None:
+    import json
+
+    path = tmp_path / "family.json"
+    released(sf.Tables([["carrier", "origin"]]), {"rho": "0.5"}).save(path)
+    stored = json.loads(path.read_text())
+    if "margin" in changed:
+        stored["measured"][0]["margin"] = changed["margin"]
+    else:
+        stored |= changed
+    path.write_text(json.dumps(stored))
+    with pytest.raises(sf.SfumatoError):
+        sf.load(path)

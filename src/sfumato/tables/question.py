@@ -174,7 +174,9 @@ class Tables(
         aim = self._aim
         of_each = aim.accuracies or aim.weights or (1.0,) * len(margins)
         pairs = sorted(zip(margins, of_each, strict=True))
-        kind = "weights" if aim.accuracies is None else "accuracy"
+        # Without weights, margins that were not asked for count, too: another design.
+        kind = "weights" if aim.weights is None else "given weights"
+        kind = kind if aim.accuracies is None else "accuracy"
         asked = ("tables", chains.lattice.axes, kind, pairs)
         known = self._known(chains)
         if not known:

@@ -111,21 +111,17 @@ class TablesRelease(
         fits = all(tree.fits(self.lattice) for tree in self.trees or ())
         if fits:
             depths = tuple(axis.depth for axis in self._axes)
-            fits = all(
-                len(each.margin) == len(depths) and is_margin(each.margin, depths)
-                for each in self.measured
-            )
+            fits = all(_is_level(each.margin, depths) for each in self.measured)
         if fits:
             fits = self.noisy.shape == (published_numbers(self._axes, self.measured),)
             fits = fits and all(
-                len(each.margin) == len(depths)
-                and is_margin(each.margin, depths)
+                _is_level(each.margin, depths)
                 and each.counts.shape == (self._nesting.cells(each.margin),)
                 and each.counts.min(initial=0) >= 0
                 for each in self.public_totals
             )
         names = {name for table in self.tables for name in table}
-        if not (fits and self.measured and names <= set(self.lattice.names)):
+        if not (fits and self.measured and self.tables and names <= set(self.lattice.names)):
             obstacle = "its numbers are not those of its cells"
             raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
 
@@ -318,7 +314,8 @@ class TablesRelease(
         """Half-widths around the numbers of ``published``: float64 ndarray like them.
 
         The truth lies in the interval of its estimate, and is at least 0: a half-width reaches to
-        the farther end. So it holds at least as often as it says.
+        the farther end. So it holds at least as often as it says. Where the whole interval lies
+        below 0, it misses the truth; the half-width is then at least that of the estimate.
 
         Parameters
         ----------
@@ -329,7 +326,8 @@ class TablesRelease(
         """
         low, high = self.interval(confidence, simultaneous)
         printed = self.published()
-        return np.asarray(np.maximum(printed - np.maximum(low, 0), np.maximum(high, 0) - printed))
+        found = np.maximum(printed - np.maximum(low, 0), np.maximum(high, 0) - printed)
+        return np.asarray(np.where(high < 0, np.maximum(found, (high - low) / 2), found))
 
     def _table_published(self, names: Sequence[str]) -> Array:
         margin = self._margin(names)
@@ -456,3 +454,8 @@ class TablesRelease(
         if ax is not None or len(tables) == 1:
             return style.headed(families.draw(tables[0], ax), self, ax)
         return style.headed(families.draw_several(tables)[0], self, ax)
+
+
+def _is_level(margin: Margin, depths: Margin) -> bool:
+    """Whether axes of these depths have all levels of a table."""
+    return len(margin) == len(depths) and min(margin, default=0) >= 0 and is_margin(margin, depths)
