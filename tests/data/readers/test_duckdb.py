@@ -48,6 +48,21 @@ def test_a_file_is_read_while_this_process_writes_to_it(held: str, tmp_path: Pat
         assert src.label != before
 
 
+def test_only_the_owner_can_read_what_does_not_fit_memory(held: str) -> None:
+    """Also of a file that this process has open already, to read or to write, it is counted."""
+    import duckdb
+
+    path = held.removeprefix("duckdb:").split("?")[0]
+    src = source(held, random_tables.DOMAIN)
+    reader: Any = src._reader
+    with reader.snapshot():
+        (folder,) = reader.ask("SELECT current_setting('temp_directory') AS t").read_all()["t"]
+        assert Path(str(folder)).stat().st_mode & 0o777 == 0o700
+    for read_only in (True, False):
+        with duckdb.connect(path, read_only=read_only):
+            assert count(src, [random_tables.LATTICES[0]])[0].total > 0
+
+
 def test_the_key_is_in_no_query(monkeypatch: pytest.MonkeyPatch, held: str) -> None:
     asked: list[str] = []
     ask = DuckDatabase.ask

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -90,14 +95,20 @@ class DuckDatabase:
                 self._held = None
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Open the file to read; where this process has it open to write, share that."""
+        """Open the file to read; where this process has it open already, share that."""
         package = driver()
-        try:
-            connection = package.connect(str(self._path), read_only=True)
-        except package.ConnectionException:
-            connection = package.connect(str(self._path))
-        except package.IOException:
-            connection = None
+        path = str(self._path)
+        private = {"temp_directory": _folder_of(os.getpid())}
+        connection = None
+        # What a process opens twice has the same settings both times.
+        for settings in ({"read_only": True, "config": private}, {"read_only": True}, {}):
+            try:
+                connection = package.connect(path, **settings)
+                break
+            except package.ConnectionException:
+                continue
+            except package.IOException:
+                break
         if connection is None:
             raise DataError(
                 self._name,
@@ -106,6 +117,23 @@ class DuckDatabase:
             )
         opened: duckdb.DuckDBPyConnection = connection
         return opened
+
+
+@cache
+def _folder_of(process: int) -> str:
+    """Where DuckDB writes what its memory does not hold: a folder that only the owner can read.
+
+    DuckDB itself would let everybody read it, beside the file.
+    """
+    folder = tempfile.mkdtemp(prefix="sfumato-")
+    atexit.register(_remove, folder, process)
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove the folder of this process; a child leaves that of its parent alone."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def driver() -> ModuleType:
