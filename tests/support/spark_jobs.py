@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -120,6 +121,58 @@ def keys(kind: str) -> dict[str, bool]:
     reader_contract.selects_as_it_counts(opened)
     reader_contract.selects_as_it_counts(opened, limit=2)
     return {"on executors": True}
+
+
+SESSIONS: dict[str, dict[str, str]] = {
+    "as Spark is": {},
+    "without ANSI": {"spark.sql.ansi.enabled": "false"},
+    "another time zone": {"spark.sql.session.timeZone": "Pacific/Apia"},
+    "names by case": {"spark.sql.caseSensitive": "true"},
+    "other literals": {
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.sql.ansi.enforceReservedKeywords": "true",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    },
+    "other plans": {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.session.timeZone": "America/New_York",
+    },
+}
+"""Settings of sessions on which no result may depend."""
+
+
+def settings(kind: str, folder: str) -> list[str]:
+    """The cubes under each of ``SESSIONS`` are those of a scan, and the same rows are kept."""
+    session = spark.session(connect=kind == "connect")
+    domain = sf.Domain({**random_tables.DOMAIN, "hour": sf.Hour("utc", timezone="Asia/Kolkata")})
+    rows = table(ROWS).append_column("utc", table(ROWS)["at"].cast(pa.timestamp("us", "UTC")))
+    # A file is read as it is; what ``createDataFrame`` makes of local times depends on settings.
+    pq.write_table(rows, f"{folder}/rows.parquet")
+    data = session.read.parquet(f"{folder}/rows.parquet")
+    asked = [each for each in random_tables.LATTICES if each.names in COLUMNS_OF_SETTINGS]
+    asked.append(sf.Histogram(["hour", "word"]).needs(domain).lattice)
+    scan = count(source(rows, domain), asked)
+    kept = []
+    for changed in SESSIONS.values():
+        for name, value in changed.items():
+            session.conf.set(name, value)
+        for one, other in zip(count(source(data, domain), asked), scan, strict=True):
+            same(one, other)
+        (bounded,) = count(source(data, domain, "who", 2), asked[-1:], key=KEY)
+        kept.append(bounded.counts.tolist())
+        for name in changed:
+            session.conf.unset(name)
+    assert all(each == kept[0] for each in kept)
+    assert 0 < sum(kept[0]) < int(scan[-1].counts.sum())
+    return list(SESSIONS)
+
+
+COLUMNS_OF_SETTINGS = [("x", "word"), ("n", "flag"), ("price",), ("day", "code"), ("at", "yes")]
 
 
 def law(kind: str) -> dict[str, list[int]]:
@@ -242,6 +295,54 @@ def costs(rows: str) -> dict[str, Any]:
     return {"rows": n, "processor seconds": seconds, "ratios": ratios}
 
 
+def shuffled(rows: str, folder: str) -> dict[str, dict[str, int]]:
+    """The bytes and rows that our jobs shuffle, by Spark's own event log."""
+    session = spark.session(
+        **{
+            "spark.driver.memory": "4g",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": f"file://{folder}",
+            "spark.eventLog.compress": "false",
+        }
+    )
+    n = int(rows)
+    path = f"{folder}/visits.parquet"
+    columns = [each.format(persons=n // 10) for each in VISITS_SQL]
+    session.range(n).selectExpr(*columns).write.parquet(path)
+    visits = session.read.parquet(path)
+    lattice = sf.Histogram(["x", "g"], bins={"x": 50}).needs(VISITS).lattice
+    # Each count is told from the others by the names of its jobs' group.
+    for group, unit in (("without persons", {}), ("with persons", PERSONS)):
+        session.sparkContext.setJobGroup(group, group)
+        count(source(visits, VISITS, **unit), [lattice])
+    session.stop()
+    return _written_by_shuffles(Path(folder))
+
+
+PERSONS: dict[str, Any] = {"person": "who", "rows_per_person": 4}
+
+
+def _written_by_shuffles(folder: Path) -> dict[str, dict[str, int]]:
+    (log,) = (path for path in folder.rglob("*") if path.is_file() and _is_event_log(path))
+    groups: dict[int, str] = {}
+    found: dict[str, dict[str, int]] = {}
+    for line in log.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerJobStart":
+            group = event["Properties"].get("spark.jobGroup.id", "")
+            groups |= dict.fromkeys(event["Stage IDs"], group)
+        elif event["Event"] == "SparkListenerTaskEnd" and groups.get(event["Stage ID"]):
+            written = event["Task Metrics"]["Shuffle Write Metrics"]
+            sums = found.setdefault(groups[event["Stage ID"]], {"bytes": 0, "rows": 0})
+            sums["bytes"] += written["Shuffle Bytes Written"]
+            sums["rows"] += written["Shuffle Records Written"]
+    return found
+
+
+def _is_event_log(path: Path) -> bool:
+    return path.name.startswith(("events_", "local-")) and not path.name.endswith(".crc")
+
+
 def memory(rows: str) -> dict[str, Any]:
     """The driver's peak memory before and after counting rows that Spark generates."""
     session = spark.session(**{"spark.driver.memory": "2g"})
@@ -320,7 +421,8 @@ def _peak(pid: int) -> int:
 
 
 JOBS: dict[str, Callable[..., Any]] = {
-    job.__name__: job for job in (contract, keys, law, logs, failures, costs, memory, killed)
+    job.__name__: job
+    for job in (contract, keys, settings, law, logs, failures, costs, shuffled, memory, killed)
 }
 
 if __name__ == "__main__":

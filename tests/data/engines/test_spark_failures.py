@@ -42,6 +42,7 @@ def failure(error: BaseException, session: Session) -> DataError:
     [
         ("FAILED_READ_FILE.FILE_NOT_EXIST", False, "no longer there"),
         ("TABLE_OR_VIEW_NOT_FOUND", False, "no longer there"),
+        ("UNABLE_TO_INFER_SCHEMA", False, "no longer there"),
         ("NO_ACTIVE_SESSION", False, "its SparkSession was stopped"),
         (None, True, "its SparkSession was stopped"),
         ("CAST_INVALID_INPUT", False, "its message is withheld"),
