@@ -154,8 +154,13 @@ def settings(kind: str, folder: str) -> list[str]:
     # A file is read as it is; what ``createDataFrame`` makes of local times depends on settings.
     pq.write_table(rows, f"{folder}/rows.parquet")
     data = session.read.parquet(f"{folder}/rows.parquet")
-    asked = [each for each in random_tables.LATTICES if each.names in COLUMNS_OF_SETTINGS]
-    asked.append(sf.Histogram(["hour", "word"]).needs(domain).lattice)
+    bins = {"x": 7, "price": 10, "flag": 2, "day": 62, "at": 48}
+    asked = [
+        sf.Histogram(axes, bins={name: bins[name] for name in axes if name in bins})
+        .needs(domain)
+        .lattice
+        for axes in (["price", "at", "day", "code"], ["x", "word", "hour", "flag"])
+    ]
     scan = count(source(rows, domain), asked)
     kept = []
     for changed in SESSIONS.values():
@@ -170,9 +175,6 @@ def settings(kind: str, folder: str) -> list[str]:
     assert all(each == kept[0] for each in kept)
     assert 0 < sum(kept[0]) < int(scan[-1].counts.sum())
     return list(SESSIONS)
-
-
-COLUMNS_OF_SETTINGS = [("x", "word"), ("n", "flag"), ("price",), ("day", "code"), ("at", "yes")]
 
 
 def law(kind: str) -> dict[str, list[int]]:
@@ -366,21 +368,31 @@ def memory(rows: str) -> dict[str, Any]:
 def killed(folder: str) -> dict[str, Any]:
     """An executor is killed in the middle: the counts are those of a run in peace."""
     session = spark.session(master="local-cluster[2,1,1024]")
-    n = 4 * 10**6
+    n = 10**6
     path = f"{folder}/visits.parquet"
     columns = [each.format(persons=n // 10) for each in VISITS_SQL]
     session.range(0, n, 1, 8).selectExpr(*columns).write.parquet(path)
     src = source(session.read.parquet(path), VISITS, "who", 4)
     lattice = sf.Histogram(["x", "g"], bins={"x": 50}).needs(VISITS).lattice
-    counted = [count(src, [lattice], key=KEY)[0].counts.tolist()]
+    peace = count(src, [lattice], key=KEY)[0].counts.tolist()
     before = _executors()
-    thread = threading.Timer(4, lambda: os.kill(before[0], signal.SIGKILL))
+    thread = threading.Thread(target=_kill_amid, args=(session.sparkContext, before[0]))
     thread.start()
-    counted.append(count(src, [lattice], key=KEY)[0].counts.tolist())
+    counted = count(src, [lattice], key=KEY)[0].counts.tolist()
     thread.join()
     gone = before[0] not in _executors()
-    counted.append(count(src, [lattice], key=KEY)[0].counts.tolist())
-    return {"same": counted[0] == counted[1] == counted[2], "executor gone": gone}
+    return {"same": counted == peace, "executor gone": gone}
+
+
+def _kill_amid(context: Any, executor: int) -> None:
+    """Kill an executor when some tasks of a stage are done, and others are not."""
+    tracker = context.statusTracker()
+    for _ in range(6000):
+        for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
+            if stage is not None and 0 < stage.numCompletedTasks < stage.numTasks:
+                os.kill(executor, signal.SIGKILL)
+                return
+        time.sleep(0.01)
 
 
 def _executors() -> list[int]:

@@ -23,7 +23,7 @@ _CONDITIONS = {
     "PATH_NOT_FOUND": _GONE,
     "FAILED_READ_FILE": _GONE,
     "FAILED_READ_FILE.FILE_NOT_EXIST": _GONE,
-    # Over Connect the files are listed for each count, and here none is found.
+    # Over Connect files are listed at the first use of a DataFrame, and here none was found.
     "UNABLE_TO_INFER_SCHEMA": _GONE,
     "SESSION_CLOSED": _STOPPED,
     "INVALID_HANDLE.SESSION_CLOSED": _STOPPED,
