@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xlsxwriter
@@ -23,6 +24,7 @@ import sfumato as sf
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.data.readers.files import Files
 from support.artefacts import World, touched
+from support.postgres import address, schema_of
 
 Row = tuple[str | None, float | None, float | None, str | None, str | None]
 COLUMNS = ("who", "x", "y", "kind", "shop")
@@ -191,6 +193,38 @@ def pandas(folder: Path, rows: list[Row], which: int) -> pd.DataFrame:
     return frame.astype({"who": object, "kind": object, "shop": object})
 
 
+def duckdb_file(folder: Path, rows: list[Row], which: int) -> str:
+    """A table in a file of DuckDB; the second file was written to more often."""
+    path = folder / "table.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", arrow(rows))
+        connection.execute("CREATE TABLE visits AS SELECT * FROM given")
+        if which:
+            connection.execute("INSERT INTO visits SELECT * FROM given")
+            connection.execute("DELETE FROM visits")
+            connection.execute("INSERT INTO visits SELECT * FROM given")
+    touched(path, 1_700_000_000 + 1_000 * which)
+    return f"duckdb:{path}?table=visits"
+
+
+def postgres(folder: Path, rows: list[Row], which: int) -> str:
+    """A table of a server, whose pages are filled otherwise; both runs give it the same name."""
+    schema = schema_of(folder)
+    with psycopg.connect(address(), autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+        types = "who text, x float8, y float8, kind varchar(40), shop text"
+        connection.execute(f"CREATE TABLE {schema}.visits ({types})".encode())
+        connection.execute(f"ALTER TABLE {schema}.visits SET (fillfactor = {90 - which})".encode())
+        query = f"COPY {schema}.visits FROM STDIN".encode()
+        with connection.cursor().copy(query) as copied:
+            for row in rows:
+                copied.write_row(row)
+        if which:
+            connection.execute(f"ANALYZE {schema}.visits".encode())
+    return f"{address()}&table={schema}.visits"
+
+
 FORMS: dict[str, Lay] = {
     "parquet": parquet,
     "several": several,
@@ -202,6 +236,8 @@ FORMS: dict[str, Lay] = {
     "polars": lambda folder, rows, which: pl.from_arrow(arrow(rows)),
     "lazy": lambda folder, rows, which: pl.from_arrow(arrow(rows)).lazy(),  # type: ignore[union-attr]
     "duckdb": lambda folder, rows, which: duckdb.connect().from_arrow(arrow(rows)),
+    "duckdb, file": duckdb_file,
+    "postgres": postgres,
 }
 
 
