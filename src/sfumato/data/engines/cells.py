@@ -1,11 +1,11 @@
 """The cell of a row on an axis of numbers, dates or times, as an expression.
 
 Cells are found by comparison with public edges. An axis of given edges is a binary search among
-them. On an axis of equal cells, the first and the last cell are found by comparison too, with the
-least double of the kernel's next cell. In between, the kernel's own IEEE operations are written
-down in their order (``GridAxis.locate``): a difference, a product, a quotient, a sum and a floor,
-each of which every engine rounds alike, and none of which can overflow or underflow there, because
-the position is at least half a cell and below the number of cells.
+them. On an axis of equal cells, numbers beyond the bounds are found by comparison too. Within them,
+the kernel's own IEEE operations are written down in their order (``GridAxis.locate``): a
+difference, a product, a quotient, a sum and a floor, each of which every engine rounds alike. None
+can overflow, because bounds are limited. What underflows lies in the first cell; where it would be
+an error, the first cell is found by comparison, with the least double of the next one.
 
 A row has NULL instead of a cell where it is dropped.
 """
@@ -50,12 +50,31 @@ def _or_missing(
         cells = [dialect.integer(cell) for cell in range(len(edges) + 1)]
         return f"CASE WHEN {known} THEN {searched(edges, cells, number)}{beyond} END"
     last = axis.cells - 1
-    first_edge, last_edge = (dialect.double(least_double(axis, cell)) for cell in (1, last))
+    lower, upper = map(dialect.double, _within(axis, dialect))
+    # Most numbers are within: an engine that evaluates a branch for many rows at once is fastest
+    # where it is the first one, and the only one that they need.
     return (
-        f"CASE WHEN {number} < {first_edge} THEN {dialect.integer(0)}"
-        f" WHEN {number} < {last_edge} THEN {_kernel(axis, number, dialect)}"
+        f"CASE WHEN {number} >= {lower} AND {number} < {upper}"
+        f" THEN {_kernel(axis, number, dialect)}"
+        f" WHEN {number} < {lower} THEN {dialect.integer(0)}"
         f" WHEN {known} THEN {dialect.integer(last)}{beyond} END"
     )
+
+
+def _within(axis: GridAxis, dialect: Dialect) -> tuple[float, float]:
+    """Between which numbers the kernel's operations need no clamp; below and above, it clamps.
+
+    These are the bounds, unless rounding would reach beyond the last cell just below the upper one,
+    or an operation might fail just above the lower one.
+    """
+    lower, upper = axis.lower, axis.upper
+    if not dialect.underflows:
+        lower = least_double(axis, 1)
+    position = (math.nextafter(upper, -math.inf) - axis.lower) * axis.cells
+    position = position / (axis.upper - axis.lower) + axis.nudge
+    if not math.floor(position) < axis.cells:
+        upper = least_double(axis, axis.cells - 1)
+    return lower, upper
 
 
 def _kernel(axis: GridAxis, number: str, dialect: Dialect) -> str:

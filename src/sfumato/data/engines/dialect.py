@@ -56,6 +56,8 @@ class Dialect(ABC):
         of rows below the expressions that it looks at, and calculate these twice.
     row_by_row : bool
         Whether an expression in a branch is evaluated only for the rows that come there.
+    underflows : bool
+        Whether a quotient too small for a double is zero, as IEEE has it, and no error.
     secrets : str
         The relation of one row that holds the secrets: a column of text for each of ``SECRETS``.
     """
@@ -67,6 +69,7 @@ class Dialect(ABC):
     fence: ClassVar[str] = ""
     drops_groups: bool = False
     row_by_row: ClassVar[bool] = False
+    underflows: ClassVar[bool] = True
     secrets: str = "sfumato_secrets"
 
     # --- names and literals ---------------------------------------------------------------------
@@ -172,6 +175,11 @@ class Dialect(ABC):
     def week(self, date: str) -> str:
         """The week of a date by ISO 8601."""
         return f"CAST(extract(week FROM {date}) AS {self.integer_type})"
+
+    def grouped(self, cell: str, n_cells: int) -> str:
+        """A cell below ``n_cells``, or null, in the type by which rows are grouped fastest."""
+        del n_cells
+        return cell
 
     def total(self, integers: str) -> str:
         """Add up whole numbers that are not negative, without overflow."""

@@ -16,6 +16,7 @@ from sfumato.times import MICROSECONDS_A_DAY
 _BEFORE = 719_163
 """Days from the day before 0001-01-01 to 1970-01-01."""
 
+_CELLS_OF_A_BYTE = 256
 _EXACT_DIGITS = 15
 """Decimals of so few digits are divided exactly as they become doubles."""
 
@@ -106,6 +107,10 @@ class DuckDB(Dialect):
 
     def quotient(self, dividend: str, divisor: str) -> str:
         return f"({dividend} // {divisor})"
+
+    def grouped(self, cell: str, n_cells: int) -> str:
+        # Groups by one byte lie in an array; others are looked up in a hash table.
+        return f"CAST({cell} AS UTINYINT)" if n_cells <= _CELLS_OF_A_BYTE else cell
 
     def trimmed(self, text: str) -> str:
         return f"(trim({text}, ' ' || chr(9)) COLLATE \"C\")"

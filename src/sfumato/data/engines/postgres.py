@@ -31,6 +31,7 @@ class Postgres(Dialect):
     """
 
     texts_first = True
+    underflows = False
     double_type = "double precision"
     wide_type = "numeric"
     fence = " OFFSET 0"

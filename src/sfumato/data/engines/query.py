@@ -218,7 +218,7 @@ class _Rows:
         carried = {**cells, **values}
         totals = _totals(list(values), need.sums)
         if _is_plain(need, self._unit) and len(cells) == 1:
-            return self._occupied(cells)
+            return self._occupied(cells["g0"], need.lattice.size)
         if self._unit.person is None:
             located = self._located(carried)
             if values or not self._dialect.drops_groups:
@@ -227,12 +227,12 @@ class _Rows:
         kept = self._kept(need, carried, choice)
         return self._groups(kept, list(cells), totals)
 
-    def _occupied(self, cells: dict[str, str]) -> str:
-        """Count all rows by one column of cells, and drop the group of those that have none."""
+    def _occupied(self, cell: str, n_cells: int) -> str:
+        """Count all rows by their cell, and drop the group of those that have none."""
         # A condition that cells are not null would be evaluated for each row of the table, however
         # the rows are grouped before, so the group of those without a cell is told by its count.
         counted = "count(g0)"
-        columns = dict(cells)
+        columns = {"g0": self._dialect.grouped(cell, n_cells)}
         if self._weight is not None:
             columns["m"] = self._readings.column(self._weight)
             weights = "sum(CASE WHEN g0 IS NOT NULL THEN m ELSE 0 END)"

@@ -1,0 +1,73 @@
+"""Cells of numbers as engines find them: those of the kernel, also at edges and in the extreme."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.answers.counts import Needs
+from sfumato.data import count, source
+from sfumato.domain import Domain
+from sfumato.lattice import GridAxis, Lattice
+from support.postgres import address, schema_of
+
+AXES = {
+    "from zero": GridAxis("x", 0.0, 120.0, 64),
+    "a unit": GridAxis("x", 0.0, 1.0, 2**20),
+    "a third": GridAxis("x", -0.1, 0.2, 9),
+    "cents": GridAxis("x", 0.0, 100.0, 10_000, snap=True, step=0.01),
+    "rounding below the upper bound": GridAxis("x", 1e6, 1e6 + 2.0**-20, 300),
+    "large": GridAxis("x", -1e100, 1e100, 1000),
+    "wide": GridAxis("x", 0.0, 1e6, 10),
+    "tiny": GridAxis("x", 0.0, 1e-300, 10),
+}
+
+
+def numbers_of(axis: GridAxis) -> list[float]:
+    """Edges and their neighbours, numbers at random within and around, and extreme ones."""
+    width = axis.upper - axis.lower
+    some = np.linspace(0, axis.cells, 60).astype(int)
+    edges = [*axis.points(some).tolist(), *np.asarray(some * width / axis.cells + axis.lower)]
+    near = [math.nextafter(each, to) for each in edges for to in (-math.inf, math.inf)]
+    between = np.random.default_rng(1).uniform(axis.lower - width, axis.upper + width, 300)
+    signed = [0.0, 5e-324, 1e-310, 2.0**-1022, 1e300, 1.7976931348623157e308, math.inf]
+    return [*edges, *near, *between, *signed, *(-each for each in signed), math.nan]
+
+
+def relation(numbers: list[float], folder: Path) -> Any:
+    return duckdb.connect().from_arrow(pa.table({"row": range(len(numbers)), "x": numbers}))
+
+
+def server(numbers: list[float], folder: Path) -> str:
+    name = f"{schema_of(folder)}.t"
+    with psycopg.connect(address()) as connection:
+        connection.execute(f"CREATE SCHEMA {schema_of(folder)}".encode())
+        connection.execute(f"CREATE TABLE {name} (row int8, x float8)".encode())
+        with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copied:
+            for row in enumerate(numbers):
+                copied.write_row(row)
+    return f"{address()}&table={name}"
+
+
+@pytest.mark.parametrize("held", [relation, server])
+@pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
+def test_each_number_has_the_cell_of_the_kernel(held: Any, axis: GridAxis, tmp_path: Path) -> None:
+    numbers = numbers_of(axis)
+    rows = GridAxis("row", 0.0, float(len(numbers)), len(numbers))
+    lattice = Lattice((rows, axis))
+    domain = Domain(row=sf.Interval(0, len(numbers), step=1), x=sf.Interval(axis.lower, axis.upper))
+    (cube,) = count(source(held(numbers, tmp_path), domain), [Needs(lattice, lattice.size)])
+    expected = axis.locate(np.array(numbers))
+    if cube.coordinates is None:
+        found = np.argwhere(cube.counts.reshape(len(numbers), axis.cells))
+    else:
+        found = cube.coordinates
+    assert found.tolist() == [[row, cell] for row, cell in enumerate(expected) if cell >= 0]
