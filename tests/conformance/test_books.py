@@ -12,6 +12,7 @@ from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, process_identity
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.postgres.rows import PostgresPublicRows
+from sfumato.ledger.secrets import KEY_BYTES
 from sfumato.ledger.store import (
     PublicRows,
 )
@@ -139,7 +140,10 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(
                 "sfumato.ledger.secrets.secrets.token_hex",
-                lambda count, numbers=numbers: f"{next(numbers):0{2 * count}x}",
+                # Not every store keeps the digest of a charge that was refused.
+                lambda count, numbers=numbers: (
+                    f"{next(numbers) if count == KEY_BYTES else 0:0{2 * count}x}"
+                ),
             )
             patch.setattr(
                 "sfumato.ledger.secrets.secrets.token_bytes",

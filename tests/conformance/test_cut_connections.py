@@ -110,7 +110,7 @@ def test_a_charge(server: Server, wire: Wire, chosen: Chosen) -> None:
             spent += 1
             assert spend(other, key) == answer
 
-        assert break_each(wire, chosen, lambda key: spend(book, key), judge) > 4
+        assert break_each(wire, chosen, lambda key: spend(book, key), judge) >= 4
         assert other.account("trips").spent == (3 * spent + 3, spent + 1)
         assert other.verify().ok
 

@@ -27,13 +27,8 @@ from sfumato.ledger.audit import audit
 from sfumato.ledger.chain import linked
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.memory import MemorySecretStore, MemoryStore
-from sfumato.ledger.store import (
-    NameRow,
-    Part,
-    PublicRows,
-    SecretRows,
-    StreamRows,
-)
+from sfumato.ledger.name_rows import NameRow
+from sfumato.ledger.store import Part, PublicRows, SecretRows, StreamRows
 
 
 class Stopped(BaseException):

@@ -23,12 +23,8 @@ from sfumato.ledger import Entry, Spender, Step, Store, journal
 from sfumato.ledger.chain import fields, link, payload_digest
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.memory import MemoryPublicRows, MemorySecretRows, MemoryStore
-from sfumato.ledger.store import (
-    NameRow,
-    Position,
-    PublicRows,
-    SecretRows,
-)
+from sfumato.ledger.name_rows import NameRow
+from sfumato.ledger.store import Position, PublicRows, SecretRows
 
 
 class Stopped(BaseException):

@@ -135,15 +135,37 @@ class Charges:
         if guard is not None:
             # In the transaction of the charge: one is never there without the other.
             return named_by(guard, account, request.key, (request.asked, *request.formerly))
-        # The name is on disk before the charge is. A name without a charge may be given again; a
-        # charge without a name would be spent in vain, because nobody could find its answer.
-        secrets = self._parts.secrets()
-        return secrets.name(account, request.key, request.asked, charged, formerly=request.formerly)
+        # The name is on disk before the charge is, or with it. A name without a charge may be given
+        # again; a charge without a name would be spent in vain: nobody could find its answer.
+        rows.foresee(partial(self._foresee_charge, request))
+        return self._parts.secrets().name(
+            account,
+            request.key,
+            request.asked,
+            charged,
+            formerly=request.formerly,
+            rows=rows.name_rows(),
+        )
+
+    def _foresee_charge(self, request: Request, rows: PublicRows) -> None:
+        """Read what a charge under a new name reads."""
+        account = request.account
+        names = rows.name_rows()
+        if names is not None:
+            secrets = self._parts.secrets()
+            secrets.foresee(account, request.key, request.asked, request.formerly, names)
+        if request.key is not None:
+            rows.of_key(account, request.key)
+        rows.account(account)
+        rows.has_spenders(account)
+        if request.binding is not None:
+            rows.ceilings()
+        rows.tip(account)
 
     def _require_here(self, rows: PublicRows) -> None:
         """Refuse to pay from a ledger that was moved; a guard does so by itself."""
         if rows.guard() is None:
-            self._parts.secrets().require_here()
+            self._parts.secrets().require_here(rows.name_rows())
 
     def _charge(self, rows: PublicRows, request: Request, caller: Caller) -> Entry:
         """Check everything that limits a charge, then enter it."""
@@ -202,6 +224,7 @@ class Charges:
         If the ledger was moved since the charge, the charge moved along without an answer. It is
         resumed there, and a second answer here would be a second draw under it.
         """
+        rows.foresee(partial(self._foresee_answer, first))
         if not rows.has(first.account, first.key, "store"):
             self._require_here(rows)
             stored = journal.store_answer(rows, journal.follow(first, "store"), payload)
@@ -214,6 +237,12 @@ class Charges:
         if is_first:
             journal.append(rows, journal.follow(first, "hand"))
         return kept, is_first
+
+    def _foresee_answer(self, first: Entry, rows: PublicRows) -> None:
+        """Read what storing an answer reads."""
+        rows.has(first.account, first.key, "store")
+        self._require_here(rows)
+        rows.tip(first.account)
 
     def _hand_out(self, first: Entry) -> bytes:
         """Read an answer back, compare it with its entry, and enter that it is handed out."""

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from sfumato.errors import LedgerError
 from sfumato.ledger.chain import ceiling_of
 from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Spender, Step
+from sfumato.ledger.name_rows import NameRow
 from sfumato.ledger.rules import broken
 from sfumato.ledger.store import (
     FORKED,
@@ -23,7 +24,6 @@ from sfumato.ledger.store import (
     ONCE_EACH,
     REFUSED,
     REPORT,
-    NameRow,
     Position,
     PublicRows,
     SecretRows,

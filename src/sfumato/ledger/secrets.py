@@ -14,10 +14,13 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.store import MOVED, Guard, NameRow, PublicRows, SecretRows, SecretStore
+from sfumato.ledger.name_rows import NameRow, NameRows
+from sfumato.ledger.store import MOVED, Guard, PublicRows, SecretRows, SecretStore
+
+T = TypeVar("T")
 
 KEY_BYTES = 16
 DIGEST_BYTES = 32
@@ -75,6 +78,7 @@ class Secrets:
         charged: Callable[[str], object],
         *,
         formerly: Sequence[str] = (),
+        rows: NameRows | None = None,
     ) -> Name:
         """Find the name of a question, or give it one.
 
@@ -90,6 +94,8 @@ class Secrets:
             without a charge is left over from a charge that was refused, and may be given again.
         formerly : sequence of str
             ``asked`` in the words of earlier versions, under which it may be known.
+        rows : NameRows or None
+            The names in the transaction of the charge; None: in transactions of their own.
 
         Raises
         ------
@@ -99,10 +105,7 @@ class Secrets:
             The key was charged, and nothing here says for what.
         """
         tags = [self.tag(account, words) for words in (asked, *formerly)]
-        if key is None:
-            found = self.store.looking(lambda rows: _first_of_tags(rows, account, tags))
-        else:
-            found = self.store.looking(lambda rows: rows.of_key(account, key))
+        found = self._look(rows, lambda names: _known(names, account, key, tags))
         # These secrets are older than the book, or another ledger's: they never heard of the key.
         if found is None and key is not None and charged(key):
             raise Unknown
@@ -111,12 +114,22 @@ class Secrets:
         if found is not None and charged(found.key):
             raise Conflict
         fresh = Name(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
-        self.adopt(account, fresh, tags[0], derived=key is None)
+        self.adopt(account, fresh, tags[0], derived=key is None, rows=rows)
         return fresh
 
-    def require_here(self) -> None:
-        """Refuse to pay from a ledger that was moved."""
-        self.store.looking(partial(require_here, label=self.store.label))
+    def foresee(
+        self, account: str, key: str | None, asked: str, formerly: Sequence[str], rows: NameRows
+    ) -> None:
+        """Read what `name` and `require_here` are going to read."""
+        _known(rows, account, key, [self.tag(account, words) for words in (asked, *formerly)])
+        self.require_here(rows)
+
+    def require_here(self, rows: NameRows | None = None) -> None:
+        """Refuse to pay from a ledger that was moved; ``rows`` as for `name`."""
+        self._look(rows, partial(require_here, label=self.store.label))
+
+    def _look(self, rows: NameRows | None, action: Callable[[NameRows], T]) -> T:
+        return self.store.looking(action) if rows is None else action(rows)
 
     def tag(self, account: str, asked: str) -> bytes:
         """The HMAC under which a question is kept."""
@@ -124,9 +137,14 @@ class Secrets:
         text = json.dumps([account, asked], ensure_ascii=True)
         return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
 
-    def adopt(self, account: str, name: Name, tag: bytes, *, derived: bool) -> None:
+    def adopt(
+        self, account: str, name: Name, tag: bytes, *, derived: bool, rows: NameRows | None = None
+    ) -> None:
         """Write the name of a question; ``derived``: its key was made for it."""
         row = NameRow(name.key, tag, name.digest)
+        if rows is not None:
+            rows.keep(account, row, derived=derived)
+            return
         # A charge follows, and is of no use without it. The other way round does no harm.
         self.store.writing_ahead(lambda rows: rows.keep(account, row, derived=derived))
 
@@ -183,7 +201,7 @@ def named_by(guard: Guard, account: str, key: str | None, asked: Sequence[str]) 
             return Name(found.key, found.digest)
 
 
-def require_here(rows: SecretRows, label: str) -> None:
+def require_here(rows: NameRows, label: str) -> None:
     """Refuse to use the rows of a ledger that was moved."""
     where = rows.value(MOVED)
     if where is not None:
@@ -191,8 +209,10 @@ def require_here(rows: SecretRows, label: str) -> None:
         raise LedgerError(label, obstacle, "Name that one with ledger=")
 
 
-def _first_of_tags(rows: SecretRows, account: str, tags: Sequence[bytes]) -> NameRow | None:
-    """The name under the first of some tags that has one."""
+def _known(rows: NameRows, account: str, key: str | None, tags: Sequence[bytes]) -> NameRow | None:
+    """The name of a key; without one, the name under the first of some tags that has one."""
+    if key is not None:
+        return rows.of_key(account, key)
     found = (rows.of_tag(account, tag) for tag in tags)
     return next((row for row in found if row is not None), None)
 

@@ -9,15 +9,18 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from sfumato.ledger.entries import Step
+from sfumato.ledger.name_rows import NameRow, NameRows
 from sfumato.ledger.sql_public import Row, SQLRows
-from sfumato.ledger.store import NameRow, Position, SecretRows, StreamRow, StreamRows
+from sfumato.ledger.store import Position, SecretRows, StreamRow, StreamRows
 
 POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 STREAMS = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams"
 STEPS = "SELECT step, event, output, hash FROM steps WHERE stream = ?"
-NAMES = "SELECT key, tag, digest FROM requests WHERE account = ?"
+VALUE = "SELECT value FROM {}about WHERE name = ?"
+NAMES = "SELECT key, tag, digest FROM {}requests WHERE account = ?"
+FORGET = "DELETE FROM {}requests WHERE account = ? AND tag = ? AND derived AND key <> ?"
 KEEP = """
-    INSERT INTO requests (account, key, tag, digest, derived) VALUES (?, ?, ?, ?, ?)
+    INSERT INTO {}requests (account, key, tag, digest, derived) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (account, key) DO UPDATE
     SET tag = excluded.tag, digest = excluded.digest, derived = excluded.derived
 """
@@ -35,7 +38,36 @@ class SQLStreamRows(SQLRows, StreamRows):
         return None if found is None else _step(found)
 
 
-class SQLSecretRows(SQLStreamRows, SecretRows):
+class SQLNameRows(SQLRows, NameRows):
+    """The names of questions within one transaction of a connection.
+
+    Attributes
+    ----------
+    place : str
+        What precedes the names of the secret tables: a schema and a dot, or nothing.
+    """
+
+    place = ""
+
+    def value(self, name: str) -> bytes | None:
+        found = self._one(VALUE.format(self.place), name)
+        return None if found is None else cast("bytes", found[0])
+
+    def of_key(self, account: str, key: str) -> NameRow | None:
+        found = self._one(f"{NAMES.format(self.place)} AND key = ?", account, key)
+        return None if found is None else NameRow._make(found)
+
+    def of_tag(self, account: str, tag: bytes) -> NameRow | None:
+        found = self._one(f"{NAMES.format(self.place)} AND tag = ? AND derived", account, tag)
+        return None if found is None else NameRow._make(found)
+
+    def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
+        if derived:
+            self._ask(FORGET.format(self.place), (account, name.tag, name.key))
+        self._ask(KEEP.format(self.place), (account, name.key, name.tag, name.digest, derived))
+
+
+class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
     """The secret rows within one transaction of a connection."""
 
     # --- names of questions -----------------------------------------------------------------------
@@ -44,26 +76,8 @@ class SQLSecretRows(SQLStreamRows, SecretRows):
         found = cast("Iterable[tuple[str, bytes]]", self._ask("SELECT name, value FROM about", ()))
         return dict(found)
 
-    def value(self, name: str) -> bytes | None:
-        found = self._one("SELECT value FROM about WHERE name = ?", name)
-        return None if found is None else cast("bytes", found[0])
-
     def add_value(self, name: str, value: bytes) -> None:
         self._ask("INSERT INTO about (name, value) VALUES (?, ?)", (name, value))
-
-    def of_key(self, account: str, key: str) -> NameRow | None:
-        found = self._one(f"{NAMES} AND key = ?", account, key)
-        return None if found is None else NameRow._make(found)
-
-    def of_tag(self, account: str, tag: bytes) -> NameRow | None:
-        found = self._one(f"{NAMES} AND tag = ? AND derived", account, tag)
-        return None if found is None else NameRow._make(found)
-
-    def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
-        if derived:
-            query = "DELETE FROM requests WHERE account = ? AND tag = ? AND derived AND key <> ?"
-            self._ask(query, (account, name.tag, name.key))
-        self._ask(KEEP, (account, name.key, name.tag, name.digest, derived))
 
     def names(self) -> list[tuple[str, NameRow, bool]]:
         query = "SELECT account, key, tag, digest, derived FROM requests ORDER BY account, key"

@@ -1,8 +1,10 @@
 """What a `Store` has to promise, so that a `Book` may keep its entries in it.
 
 A store has two parts, which may be two databases: public rows, which any auditor may read, and
-secret rows, which only the operator may read. No transaction spans both. A transaction of the
-secret part may run inside one of the public part, never the other way round.
+secret rows, which only the operator may read. A transaction of the secret part may run inside one
+of the public part, never the other way round. A store that keeps both parts in one database may let
+a charge read and write names in the public part's own transaction: `PublicRows.name_rows`. No other
+transaction spans both.
 
 A transaction is a function that is given the rows of one part:
 
@@ -32,6 +34,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.entries import Account, Amount, Entry, Kind, Spender, Step
+from sfumato.ledger.name_rows import NameRow, NameRows
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,14 +61,6 @@ class Tip(NamedTuple):
     sequence: int
     hash: str
     spent: Amount
-
-
-class NameRow(NamedTuple):
-    """The name of a question among the secrets: its key, its HMAC and its digest."""
-
-    key: str
-    tag: bytes
-    digest: str
 
 
 class Position(NamedTuple):
@@ -155,6 +150,17 @@ class PublicRows(ABC):
     def guard(self) -> Guard | None:
         """What stands for the secrets; None for a custodian, who may read them."""
         return None
+
+    def name_rows(self) -> NameRows | None:
+        """The names of questions, in this transaction; None where that cannot span both parts."""
+        return None
+
+    def foresee(self, look: Callable[[PublicRows], object]) -> None:
+        """Read at once what a look reads here, if each read costs a round trip.
+
+        This is for speed only. The look is shown empty rows, and must only read.
+        """
+        del look
 
     # --- what a charge needs ----------------------------------------------------------------------
 
@@ -318,7 +324,7 @@ class StreamRows(ABC):
         """
 
 
-class SecretRows(StreamRows):
+class SecretRows(StreamRows, NameRows):
     """The secret rows within one transaction."""
 
     # --- names of questions -----------------------------------------------------------------------
@@ -328,27 +334,8 @@ class SecretRows(StreamRows):
         """What is kept by name: identity, secret and signing key, and a value for each charge."""
 
     @abstractmethod
-    def value(self, name: str) -> bytes | None:
-        """One of the values."""
-
-    @abstractmethod
     def add_value(self, name: str, value: bytes) -> None:
         """Add a value under a name that has none."""
-
-    @abstractmethod
-    def of_key(self, account: str, key: str) -> NameRow | None:
-        """The name that has a key."""
-
-    @abstractmethod
-    def of_tag(self, account: str, tag: bytes) -> NameRow | None:
-        """The name that was made for a question, and not given by a user."""
-
-    @abstractmethod
-    def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
-        """Write a name. ``derived``: its key was made for the question, and not given by a user.
-
-        It replaces an older name with the same key, or one that was made for the same question.
-        """
 
     @abstractmethod
     def names(self) -> list[tuple[str, NameRow, bool]]:

@@ -27,7 +27,7 @@ from sfumato.ledger.postgres.failures import (
 )
 from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import SchemaKind, script
-from sfumato.ledger.postgres.statements import Statements, asking, last, plain, quoted
+from sfumato.ledger.postgres.statements import Statements, asking, plain, quoted
 from sfumato.ledger.sql_public import Ask, Row
 from sfumato.ledger.store import StoreError
 from sfumato.ledger.turns import Turns
@@ -72,8 +72,11 @@ SETTINGS = """
     SET tcp_keepalives_count = 3;
     SET tcp_user_timeout = 60000
 """
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT take_turn(), clock_timestamp()"
-AHEAD = BEGIN.replace(";", "; SET LOCAL synchronous_commit = off;", 1)
+BEGIN = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+    "SELECT take_turn(), clock_timestamp()",
+)
+AHEAD = (BEGIN[0], "SET LOCAL synchronous_commit = off", BEGIN[1])
 FACTS = """
     SELECT current_setting('fsync'), current_setting('full_page_writes'),
            current_setting('server_encoding'), current_setting('synchronous_commit'),
@@ -178,14 +181,20 @@ class Database:
                 raise failure
             time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
 
-    def _write(self, action: Callable[[Ask], T], begin: str, db: Connection) -> T:
+    def _write(self, action: Callable[[Ask], T], begin: Sequence[str], db: Connection) -> T:
         import psycopg
 
+        number = ""
+
+        def begun(row: Row) -> None:
+            nonlocal number
+            number = str(row[0])
+            self.reached.now = cast("datetime", row[1])
+
+        self.reached.begin(None)
+        statements = Statements(db, begin, begun)
         try:
-            number, now = last(db, begin)
-            self.reached.begin(cast("datetime", now))
-            statements = Statements(db)
-            found = action(statements.ask)
+            found = action(statements)
         except BaseException as error:
             self._undo(db, error)
             raise
@@ -196,7 +205,7 @@ class Database:
                 self._undo(db, error)
                 raise
             self._drop()
-            if not self._was_committed(str(number)):
+            if not number or not self._was_committed(number):
                 raise Lost from None
         self.reached.settle()
         return found

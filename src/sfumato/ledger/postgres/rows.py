@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, cast
 
 from sfumato.ledger import refusals
 from sfumato.ledger.chain import binding
 from sfumato.ledger.entries import Entry, Step
+from sfumato.ledger.name_rows import NameRows
 from sfumato.ledger.postgres.failures import NO_SPENDER
 from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import BOOK, SECRETS, differences
+from sfumato.ledger.postgres.statements import Statements, noted
 from sfumato.ledger.sql_public import Ask, SQLPublicRows, SQLRows, columns_of
-from sfumato.ledger.sql_secret import SQLSecretRows
-from sfumato.ledger.store import Guard, Named, Position, Verdict
+from sfumato.ledger.sql_secret import SQLNameRows, SQLSecretRows
+from sfumato.ledger.store import Guard, Named, Position, PublicRows, Verdict
 
 NAME_QUESTION = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?)"
 IS_OF_STATE = "SELECT is_of_state(?, ?, ?)"
@@ -27,9 +30,24 @@ class PostgresPublicRows(SQLPublicRows):
     place: ClassVar[str] = "place"
     with_spenders = True
 
-    def __init__(self, ask: Ask, reached: Reached) -> None:
+    def __init__(self, ask: Ask, reached: Reached, secrets: str = "") -> None:
         super().__init__(ask)
         self._reached = reached
+        self._secrets = secrets
+
+    def name_rows(self) -> NameRows | None:
+        # Words that need no quotes, and hold no mark of a value.
+        if not re.fullmatch("[a-z_][a-z0-9_]*", self._secrets):
+            return None
+        names = SQLNameRows(self._ask)
+        names.place = f"{self._secrets}."
+        return names
+
+    def foresee(self, look: Callable[[PublicRows], object]) -> None:
+        if isinstance(self._ask, Statements):
+            asked: list[tuple[str, tuple[object, ...]]] = []
+            look(type(self)(noted(asked), self._reached, self._secrets))
+            self._ask.foresee(asked)
 
     def add(self, entry: Entry) -> None:
         super().add(entry)
@@ -58,6 +76,9 @@ class PostgresPublicRows(SQLPublicRows):
 
 class PostgresAnalystRows(PostgresPublicRows):
     """The public rows for a role that does not own them: what it adds goes through the guard."""
+
+    def name_rows(self) -> NameRows | None:
+        return None
 
     def guard(self) -> Guard:
         return PostgresGuard(self._ask)

@@ -7,7 +7,7 @@ while others wait for their turn. If one fails, those after it are not carried o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from sfumato.ledger.sql_public import Ask, Row
@@ -19,35 +19,97 @@ if TYPE_CHECKING:
     Connection: TypeAlias = psycopg.Connection[Row]
 
 FINDS = "SELECT"
+WRITES = ("INSERT INTO", "DELETE FROM")
+"""How a statement begins whose next word is the only table that it changes of those looked at."""
 
 
 class Statements:
-    """The statements of one transaction of a connection."""
+    """The statements of one transaction of a connection; an `Ask`.
 
-    def __init__(self, db: Connection) -> None:
+    Parameters
+    ----------
+    db : psycopg.Connection
+    opening : sequence of str
+        What begins the transaction, sent with its first statement that finds something.
+    begun : callable or None
+        Given the row that the last statement of the opening finds.
+    """
+
+    def __init__(
+        self,
+        db: Connection,
+        opening: Sequence[str] = (),
+        begun: Callable[[Row], None] | None = None,
+    ) -> None:
         self._db = db
+        self._opening = opening
+        self._begun = begun
         self._waiting: list[tuple[QueryNoTemplate, tuple[object, ...]]] = []
+        self._foreseen: list[tuple[str, tuple[object, ...], list[Row]]] = []
 
-    def ask(self, query: str, values: tuple[object, ...]) -> Iterable[Row]:
+    def __call__(self, query: str, values: tuple[object, ...]) -> Iterable[Row]:
         """Run a statement with the values of its question marks: the rows that it finds."""
-        text = marked(query)
         if query.lstrip().startswith(FINDS):
-            return self._send(text, values).fetchall()
-        self._waiting.append((text, values))
+            for known, of, found in self._foreseen:
+                if known == query and of == values:
+                    return found
+            (cursor,) = self._send([(marked(query), values)])
+            return cursor.fetchall()
+        self._forget(query)
+        self._waiting.append((marked(query), values))
         return ()
+
+    def foresee(self, asked: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        """Ask together what will be asked one by one, unless it is written to before.
+
+        Nobody else writes meanwhile: the transaction has its turn.
+        """
+        cursors = self._send([(marked(query), values) for query, values in asked])
+        self._foreseen += [
+            (query, values, cursor.fetchall())
+            for (query, values), cursor in zip(asked, cursors, strict=True)
+        ]
+
+    def _forget(self, query: str) -> None:
+        """Drop what was foreseen of a table that is written to; in doubt, everything."""
+        first, second, table, *_ = (*query.split(maxsplit=3), "", "", "")
+        if f"{first} {second}" not in WRITES:
+            self._foreseen = []
+        self._foreseen = [each for each in self._foreseen if table not in each[0]]
 
     def commit(self) -> None:
         """Carry out what waits, and commit."""
-        self._send("COMMIT", ())
+        if self._opening:
+            # Its row is needed before the commit: it tells how to ask what became of that.
+            self._send([])
+        self._send([("COMMIT", ())])
 
-    def _send(self, query: QueryNoTemplate, values: tuple[object, ...]) -> psycopg.Cursor[Row]:
+    def _send(
+        self, queries: Sequence[tuple[QueryNoTemplate, tuple[object, ...]]]
+    ) -> list[psycopg.Cursor[Row]]:
+        """Send the opening, what waits and some queries: the cursors of these."""
+        opening, self._opening = self._opening, ()
         waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return self._db.execute(query, values)
+        first = [(plain(query), ()) for query in opening]
+        everything = [*first, *waiting, *queries]
+        if len(everything) == 1:
+            return [self._db.execute(*everything[0])]
         with self._db.pipeline():
-            for earlier in waiting:
-                self._db.execute(*earlier)
-            return self._db.execute(query, values)
+            cursors = [self._db.execute(*each) for each in everything]
+        if opening and self._begun is not None:
+            (row,) = cursors[len(opening) - 1].fetchall()
+            self._begun(row)
+        return cursors[len(first) + len(waiting) :]
+
+
+def noted(asked: list[tuple[str, tuple[object, ...]]]) -> Ask:
+    """Notes each statement, and finds nothing."""
+
+    def ask(query: str, values: tuple[object, ...]) -> Iterable[Row]:
+        asked.append((query, values))
+        return ()
+
+    return ask
 
 
 def marked(query: str) -> QueryNoTemplate:
@@ -63,16 +125,6 @@ def asking(db: Connection) -> Ask:
         return cursor.fetchall() if cursor.description else ()
 
     return ask
-
-
-def last(db: Connection, queries: str) -> Row:
-    """The only row of the last of several queries."""
-    cursor = db.execute(plain(queries))
-    while cursor.nextset():
-        pass
-    found = cursor.fetchone()
-    assert found is not None
-    return found
 
 
 def plain(query: str) -> QueryNoTemplate:

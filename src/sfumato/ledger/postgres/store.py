@@ -90,7 +90,8 @@ class PostgresStore(Store):
     def _given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
         """The action, given the rows as this caller may use them."""
         kind = ROWS[self.caller(None).role]
-        return lambda ask: action(kind(ask, self.database.reached))
+        secrets = f"{self._schema}{SECRETS.suffix}"
+        return lambda ask: action(kind(ask, self.database.reached, secrets))
 
     def has_secrets(self) -> bool:
         return self.database.exists(SECRETS.suffix)
