@@ -105,7 +105,7 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def words(self, column: str, type_: pa.DataType) -> str:
+    def written(self, column: str, type_: pa.DataType) -> str:
         """Read a column as text that is compared byte by byte, whatever its collation."""
 
     @abstractmethod
@@ -131,7 +131,7 @@ class Dialect(ABC):
             # The sum makes the two zeros one.
             return f"CASE WHEN {number} <> {self.double(math.nan)} THEN {number} + 0 END"
         if pt.is_string(type_) or pt.is_large_string(type_) or pt.is_dictionary(type_):
-            return self.words(column, type_)
+            return self.written(column, type_)
         return column
 
     def key(self, column: str, type_: pa.DataType) -> str:
@@ -140,7 +140,7 @@ class Dialect(ABC):
             return column
         if pt.is_integer(type_):
             return f"CAST({column} AS {self.integer_type})"
-        return self.words(column, type_)
+        return self.written(column, type_)
 
     # --- arithmetic -----------------------------------------------------------------------------
 

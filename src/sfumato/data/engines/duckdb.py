@@ -53,7 +53,7 @@ class DuckDB(Dialect):
             return f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
         return f"CAST({column} AS DOUBLE)"
 
-    def words(self, column: str, type_: pa.DataType) -> str:
+    def written(self, column: str, type_: pa.DataType) -> str:
         return f'(CAST({column} AS VARCHAR) COLLATE "C")'
 
     def days(self, column: str, type_: pa.DataType) -> str:

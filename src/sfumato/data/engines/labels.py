@@ -68,7 +68,7 @@ def labelled(
     elif dialect.row_by_row and len(axis.listed) <= COMPARED_LABELS:
         return _text_by_text(axis, column, type_, dialect, read)
     else:
-        value = read(dialect.words(column, type_))
+        value = read(dialect.written(column, type_))
         known = f"{value} IS NOT NULL"
         found = _of_texts(
             axis, value, dialect, read(dialect.trimmed(value_of(column, type_, dialect))), joined
@@ -78,7 +78,7 @@ def labelled(
 
 def value_of(column: str, type_: pa.DataType, dialect: Dialect) -> str:
     """The text of a column."""
-    return dialect.words(column, type_)
+    return dialect.written(column, type_)
 
 
 def _known(column: str, type_: pa.DataType, dialect: Dialect, read: Callable[[str], str]) -> str:
@@ -121,7 +121,7 @@ def _text_by_text(
     """
     own, bare = _texts(axis)
     value = read(column)
-    text = dialect.words(value, type_)
+    text = dialect.written(value, type_)
     as_it_stands = _branches(_literals(own, dialect), value, dialect)
     written = _branches(_literals(bare, dialect), dialect.trimmed(value), dialect)
     missing = _cell(axis.missing_cell, dialect)

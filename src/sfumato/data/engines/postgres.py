@@ -59,7 +59,7 @@ class Postgres(Dialect):
             return _double_of_any(column)
         return f"{column}::float8"
 
-    def words(self, column: str, type_: pa.DataType) -> str:
+    def written(self, column: str, type_: pa.DataType) -> str:
         return f'(CAST({column} AS text) COLLATE "C")'
 
     def days(self, column: str, type_: pa.DataType) -> str:

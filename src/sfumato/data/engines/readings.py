@@ -122,7 +122,7 @@ class Readings:
     def text(self, axis: LatticeAxis) -> str:
         """The text in which an axis of labels looks for them."""
         column, type_ = self._column(axis.column_name)
-        return self._named(self._dialect.words(column, plain(type_)))
+        return self._named(self._dialect.written(column, plain(type_)))
 
     def key(self, axis: LatticeAxis) -> str:
         """The key of a row; null where it is missing."""

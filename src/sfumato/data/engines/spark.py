@@ -76,7 +76,7 @@ class Spark(Dialect):
             return f"CAST(CAST({column} AS INT) AS DOUBLE)"
         return f"CAST({column} AS DOUBLE)"
 
-    def words(self, column: str, type_: pa.DataType) -> str:
+    def written(self, column: str, type_: pa.DataType) -> str:
         # Text that is not UTF-8 is missing, as in a scan.
         return f"CASE WHEN is_valid_utf8({column}) THEN {column} END"
 

@@ -272,7 +272,7 @@ class PostgresTable(RowReader, CountingReader):
             return f"CASE WHEN {column} <> 'NaN'::numeric THEN round({held}, 38) END"
         if pt.is_decimal(type_):
             return f"nullif({column}, 'NaN'::numeric)"
-        return self._dialect.words(column, type_) if pt.is_string(type_) else column
+        return self._dialect.written(column, type_) if pt.is_string(type_) else column
 
 
 def _texts(connection: Connection, numbers: Sequence[int]) -> set[int]:
