@@ -65,7 +65,7 @@ def test_a_ledger_moves_to_another_store(sfumato: Run) -> None:
     assert sfumato("release", "plan.toml", "--ledger", "b.db")[0] == 0
     code, out, err = sfumato("ledger", "migrate", "b.db", "c.db")
     assert code == 0
-    assert out.endswith(" entries and 0 streams: the ledger 'c.db'\n")
+    assert out.endswith(" entries and 0 streams to the ledger 'c.db'\n")
     assert "Nothing can be charged to the ledger 'b.db'" in err
     assert "stored answer" in sfumato("release", "plan.toml", "--ledger", "c.db")[2]
     assert sfumato("release", "plan.toml", "--fresh", "--ledger", "b.db")[0] == 5

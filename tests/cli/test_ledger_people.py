@@ -104,7 +104,10 @@ def test_roles_are_given_again_taken_away_and_listed(
     def after(*words: str) -> dict[str, str]:
         capsys.readouterr()
         assert run(["ledger", "roles", *words, "--json", *place]) == 0
-        found = json.loads(capsys.readouterr().out)
+        out, err = capsys.readouterr()
+        # Only somebody who may spend needs a ceiling.
+        assert ("spender add" in err) == ("--analyst" in words)
+        found = json.loads(out)
         return {office.plain(each["name"]): each["role"] for each in found}
 
     ann, eve = office.role("ann"), office.role("eve")

@@ -159,7 +159,7 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
     if as_json:
         emit_json(dataclasses.asdict(done))
         return
-    say(f"{done.entries} entries and {done.streams} streams: {labels[1]}")
+    say(f"Moved {done.entries} entries and {done.streams} streams to {labels[1]}")
     talk(f"Use it from now on. Nothing can be charged to {labels[0]} any more.")
 
 

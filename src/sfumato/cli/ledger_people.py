@@ -170,7 +170,9 @@ def roles(
             return
         if asked:
             give(store, asked)
-            talk("Done. Name who spends, and how much: `sfumato ledger spender add`")
+            spending = bool(custodian or analyst)
+            hint = " Name who spends, and how much: `sfumato ledger spender add`"
+            talk("Done." + hint * spending)
         found = people(store)
     if as_json:
         emit_json([{"name": each.name, "role": each.role} for each in found])

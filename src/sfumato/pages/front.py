@@ -112,7 +112,7 @@ def _published(releases: Sequence[Release]) -> Block:
         for label, release in _with_tables(releases)
         if (each := _clear(release)) is not None and (seen := each[0]) >= 0 and (size := each[1])
     ]
-    caption = "Numbers that stand out from the noise; hatched: the others"
+    caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
 
 

@@ -76,7 +76,10 @@ class PostgresStore(Store):
         ((name, owns, enters, reads),) = found
         if not reads:
             obstacle = f"{str(name)!r} may not read it"
-            remedy = f"Ask its custodian to run `sfumato ledger roles --auditor {name}`"
+            remedy = (
+                f"Ask its custodian to run `sfumato ledger roles --analyst {name}`, "
+                f"to spend from it, or `--auditor {name}`, to read it"
+            )
             raise LedgerError(self.label, obstacle, remedy)
         role: Role = "custodian" if owns else "analyst" if enters else "auditor"
         return Caller(str(name), role)
