@@ -90,7 +90,8 @@ def test_a_reader_may_give_its_rows_in_another_order_each_time() -> None:
 
 
 def test_every_reader_that_is_registered_is_in_this_suite(tmp_path: Path) -> None:
-    seen = {"NumpyArray"}
+    # Spark has one session for all of this contract, in tests/data/readers/test_spark.py.
+    seen = {"NumpyArray", "SparkTable"}
     for number, make in enumerate(KINDS.values()):
         folder = tmp_path / str(number)
         folder.mkdir()
