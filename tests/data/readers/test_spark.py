@@ -159,12 +159,6 @@ def test_executors_select_keys(kind: str) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_result_depends_on_the_settings_of_the_session(kind: str, tmp_path: Path) -> None:
-    assert spark_jobs.run("settings", kind, str(tmp_path)) == list(spark_jobs.SESSIONS)
-
-
-@pytest.mark.deep
 def test_every_row_is_kept_equally_often() -> None:
     """Each of 20,000 persons has a row of kind 0, one of kind 1, and two of kind 2.
 
