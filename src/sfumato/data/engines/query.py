@@ -92,7 +92,9 @@ def count_query(
         Rows that do not satisfy them are no rows of the table.
     """
     grouped = None
-    if dialect.texts_first and _is_plain(need, unit):
+    # Groups stand for several rows, which only the count by one packed cell adds up.
+    is_one = len(Packing(need.lattice).groups) == 1
+    if dialect.texts_first and is_one and _is_plain(need, unit):
         axes = (*need.lattice.axes, *(axis for axis, _ in conditions))
         grouped = grouped_by_texts(axes, table, dialect)
     if grouped is None:

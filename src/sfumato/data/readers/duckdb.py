@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar, Protocol, Self, TypeGuard, get_args
+from typing import ClassVar, Protocol, TypeGuard, get_args
 
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.data.engines.addresses import TableAddress, duckdb_address
+from sfumato.data.engines.choosing import ChoosingTable
 from sfumato.data.engines.duckdb import DuckDB, secrets_table
 from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
 from sfumato.data.engines.results import columns_of
-from sfumato.data.reader import Ability, Columns, CountingReader, Progress, RowReader
+from sfumato.data.reader import Ability, Columns, Progress, RowReader
 from sfumato.data.readers.duckdb_file import DuckDatabase
-from sfumato.lattice import LatticeAxis
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.unit import Unit
 
@@ -39,7 +37,7 @@ def _is_relation(data: object) -> TypeGuard[_Relation]:
     return all(hasattr(data, ability) for ability in ("project", "columns", "__arrow_c_stream__"))
 
 
-class _DuckTable(RowReader, CountingReader):
+class _DuckTable(RowReader, ChoosingTable):
     """What a relation and a table of a file have in common.
 
     Attributes
@@ -50,10 +48,6 @@ class _DuckTable(RowReader, CountingReader):
 
     abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     table: str
-
-    def __init__(self) -> None:
-        self._choice: tuple[LatticeAxis, ...] | None = None
-        self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
 
     @abstractmethod
     def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
@@ -71,17 +65,6 @@ class _DuckTable(RowReader, CountingReader):
     def supports(self, needs: Needs, unit: Unit) -> bool:
         """Whether DuckDB can count this."""
         return can_count(needs)
-
-    def choosing(
-        self,
-        choice: Sequence[LatticeAxis],
-        conditions: Sequence[tuple[LatticeAxis, Array]],
-    ) -> Self:
-        """Give the same table, told how rows are chosen."""
-        told = copy.copy(self)
-        told._choice = tuple(choice)
-        told._conditions = conditions
-        return told
 
     def count(
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
@@ -133,7 +116,6 @@ class DuckRelation(_DuckTable):
         return cls(data) if _is_relation(data) else None
 
     def __init__(self, relation: _Relation) -> None:
-        super().__init__()
         self._relation = relation
 
     def names(self) -> list[str]:
@@ -161,7 +143,6 @@ class DuckFile(_DuckTable):
         return None if found is None else cls(found)
 
     def __init__(self, address: TableAddress) -> None:
-        super().__init__()
         self._path = Path(address.place).expanduser()
         self.name = f"{address.place}?table={address.table}"
         self.table = ".".join(map(DuckDB().name, address.parts))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.data.engines.addresses import TableAddress, postgres_address
+from sfumato.data.engines.choosing import ChoosingTable
 from sfumato.data.engines.groups import Column
 from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.postgres import ANY_NUMERIC, Postgres
@@ -24,13 +23,11 @@ from sfumato.data.reader import (
     BATCH_ROWS,
     Ability,
     Columns,
-    CountingReader,
     Progress,
     RowReader,
 )
 from sfumato.data.readers.postgres_server import Server
 from sfumato.errors import DataError
-from sfumato.lattice import LatticeAxis
 from sfumato.mechanisms.key_rules import KEY, KeyRule
 from sfumato.privacy.unit import Unit
 
@@ -76,7 +73,7 @@ _STATE = """
 """
 
 
-class PostgresTable(RowReader, CountingReader):
+class PostgresTable(RowReader, ChoosingTable):
     """A table or a view on a server: the server counts it, in one state for all scans of a release.
 
     The label of a table that has no name changes with every transaction that may have changed it.
@@ -98,8 +95,6 @@ class PostgresTable(RowReader, CountingReader):
         self._dialect = Postgres()
         self._table = ".".join(map(self._dialect.name, address.parts))
         self._server = Server(address.place, address.table)
-        self._choice: tuple[LatticeAxis, ...] | None = None
-        self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
 
     # --- what it has ----------------------------------------------------------------------------
 
@@ -162,17 +157,6 @@ class PostgresTable(RowReader, CountingReader):
         """Whether PostgreSQL can count this. A server that cannot do it for anybody is refused."""
         self._server.require(choosing=unit.person is not None)
         return can_count(needs)
-
-    def choosing(
-        self,
-        choice: Sequence[LatticeAxis],
-        conditions: Sequence[tuple[LatticeAxis, Array]],
-    ) -> Self:
-        """Give the same table, told how rows are chosen."""
-        told = copy.copy(self)
-        told._choice = tuple(choice)
-        told._conditions = conditions
-        return told
 
     def count(
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None

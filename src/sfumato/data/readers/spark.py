@@ -11,17 +11,16 @@ release, as with ``rand()`` or a table that is written to, are other rows; see d
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self, TypeAlias, TypeGuard, get_args
+from typing import ClassVar, Protocol, TypeAlias, TypeGuard, get_args
 
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
 from sfumato.cube import Cube
+from sfumato.data.engines.choosing import ChoosingTable
 from sfumato.data.engines.key_selection import groups_query, unpacked
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
@@ -29,9 +28,8 @@ from sfumato.data.engines.results import columns_of
 from sfumato.data.engines.spark import ROWS, Spark, secrets_table
 from sfumato.data.engines.spark_failures import spark_guarded
 from sfumato.data.engines.spark_types import SparkField, arrow_type, is_text
-from sfumato.data.reader import Ability, Columns, CountingReader, Progress
+from sfumato.data.reader import Ability, Columns, Progress
 from sfumato.errors import DataError, UsageError
-from sfumato.lattice import LatticeAxis
 from sfumato.mechanisms.key_rules import NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.mechanisms.thresholds import ThresholdLaplace
 from sfumato.privacy.unit import Unit
@@ -86,7 +84,7 @@ def _is_frame(data: object) -> TypeGuard[SparkFrame]:
     return all(hasattr(type(data), ability) for ability in ("sparkSession", "selectExpr", "toDF"))
 
 
-class SparkTable(CountingReader):
+class SparkTable(ChoosingTable):
     """A DataFrame, which Spark counts where its rows lie. Only cells come back to the driver."""
 
     name = "spark table"
@@ -103,8 +101,6 @@ class SparkTable(CountingReader):
 
     def __init__(self, frame: SparkFrame) -> None:
         self._frame = frame
-        self._choice: tuple[LatticeAxis, ...] | None = None
-        self._conditions: Sequence[tuple[LatticeAxis, Array]] = ()
         self._selects: bool | None = None
 
     # --- the table ------------------------------------------------------------------------------
@@ -163,17 +159,6 @@ class SparkTable(CountingReader):
                 "Ask for fewer bins or axes",
             )
         return can_count(needs)
-
-    def choosing(
-        self,
-        choice: Sequence[LatticeAxis],
-        conditions: Sequence[tuple[LatticeAxis, Array]],
-    ) -> Self:
-        """Give the same table, told how rows are chosen."""
-        told = copy.copy(self)
-        told._choice = tuple(choice)
-        told._conditions = conditions
-        return told
 
     def count(
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
