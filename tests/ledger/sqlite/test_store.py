@@ -1,32 +1,16 @@
-"""Many processes and threads on one ledger, some of them killed at many places in their work."""
+"""Many processes and threads on one ledger."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from sfumato.errors import BudgetExceeded, LedgerError
-from sfumato.ledger import open_ledger, process_identity
-from support.workers import (
-    FORK,
-    HANG,
-    AfterStatement,
-    AtByte,
-    Fate,
-    SoonAfter,
-    all_end_well,
-    statements,
-    storm,
-)
-
-told = pytest.mark.skipif(
-    not process_identity.current(), reason="this system does not tell who has died"
-)
+from sfumato.errors import LedgerError
+from sfumato.ledger import open_ledger
+from support.workers import FORK, HANG, all_end_well
 
 
 def test_racing_processes_return_identical_bytes(path, tmp_path):
@@ -129,118 +113,3 @@ def test_a_ledger_in_memory_does_not_cross_a_fork(release):
 
         all_end_well([child])
         release(ledger, "a")
-
-
-def published(place: Path, name: int) -> list[tuple[str, str]]:
-    """What one worker has shown to the world: whole lines of key and answer's hash."""
-    file = place / f"{name}.out"
-    text = file.read_text() if file.exists() else ""
-    return [tuple(line.split()) for line in text.splitlines()]
-
-
-def work(place: Path, name: int, tasks: int, early: bool = False) -> None:
-    """Release one key after another until the account refuses.
-
-    The first key is the first that was not shown in an earlier life.
-    A broken worker is ``early``: it shows an answer before the ledger has it.
-    """
-    done = {key for key, _ in published(place, name)}
-    out = os.open(place / f"{name}.out", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    show = partial(os.write, out)
-    with open_ledger(place / "budget.db") as ledger:
-        for number in range(tasks):
-            key = f"{name}-{number}"
-            if key in done:
-                continue
-            try:
-                with ledger.reserve("trips", key, f"digest of {key}", (3, 1), "") as hold:
-                    answer = os.urandom(64)
-                    if early:
-                        show(line(key, answer))
-                    answer = hold.store(answer)
-            except BudgetExceeded:
-                break
-            except LedgerError as error:
-                # The worker was killed twice at this key: its charge stands, and is not resumed.
-                if "choose another key" not in str(error):
-                    raise
-                continue
-            if not early:
-                show(line(key, answer))
-    os.close(out)
-
-
-def line(key: str, answer: bytes) -> bytes:
-    """What is shown of an answer."""
-    return f"{key} {hashlib.sha256(answer).hexdigest()}\n".encode()
-
-
-def judge(place: Path, names: int) -> None:
-    """Compare what was shown with what the ledger holds."""
-    shown = dict(pair for name in range(names) for pair in published(place, name))
-    with open_ledger(place / "budget.db") as ledger:
-        found = ledger.verify()
-        account = ledger.account("trips")
-        entries = list(ledger.log())
-        assert found.ok, found.faults
-        stored = {entry.key: entry.payload_hash for entry in entries if entry.kind == "store"}
-        charged = [entry.key for entry in entries if entry.kind == "reserve"]
-        handed = {entry.key for entry in entries if entry.kind == "hand"}
-        assert len(charged) == len(set(charged))
-        assert account.spent == (3 * len(charged), len(charged))
-        assert account.remaining[0] >= 0
-        assert account.remaining[1] >= 0
-        assert shown.items() <= stored.items(), (
-            "every answer that was shown is stored, byte for byte"
-        )
-        assert shown.keys() <= handed
-        assert account.remaining[0] == 0, "they went on until the account refused"
-        with pytest.raises(BudgetExceeded):
-            ledger.reserve("trips", "one more", "digest", (3, 1), "")
-
-
-@told
-@pytest.mark.parametrize("early", [False, True])
-def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
-    """They are those of opening the ledger and of two releases.
-
-    Control: a worker that shows answers before the ledger has them is found out.
-    """
-    with open_ledger(tmp_path / "budget.db") as ledger:
-        ledger.open_account("trips", "marbles", (300, 101))
-        release = statements(
-            lambda: ledger.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy")
-        )
-    opening = statements(lambda: open_ledger(tmp_path / "budget.db").close())
-    fates = [AfterStatement(number) for number in range(1, opening + 2 * release + 1)]
-    deaths = storm([partial(work, tmp_path, 0, 100, early)], [fates])
-    assert deaths == len(fates)
-    if early:
-        with pytest.raises(AssertionError, match="is stored, byte for byte"):
-            judge(tmp_path, 1)
-    else:
-        judge(tmp_path, 1)
-
-
-def fate(path: Path, number: int) -> Fate:
-    """One fate after another: of each kind, spread over the first 59 statements or kilobytes."""
-    at = 1 + number * 7 % 59
-    log = Path(f"{path}-wal")
-    fates = (AfterStatement(at), SoonAfter(at), AtByte(log, 1000 * at, 59))
-    return fates[number % 3]
-
-
-@told
-@pytest.mark.parametrize(
-    ("tasks", "lives"), [(25, 5), pytest.param(250, 60, marks=pytest.mark.deep)]
-)
-def test_killed_processes_lose_nothing_and_never_overspend(tmp_path, tasks, lives):
-    with open_ledger(tmp_path / "budget.db") as ledger:
-        ledger.open_account("trips", "marbles", (3 * (8 * tasks * 3 // 4), 8 * tasks))
-    fates = [
-        [fate(tmp_path / "budget.db", 8 * life + name) for life in range(lives)]
-        for name in range(8)
-    ]
-    deaths = storm([partial(work, tmp_path, name, tasks) for name in range(8)], fates)
-    assert deaths == 8 * lives
-    judge(tmp_path, 8)
