@@ -33,6 +33,16 @@ def open_book(server: Server) -> Book:
     return Book(PostgresStore(server.address))
 
 
+def open_and_say_so(server: Server, place: Path, name: int) -> Book:
+    book = open_book(server)
+    (place / f"{name}.open").touch()
+    return book
+
+
+def opened(place: Path) -> int:
+    return len(list(place.glob("*.open")))
+
+
 def shown(place: Path) -> int:
     return sum(len(published(place, name)) for name in range(4))
 
@@ -45,16 +55,21 @@ def test_a_server_that_ends_while_four_processes_spend(
 ) -> None:
     """By SIGQUIT, as for an immediate shutdown, and by SIGKILL of its first process.
 
-    No worker sees an error: each waits until the server is there again.
+    No worker sees an error: each waits until the server is there again. Only who has not reached
+    it yet is told at once, so it does not end before all have.
     """
     monkeypatch.setattr(database, "PATIENCE", HANG)
     opening = partial(open_book, server)
     begin(opening, spends)
-    workers = [Worker(partial(work, opening, tmp_path, name, spends)) for name in range(4)]
+    workers = [
+        Worker(partial(work, partial(open_and_say_so, server, tmp_path, n), tmp_path, n, spends))
+        for n in range(4)
+    ]
     try:
         for outage in range(1, outages + 1):
-            while shown(tmp_path) < outage * spends // (2 * outages):
-                assert all(worker.alive for worker in workers)
+            enough = outage * spends // (2 * outages)
+            while opened(tmp_path) < len(workers) or shown(tmp_path) < enough:
+                assert not any(worker.failed for worker in workers)
                 time.sleep(PAUSE)
             server.stop((signal.SIGQUIT, signal.SIGKILL, signal.SIGINT)[outage % 3])
             server.start()

@@ -182,9 +182,9 @@ class Worker:
         os._exit(MISSED)
 
     @property
-    def alive(self) -> bool:
-        """Whether it has not ended yet."""
-        return self._process.is_alive()
+    def failed(self) -> bool:
+        """Whether it has ended by an error."""
+        return self._process.exitcode not in (None, 0)
 
     def join(self) -> None:
         """Wait until it has ended, by its fate if it has one, and otherwise well."""
