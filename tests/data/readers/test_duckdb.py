@@ -79,6 +79,80 @@ def test_the_key_is_in_no_query(monkeypatch: pytest.MonkeyPatch, held: str) -> N
     assert not any(text_of_secret(key, "rows") in query for query in asked)
 
 
+AGES = "SELECT range % 9 * 10 AS age, range // 9 AS who FROM range(99)"
+KEYS = (bytes(32), bytes(range(32)))
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_no_table_of_a_user_hides_the_secrets(is_file: bool, tmp_path: Path) -> None:
+    import duckdb
+
+    kept = []
+    for taken in ("other", "sfumato_secrets", "sfumato_counted_rows"):
+        path = tmp_path / f"{taken}.db"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(f"CREATE TABLE visits AS {AGES}")
+            connection.execute(f"CREATE TABLE {taken} AS SELECT '' AS rows, '' AS cells, 0 AS who")
+            table = f"duckdb:{path}?table=visits" if is_file else connection.table("visits")
+            src = source(table, TRIPS, person="who", rows_per_person=2)
+            kept.append([count(src, [TRIPS_BY_AGE], key=key)[0].counts.tolist() for key in KEYS])
+    assert kept[0] == kept[1] == kept[2]
+    assert kept[0][0] != kept[0][1]
+
+
+def test_how_far_a_query_has_come_is_not_printed(
+    held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In notebooks, connections begin with a bar, which would go to standard output."""
+    import duckdb
+
+    connect = duckdb.connect
+
+    def with_a_bar(*arguments: Any, **named: Any) -> Any:
+        opened = connect(*arguments, **named)
+        opened.execute("SET enable_progress_bar = true")
+        return opened
+
+    monkeypatch.setattr(duckdb, "connect", with_a_bar)
+    shown = "SELECT current_setting('enable_progress_bar') AS shown"
+    with duckdb.connect(held.removeprefix("duckdb:").split("?")[0]) as theirs:
+        reader: Any = source(held, random_tables.DOMAIN)._reader
+        assert reader.ask(shown).read_all()["shown"].to_pylist() == [False]
+        assert theirs.execute(shown).fetchall() == [(True,)]
+
+
+def test_columns_are_looked_up_once_in_a_snapshot(
+    held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = DuckDatabase.ask
+
+    def noted(self: DuckDatabase, query: str, secrets: Any = None) -> Any:
+        asked.append(query)
+        return ask(self, query, secrets)
+
+    monkeypatch.setattr(DuckDatabase, "ask", noted)
+    src = source(held, random_tables.DOMAIN)
+    for _ in range(2):
+        with snapshot(src):
+            count(src, random_tables.LATTICES[:1])
+            count(src, random_tables.LATTICES[:1])
+    looked = [query for query in asked if query.startswith('SELECT "x"')]
+    assert len(looked) == 2
+
+
+def test_another_type_of_a_column_of_a_relation_is_seen() -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE visits AS {AGES}")
+    src = source(connection.table("visits"), TRIPS)
+    assert count(src, [TRIPS_BY_AGE])[0].total == 99
+    connection.execute("ALTER TABLE visits ALTER COLUMN age TYPE VARCHAR")
+    with pytest.raises(sf.DataError, match="of type string"):
+        count(src, [TRIPS_BY_AGE])
+
+
 def test_a_collation_makes_no_two_labels_one(tmp_path: Path) -> None:
     import duckdb
 

@@ -24,7 +24,12 @@ COMPARED_CELLS = 8
 """Up to so many equal cells, every edge is compared with."""
 
 
-def binned(axis: GridAxis | EdgesAxis | BinsAndMissing, number: str, dialect: Dialect) -> str:
+def binned(
+    axis: GridAxis | EdgesAxis | BinsAndMissing,
+    number: str,
+    dialect: Dialect,
+    type_: str | None = None,
+) -> str:
     """The cell of a row along an axis.
 
     Parameters
@@ -33,21 +38,24 @@ def binned(axis: GridAxis | EdgesAxis | BinsAndMissing, number: str, dialect: Di
     number : str
         A double; null or NaN where it is missing.
     dialect : Dialect
+    type_ : str or None
+        The type of integers that the cells have. None: of 64 bits.
     """
+    type_ = type_ or dialect.integer_type
     if isinstance(axis, BinsAndMissing):
-        return _or_missing(axis.bins, number, axis.bins.size, dialect)
+        return _or_missing(axis.bins, number, axis.bins.size, dialect, type_)
     missing = int(axis.locate(np.array([math.nan]))[0])
-    return _or_missing(axis, number, None if missing == DROPPED else missing, dialect)
+    return _or_missing(axis, number, None if missing == DROPPED else missing, dialect, type_)
 
 
 def _or_missing(
-    axis: GridAxis | EdgesAxis, number: str, missing: int | None, dialect: Dialect
+    axis: GridAxis | EdgesAxis, number: str, missing: int | None, dialect: Dialect, type_: str
 ) -> str:
-    beyond = "" if missing is None else f" ELSE {dialect.integer(missing)}"
+    beyond = "" if missing is None else f" ELSE {dialect.integer(missing, type_)}"
     known = f"{number} <> {dialect.double(math.nan)}"
     if isinstance(axis, EdgesAxis) or axis.cells <= COMPARED_CELLS:
         edges = [dialect.double(edge) for edge in _inner(axis)]
-        cells = [dialect.integer(cell) for cell in range(len(edges) + 1)]
+        cells = [dialect.integer(cell, type_) for cell in range(len(edges) + 1)]
         return f"CASE WHEN {known} THEN {searched(edges, cells, number)}{beyond} END"
     last = axis.cells - 1
     lower, upper = map(dialect.double, _within(axis, dialect))
@@ -55,9 +63,9 @@ def _or_missing(
     # where it is the first one, and the only one that they need.
     return (
         f"CASE WHEN {number} >= {lower} AND {number} < {upper}"
-        f" THEN {_kernel(axis, number, dialect)}"
-        f" WHEN {number} < {lower} THEN {dialect.integer(0)}"
-        f" WHEN {known} THEN {dialect.integer(last)}{beyond} END"
+        f" THEN {dialect.floor(_kernel(axis, number, dialect), type_)}"
+        f" WHEN {number} < {lower} THEN {dialect.integer(0, type_)}"
+        f" WHEN {known} THEN {dialect.integer(last, type_)}{beyond} END"
     )
 
 
@@ -78,7 +86,7 @@ def _within(axis: GridAxis, dialect: Dialect) -> tuple[float, float]:
 
 
 def _kernel(axis: GridAxis, number: str, dialect: Dialect) -> str:
-    """The kernel's operations, in its order."""
+    """The kernel's operations, in its order, up to the floor."""
     position = f"({number} - {dialect.double(axis.lower)})" if axis.lower else number
     position = f"{position} * {dialect.double(float(axis.cells))}"
     width = axis.upper - axis.lower
@@ -86,7 +94,7 @@ def _kernel(axis: GridAxis, number: str, dialect: Dialect) -> str:
         position = f"{position} / {dialect.double(width)}"
     if axis.snap:
         position = f"{position} + {dialect.double(axis.nudge)}"
-    return dialect.floor(position)
+    return position
 
 
 def _inner(axis: GridAxis | EdgesAxis) -> list[float]:

@@ -86,9 +86,9 @@ class Dialect(ABC):
     def text(self, text: str) -> str | None:
         """Write a text; None for one that no value of the engine can equal."""
 
-    def integer(self, number: int) -> str:
-        """Write an integer of 64 bits."""
-        return f"CAST({number} AS {self.integer_type})"
+    def integer(self, number: int, type_: str | None = None) -> str:
+        """Write an integer of 64 bits, or of another type that holds it."""
+        return f"CAST({number} AS {type_ or self.integer_type})"
 
     # --- columns as cells read them -------------------------------------------------------------
 
@@ -152,9 +152,9 @@ class Dialect(ABC):
         """The same of integers of the wide type."""
         return self.quotient(dividend, divisor)
 
-    def floor(self, double: str) -> str:
-        """The greatest integer that is not above a double that fits 64 bits."""
-        return f"CAST(floor({double}) AS {self.integer_type})"
+    def floor(self, double: str, type_: str | None = None) -> str:
+        """The greatest integer not above a double: of 64 bits, or of another type that holds it."""
+        return f"CAST(floor({double}) AS {type_ or self.integer_type})"
 
     @abstractmethod
     def trimmed(self, text: str) -> str:
@@ -176,10 +176,14 @@ class Dialect(ABC):
         """The week of a date by ISO 8601."""
         return f"CAST(extract(week FROM {date}) AS {self.integer_type})"
 
-    def grouped(self, cell: str, n_cells: int) -> str:
-        """A cell below ``n_cells``, or null, in the type by which rows are grouped fastest."""
+    def group_type(self, n_cells: int) -> str:
+        """The type of integers below ``n_cells`` by which rows are grouped fastest."""
         del n_cells
-        return cell
+        return self.integer_type
+
+    def of_type(self, integer: str, type_: str) -> str:
+        """An integer of 64 bits in another type that holds it."""
+        return integer if type_ == self.integer_type else f"CAST({integer} AS {type_})"
 
     def total(self, integers: str) -> str:
         """Add up whole numbers that are not negative, without overflow."""

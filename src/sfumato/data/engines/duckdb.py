@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from secrets import token_hex
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -24,12 +26,20 @@ _EXACT_DIGITS = 15
 class DuckDB(Dialect):
     """The dialect of DuckDB, from version 1.1 on.
 
+    Parameters
+    ----------
+    secrets : str
+        The relation that holds the secrets: see ``secrets_table``.
+
     Text is compared under the collation "C", which is binary. The keyed hash is MD5 of the secret
     and of DuckDB's own hash of the words: it need not be beyond attack, since no property of the
     hash is needed for privacy, but it must mix well, so that all rows are kept equally often.
     """
 
     texts_first = True
+
+    def __init__(self, secrets: str = Dialect.secrets) -> None:
+        self.secrets = secrets
 
     def double(self, number: float) -> str:
         if math.isnan(number):
@@ -108,9 +118,9 @@ class DuckDB(Dialect):
     def quotient(self, dividend: str, divisor: str) -> str:
         return f"({dividend} // {divisor})"
 
-    def grouped(self, cell: str, n_cells: int) -> str:
+    def group_type(self, n_cells: int) -> str:
         # Groups by one byte lie in an array; others are looked up in a hash table.
-        return f"CAST({cell} AS UTINYINT)" if n_cells <= _CELLS_OF_A_BYTE else cell
+        return "UTINYINT" if n_cells <= _CELLS_OF_A_BYTE else self.integer_type
 
     def trimmed(self, text: str) -> str:
         return f"(trim({text}, ' ' || chr(9)) COLLATE \"C\")"
@@ -148,6 +158,25 @@ def _where_known(column: str, expression: str) -> str:
     return f"CASE WHEN {column} IS NOT NULL THEN {expression} END"
 
 
-def secrets_table(key: bytes) -> pa.Table:
-    """The relation that holds the secrets."""
-    return pa.table({each: [text_of_secret(key, each)] for each in SECRETS})
+class NamedTable(NamedTuple):
+    """A table of one query, under a name that nothing in the database has.
+
+    Attributes
+    ----------
+    name : str
+    rows : pyarrow.Table
+    """
+
+    name: str
+    rows: pa.Table
+
+
+def secrets_table(key: bytes) -> NamedTable:
+    """The relation that holds the secrets; its name is drawn anew, so no other table hides it."""
+    rows = pa.table({each: [text_of_secret(key, each)] for each in SECRETS})
+    return NamedTable(own_name("secrets"), rows)
+
+
+def own_name(what: str) -> str:
+    """A name that nobody has given to a table of theirs."""
+    return f"sfumato_{what}_{token_hex(8)}"

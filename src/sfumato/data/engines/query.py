@@ -21,6 +21,7 @@ A query is built in levels, from the inside out:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -208,6 +209,13 @@ class _Rows:
             packed = f"({packed}) * {axis.size} + {self._readings.cell(axis)}"
         return packed
 
+    def _grouped_cells(self, axes: Sequence[LatticeAxis]) -> str:
+        """The packed cells in the type by which rows are grouped fastest."""
+        if len(axes) == 1:
+            return self._readings.grouped_cell(axes[0])
+        n_cells = math.prod(axis.size for axis in axes)
+        return self._dialect.of_type(self._packed(axes), self._dialect.group_type(n_cells))
+
     def _values(self, sums: Sequence[Summed]) -> dict[str, str]:
         return {f"s{place}": self._readings.cell(summed.axis) for place, summed in enumerate(sums)}
 
@@ -215,12 +223,12 @@ class _Rows:
 
     def rows(self, need: Needs, choice: ChosenBy) -> str:
         """Count rows, or persons by one row in each of other cells."""
+        if _is_plain(need, self._unit) and len(Packing(need.lattice).groups) == 1:
+            return self._occupied(need.lattice)
         cells = self._cells(need.lattice)
         values = self._values(need.sums)
         carried = {**cells, **values}
         totals = _totals(list(values), need.sums)
-        if _is_plain(need, self._unit) and len(cells) == 1:
-            return self._occupied(cells["g0"], need.lattice.size)
         if self._unit.person is None:
             located = self._located(carried)
             if values or not self._dialect.drops_groups:
@@ -229,12 +237,12 @@ class _Rows:
         kept = self._kept(need, carried, choice)
         return self._groups(kept, list(cells), totals)
 
-    def _occupied(self, cell: str, n_cells: int) -> str:
+    def _occupied(self, lattice: Lattice) -> str:
         """Count all rows by their cell, and drop the group of those that have none."""
         # A condition that cells are not null would be evaluated for each row of the table, however
         # the rows are grouped before, so the group of those without a cell is told by its count.
         counted = "count(g0)"
-        columns = {"g0": self._dialect.grouped(cell, n_cells)}
+        columns = {"g0": self._grouped_cells(lattice.axes)}
         if self._weight is not None:
             columns["m"] = self._readings.column(self._weight)
             weights = "sum(CASE WHEN g0 IS NOT NULL THEN m ELSE 0 END)"

@@ -50,10 +50,12 @@ class Readings:
         self._dialect = dialect
         self._levels: list[dict[str, str]] = [{}]
         self._lists: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
-        # Axes whose cells the table has, in columns of these names.
-        self._cells: dict[LatticeAxis, str] = {
-            axis: self._named(f"t.{name}") for axis, name in (located or {}).items()
-        }
+        # Axes whose cells the table has, in columns of these names and of the type of groups.
+        self._cells: dict[LatticeAxis, str] = {}
+        for axis, name in (located or {}).items():
+            is_wide = dialect.group_type(axis.size) == dialect.integer_type
+            column = f"t.{name}" if is_wide else f"CAST(t.{name} AS {dialect.integer_type})"
+            self._cells[axis] = self._named(column)
 
     def relation(self) -> str:
         """What stands after FROM, once everything is read."""
@@ -92,6 +94,15 @@ class Readings:
         if axis not in self._cells:
             self._cells[axis] = self._cell(axis)
         return self._cells[axis]
+
+    def grouped_cell(self, axis: LatticeAxis) -> str:
+        """The same in the type by which rows are grouped fastest."""
+        wanted = self._dialect.group_type(axis.size)
+        if axis in self._cells or isinstance(axis, LabelAxis):
+            return self._dialect.of_type(self.cell(axis), wanted)
+        assert isinstance(axis, GridAxis | EdgesAxis | BinsAndMissing)
+        column, type_ = self._column(axis.column_name)
+        return binned(axis, self._number(column, type_, axis.time), self._dialect, wanted)
 
     def _cell(self, axis: LatticeAxis) -> str:
         column, type_ = self._column(axis.column_name)

@@ -46,7 +46,7 @@ def grouped_by_texts(axes: Sequence[LatticeAxis], table: Table, dialect: Dialect
     own = _prefix(axis.column_name for axis in texts)
     weight = f"{own}weight"
     located = {axis: f"{own}{place}" for place, axis in enumerate(others)}
-    columns |= {name: readings.cell(axis) for axis, name in located.items()}
+    columns |= {name: readings.grouped_cell(axis) for axis, name in located.items()}
     named = ", ".join(f"{each} AS {name}" for name, each in columns.items())
     rows = f"SELECT {named} FROM {readings.relation()}"
     groups = (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import FunctionType
 from typing import ClassVar, Protocol, TypeGuard, get_args
 
 import pyarrow as pa
@@ -14,8 +16,9 @@ from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
 from sfumato.data.engines.addresses import TableAddress, duckdb_address
 from sfumato.data.engines.choosing import ChoosingTable
-from sfumato.data.engines.duckdb import DuckDB, secrets_table
+from sfumato.data.engines.duckdb import DuckDB, NamedTable, own_name, secrets_table
 from sfumato.data.engines.key_selection import groups_query, unpacked
+from sfumato.data.engines.known_schemas import KnownSchemas
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
 from sfumato.data.engines.results import columns_of
@@ -29,6 +32,7 @@ class _Relation(Protocol):
     """The methods of a relation that are used."""
 
     columns: Sequence[str]
+    types: Sequence[object]
 
     def query(self, virtual_table_name: str, sql_query: str) -> _Relation: ...
 
@@ -48,14 +52,20 @@ class _DuckTable(RowReader, ChoosingTable):
 
     abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     table: str
+    _known: KnownSchemas
 
     @abstractmethod
-    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+    def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
         """Run a query of ``table``, which may also look at a table of secrets."""
+
+    @abstractmethod
+    def _form(self) -> object:
+        """What does not change as long as the columns and their types do not; None: not known."""
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns wanted."""
-        return self.ask(f"SELECT {_listed(columns)} FROM {self.table} LIMIT 0").schema
+        query = f"SELECT {_listed(columns)} FROM {self.table} LIMIT 0"
+        return self._known.schema(columns, self._form(), lambda: self.ask(query).schema)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
@@ -74,7 +84,7 @@ class _DuckTable(RowReader, ChoosingTable):
         with self.snapshot():
             return [
                 query.cube(columns_of(self.ask(query.text, secrets).read_all()))
-                for query in self._queries(needs, unit)
+                for query in self._queries(needs, unit, DuckDB(secrets.name))
             ]
 
     def selects(self, needs: Needs, unit: Unit) -> bool:
@@ -85,19 +95,25 @@ class _DuckTable(RowReader, ChoosingTable):
         self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
     ) -> Iterator[pa.RecordBatch]:
         """Have DuckDB count groups, and apply the rule to one batch of them after another."""
+        secrets = secrets_table(key)
+        dialect = DuckDB(secrets.name)
         with self.snapshot():
-            (query,) = self._queries([needs], unit)
-            groups = self.ask(groups_query(query, DuckDB()), secrets_table(key))
+            (query,) = self._queries([needs], unit, dialect)
+            groups = self.ask(groups_query(query, dialect), secrets)
             yield from unpacked(needs.lattice, rule.shown_of(groups))
 
-    def _queries(self, needs: Sequence[Needs], unit: Unit) -> list[CountQuery]:
+    def _queries(self, needs: Sequence[Needs], unit: Unit, dialect: DuckDB) -> list[CountQuery]:
         names = looked_at(needs, unit, self._choice, self._conditions)
         schema = self.schema(dict.fromkeys(names))
         table = Table(self.table, {name: schema.field(name).type for name in names})
         return [
-            count_query(need, unit, table, DuckDB(), self._choice, self._conditions)
+            count_query(need, unit, table, dialect, self._choice, self._conditions)
             for need in needs
         ]
+
+
+def _asked(relation: _Relation, table: str, query: str) -> _Relation:
+    return relation.query(table, query)
 
 
 def _listed(columns: Columns) -> str:
@@ -108,7 +124,6 @@ class DuckRelation(_DuckTable):
     """A relation of DuckDB, which is run again for each scan, on its own connection."""
 
     name = "duckdb relation"
-    table = "sfumato_counted_rows"
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
@@ -117,18 +132,27 @@ class DuckRelation(_DuckTable):
 
     def __init__(self, relation: _Relation) -> None:
         self._relation = relation
+        # One name for each source: DuckDB before version 2 leaves a temporary view of it.
+        self.table = own_name("rows")
+        self._known = KnownSchemas()
+
+    def _form(self) -> object:
+        # DuckDB itself looks whether a statement has changed them since.
+        return [*self._relation.columns, *map(str, self._relation.types)]
 
     def names(self) -> list[str]:
         """Give the names of the columns."""
         return list(self._relation.columns)
 
-    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+    def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
         """Run a query of the relation."""
-        # DuckDB finds the table by the name of this variable, so the secrets are in no query.
-        sfumato_secrets = secrets
-        result = self._relation.query(self.table, query)
-        del sfumato_secrets
-        return pa.RecordBatchReader.from_stream(result)
+        seen: dict[str, object] = {"__builtins__": builtins}
+        if secrets is not None:
+            seen[secrets.name] = secrets.rows
+        # DuckDB finds a table by the name of a variable of the function that asks, so the secrets
+        # are in no query. The function sees these variables and no others.
+        asked = FunctionType(_asked.__code__, seen)
+        return pa.RecordBatchReader.from_stream(asked(self._relation, self.table, query))
 
 
 class DuckFile(_DuckTable):
@@ -147,6 +171,10 @@ class DuckFile(_DuckTable):
         self.name = f"{address.place}?table={address.table}"
         self.table = ".".join(map(DuckDB().name, address.parts))
         self._file = DuckDatabase(self._path, address.place)
+        self._known = KnownSchemas()
+
+    def _form(self) -> object:
+        return self._file.snapshot_number
 
     def names(self) -> list[str]:
         """Give the names of the columns."""
@@ -161,6 +189,6 @@ class DuckFile(_DuckTable):
         """Hold one read-only transaction, in which every scan sees the same rows."""
         return self._file.snapshot()
 
-    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+    def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
         """Run a query of the table."""
         return self._file.ask(query, secrets)

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from sfumato.data.engines.duckdb import NamedTable
 from sfumato.data.guard import check_file, stat_file
 from sfumato.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import duckdb
-
-_SECRETS = "sfumato_secrets"
 
 
 class DuckDatabase:
@@ -38,6 +37,12 @@ class DuckDatabase:
         self._path = path
         self._name = name
         self._held: duckdb.DuckDBPyConnection | None = None
+        self._snapshots = 0
+
+    @property
+    def snapshot_number(self) -> int | None:
+        """Which snapshot is shown; None outside of any."""
+        return None if self._held is None else self._snapshots
 
     def __getstate__(self) -> tuple[Path, str]:
         return self._path, self._name
@@ -54,7 +59,7 @@ class DuckDatabase:
                 found.append(f"modified {status.st_mtime_ns} of {status.st_size} bytes")
         return " and ".join(found)
 
-    def ask(self, query: str, secrets: pa.Table | None = None) -> pa.RecordBatchReader:
+    def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
         """Run a query, which may look at a table of secrets that it does not hold.
 
         Inside a snapshot, the result is read as it is computed, up to the next query.
@@ -69,7 +74,7 @@ class DuckDatabase:
                 return self.ask(query, secrets).read_all().to_reader()
         connection = self._held
         if secrets is not None:
-            connection.register(_SECRETS, secrets)
+            connection.register(secrets.name, secrets.rows)
         try:
             return pa.RecordBatchReader.from_stream(connection.sql(query))
         except driver().CatalogException:
@@ -88,6 +93,7 @@ class DuckDatabase:
         check_file(self._path, self._name)
         with self._connect() as connection:
             self._held = connection
+            self._snapshots += 1
             try:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
                 yield
@@ -116,6 +122,9 @@ class DuckDatabase:
                 "Close it there, and check the file with DuckDB",
             )
         opened: duckdb.DuckDBPyConnection = connection
+        # Where it is on, as in notebooks, it would write to standard output, among what is printed
+        # there, and how far it has come is a fact about the rows. It is this connection's own.
+        opened.execute("SET enable_progress_bar = false")
         return opened
 
 

@@ -16,6 +16,7 @@ from sfumato.data.engines.addresses import TableAddress, postgres_address
 from sfumato.data.engines.choosing import ChoosingTable
 from sfumato.data.engines.groups import Column
 from sfumato.data.engines.key_selection import groups_query, unpacked
+from sfumato.data.engines.known_schemas import KnownSchemas
 from sfumato.data.engines.postgres import ANY_NUMERIC, Postgres
 from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
 from sfumato.data.engines.readings import Table
@@ -95,6 +96,7 @@ class PostgresTable(RowReader, ChoosingTable):
         self._dialect = Postgres()
         self._table = ".".join(map(self._dialect.name, address.parts))
         self._server = Server(address.place, address.table)
+        self._known = KnownSchemas()
 
     # --- what it has ----------------------------------------------------------------------------
 
@@ -104,8 +106,12 @@ class PostgresTable(RowReader, ChoosingTable):
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns wanted."""
-        self._server.looked_at(self._check_encoding)
-        return pa.schema(self._described(", ".join(map(self._dialect.name, columns)) or "*"))
+
+        def looked_up() -> pa.Schema:
+            self._server.looked_at(self._check_encoding)
+            return pa.schema(self._described(", ".join(map(self._dialect.name, columns)) or "*"))
+
+        return self._known.schema(columns, self._server.snapshot_number, looked_up)
 
     def _described(self, listed: str) -> list[tuple[str, pa.DataType]]:
         query = f"SELECT {listed} FROM {self._table} LIMIT 0"

@@ -87,8 +87,14 @@ class Server:
         self._connection: Connection | None = None
         self._process = os.getpid()
         self._is_inside = False
+        self._snapshots = 0
         self._with_secrets: tuple[bytes, Connection] | None = None
         self._may_choose = False
+
+    @property
+    def snapshot_number(self) -> int | None:
+        """Which snapshot is shown; None outside of any."""
+        return self._snapshots if self._is_inside else None
 
     def __getstate__(self) -> tuple[str, str]:
         return self._address, self._name
@@ -144,6 +150,7 @@ class Server:
             return
         self.looked_at(lambda connection: connection.execute(_READING))
         self._is_inside = True
+        self._snapshots += 1
         try:
             yield
         finally:
