@@ -109,10 +109,11 @@ class Postgres(Dialect):
         return f"(DATE {_EPOCH} + CAST({days} AS integer))"
 
     def priority(self, secret: Purpose, words: Sequence[str]) -> str:
-        # A row as text says of each field where it ends, and whether it is null.
-        keyed = f"(SELECT current_setting('{SETTING}.{secret}'))"
-        written = f"CAST(ROW({', '.join(words)}) AS text)"
-        return f"sha256(convert_to({keyed} || {written}, 'UTF8'))"
+        # The server's own hash of a row takes half the time of writing it as text. It does not mix
+        # the fields well enough to be sorted by, so it is hashed again.
+        key = f"(SELECT convert_to(current_setting('{SETTING}.{secret}'), 'UTF8'))"
+        hashed = f"hash_record_extended(ROW({', '.join(words)}), 0)"
+        return f"sha256({key} || int8send({hashed}))"
 
     def copies(self, rows: str, columns: Sequence[str]) -> str:
         listed = ", ".join(columns)

@@ -239,17 +239,17 @@ class _Rows:
 
     def _occupied(self, lattice: Lattice) -> str:
         """Count all rows by their cell, and drop the group of those that have none."""
-        # A condition that cells are not null would be evaluated for each row of the table, however
-        # the rows are grouped before, so the group of those without a cell is told by its count.
-        counted = "count(g0)"
+        counted = "count(*)"
         columns = {"g0": self._grouped_cells(lattice.axes)}
         if self._weight is not None:
             columns["m"] = self._readings.column(self._weight)
-            weights = "sum(CASE WHEN g0 IS NOT NULL THEN m ELSE 0 END)"
-            counted = f"CAST({weights} AS {self._dialect.integer_type})"
+            counted = f"CAST(sum(m) AS {self._dialect.integer_type})"
         located = self._located(columns, fenced=False)
         groups = f"SELECT g0, {counted} AS n FROM ({located}) AS located GROUP BY g0"
-        return f"SELECT g0, n FROM ({groups}) AS counted WHERE n > 0"
+        # A condition on cells alone would be evaluated for each row of the table, however the rows
+        # are grouped before; one that names the count is evaluated for groups.
+        has_cell = "CASE WHEN n > 0 THEN g0 IS NOT NULL END"
+        return f"SELECT g0, n FROM ({groups}) AS counted WHERE {has_cell}"
 
     def _kept(self, need: Needs, carried: dict[str, str], choice: ChosenBy) -> str:
         """The rows of each person within the limits."""

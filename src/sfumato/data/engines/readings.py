@@ -49,6 +49,7 @@ class Readings:
         self._table = table
         self._dialect = dialect
         self._levels: list[dict[str, str]] = [{}]
+        self._used_once: set[str] = set()
         self._lists: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
         # Axes whose cells the table has, in columns of these names and of the type of groups.
         self._cells: dict[LatticeAxis, str] = {}
@@ -64,7 +65,8 @@ class Readings:
         for level in later:
             query = f"SELECT *, {_listed(level)} FROM ({query}{self._dialect.fence}) AS r"
         # Columns as they are cost nothing, however often they are looked at.
-        is_plain = not later and all(map(_COLUMN.fullmatch, first))
+        several = [each for each in first if each not in self._used_once]
+        is_plain = not later and all(map(_COLUMN.fullmatch, several))
         joins = [f"({query}{'' if is_plain else self._dialect.fence}) AS r"]
         for (value, entries), name in self._lists.items():
             rows = ", ".join(f"({text}, {cell})" for text, cell in entries)
@@ -131,9 +133,11 @@ class Readings:
         return self._named(f"t.{name}")
 
     def text(self, axis: LatticeAxis) -> str:
-        """The text in which an axis of labels looks for them."""
+        """The text in which an axis of labels looks for them, to be looked at once."""
         column, type_ = self._column(axis.column_name)
-        return self._named(self._dialect.written(column, plain(type_)))
+        written = self._dialect.written(column, plain(type_))
+        self._used_once.add(written)
+        return self._named(written)
 
     def key(self, axis: LatticeAxis) -> str:
         """The key of a row; null where it is missing."""
