@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from conformance.stores import STORES
+from conformance.stores import SHARED, STORES
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Binding, Book, process_identity
+from sfumato.ledger import Binding, Book, Store, process_identity
+from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.entries import OVER
+from sfumato.ledger.hold import Hold
 from sfumato.ledger.postgres.rows import PostgresPublicRows
 from sfumato.ledger.secrets import KEY_BYTES
 from sfumato.ledger.store import (
     PublicRows,
 )
+from support.workers import all_end_well
 
 
 def live(book: Book) -> list[object]:
@@ -173,6 +177,42 @@ def test_books_on_one_store_share_their_charges(make):
     hold.store(b"answer")
     assert second.reserve("a", "k", "q", (10, 0), "").stored == b"answer"
     assert second.verify().ok
+
+
+def charge(book: Book) -> Hold:
+    return book.reserve("a", "k", "q", (10, 0), "", wait=0)
+
+
+def kept_out(make: Callable[[], Store]) -> None:
+    """Ask in another process."""
+    with Book(make()) as book, pytest.raises(LedgerError, match="another process is answering"):
+        charge(book)
+
+
+def test_whoever_was_not_told_of_their_charge_goes_on_at_once(make, request, tmp_path, monkeypatch):
+    """A disk is full when the charge is noted in the anchor, and then nobody else goes on."""
+    with Book(make(), anchor=tmp_path / "anchor") as book:
+        book.open_account("a", "pure", (10, 0))
+        noted = Anchor.note
+        full = LedgerError("the anchor", "no room is left", "Make room")
+
+        def note(anchor: Anchor, *lines: str) -> None:
+            noted(anchor, *lines)
+            if lines:
+                raise full
+
+        monkeypatch.setattr(Anchor, "note", note)
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="no room is left"):
+                charge(book)
+        monkeypatch.undo()
+        if request.node.callspec.params["make"] in SHARED:
+            all_end_well([lambda: kept_out(make)])
+        with charge(book) as hold:
+            assert hold.store(b"answer") == b"answer"
+        assert [entry.kind for entry in book.log()] == ["open", "reserve", "store", "hand"]
+        assert book.account("a").spent == (10, 0)
+        assert book.verify().ok
 
 
 def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):

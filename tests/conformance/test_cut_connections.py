@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ from sfumato.ledger.sqlite import SQLiteStore
 from support import postgres
 from support.servers import Server
 from support.wire import HOWS, How, Wire
+from support.workers import all_end_well
 
 Chosen = Callable[[int], tuple[How, ...]]
 Seen = TypeVar("Seen")
@@ -43,6 +45,12 @@ def everywhere(number: int) -> tuple[How, ...]:
     """At each question, in all ways."""
     del number
     return HOWS
+
+
+def afterwards(number: int) -> tuple[How, ...]:
+    """At each question, when the server has done what it was asked."""
+    del number
+    return ("after",)
 
 
 def places(stride: int) -> pytest.MarkDecorator:
@@ -112,6 +120,59 @@ def test_a_charge(server: Server, wire: Wire, chosen: Chosen) -> None:
 
         assert break_each(wire, chosen, lambda key: spend(book, key), judge) >= 4
         assert other.account("trips").spent == (3 * spent + 3, spent + 1)
+        assert other.verify().ok
+
+
+def kept_out(address: str, schema: str, key: str) -> None:
+    """Ask in another process."""
+    with (
+        Book(PostgresStore(address, schema=schema)) as book,
+        pytest.raises(LedgerError, match="another process is answering"),
+    ):
+        book.reserve("trips", key, f"asked {key}", (3, 1), "", wait=0)
+
+
+@pytest.mark.parametrize("chosen", [afterwards, pytest.param(everywhere, marks=pytest.mark.deep)])
+def test_who_is_told_of_an_error_goes_on_with_the_charge_at_once(
+    server: Server, wire: Wire, monkeypatch: pytest.MonkeyPatch, chosen: Chosen
+) -> None:
+    """Whoever cannot wait for the server is not told whether the charge stands.
+
+    Asking again in the same process goes on with it, charged or not; no other process may.
+    """
+    schema = f"told_{chosen.__name__}"
+    untold: list[str] = []
+    with (
+        Book(PostgresStore(wire.address, schema=schema)) as book,
+        Book(PostgresStore(server.address, schema=schema)) as other,
+    ):
+        book.open_account("trips", "marbles", (10_000, 10_000))
+        spend(book, "first")
+
+        def ask(key: str) -> bytes | None:
+            with monkeypatch.context() as patch:
+                patch.setattr(database, "PATIENCE", 0.0)
+                try:
+                    hold = book.reserve("trips", key, f"asked {key}", (3, 1), "", wait=0)
+                except LedgerError:
+                    return None
+            return hold.store(os.urandom(16))
+
+        def judge(key: str, answer: bytes | None) -> None:
+            charged = {entry.key for entry in other.log("trips") if entry.kind == "reserve"}
+            if answer is None and key in charged:
+                untold.append(key)
+                all_end_well([partial(kept_out, server.address, schema, key)])
+            with book.reserve("trips", key, f"asked {key}", (3, 1), "", wait=0) as hold:
+                answer = hold.store(answer or b"drawn again")
+            assert spend(other, key) == answer
+
+        break_each(wire, chosen, ask, judge)
+        assert untold
+        kinds = [entry.kind for entry in other.log("trips")]
+        charged = kinds.count("reserve")
+        assert kinds == ["open", *["reserve", "store", "hand"] * charged]
+        assert other.account("trips").spent == (3 * charged, charged)
         assert other.verify().ok
 
 

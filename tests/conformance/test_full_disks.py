@@ -30,9 +30,7 @@ def draw(key: str) -> bytes:
 
 
 def spend(book: Book, key: str) -> bytes:
-    # A commit may stand of which nobody was told; then the lease is this process's own.
-    asked = f"asked {key}"
-    with book.reserve("trips", key, asked, (1, 0), "", lease=0, resumes=None) as hold:
+    with book.reserve("trips", key, f"asked {key}", (1, 0), "") as hold:
         return hold.store(draw(key))
 
 

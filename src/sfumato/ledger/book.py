@@ -322,7 +322,8 @@ class Book(BookReader):
         lease : float
             Seconds for which this process alone may answer the key. After that, another caller may
             take the key over, if no answer is stored. A process that has ended, as far as this
-            machine can tell, loses its lease at once.
+            machine can tell, loses its lease at once. A process that was given an error instead of
+            its charge goes on at once when it asks again.
         wait : float
             Seconds to wait for the answer of another process.
         resumes : int or None

@@ -17,6 +17,7 @@ from sfumato.ledger import bindings, journal, process_identity, refusals, spende
 from sfumato.ledger.chain import payload_digest
 from sfumato.ledger.entries import BEGUN, MIXED, Account, Entry
 from sfumato.ledger.hold import Hold
+from sfumato.ledger.own_leases import OWN_LEASES
 from sfumato.ledger.parts import Parts
 from sfumato.ledger.request import Request
 from sfumato.ledger.secrets import Conflict, Name, Unknown, named_by
@@ -64,9 +65,24 @@ class Charges:
         Where another process is answering the key, return the entry of its lease instead.
         """
         caller = self._store.caller(request.spender)
-        past, mine = self._store.writing(lambda rows: self._settle(rows, request, caller))
-        if past and mine is None and not _is_answered(past):
-            return past[-1]
+        tried: list[Entry] = []
+        try:
+            past, mine = self._store.writing(
+                lambda rows: self._settle(rows, request, caller, tried)
+            )
+            if mine is None:
+                is_free = not past or _is_answered(past)
+            else:
+                is_free = mine not in past or OWN_LEASES.use(mine)
+            return self._held(past, mine) if is_free else past[-1]
+        except BaseException:
+            # Whether anything is written may be unknown: the caller finds it by asking again.
+            for entry in tried:
+                OWN_LEASES.add_unused(entry)
+            raise
+
+    def _held(self, past: list[Entry], mine: Entry | None) -> Hold:
+        """What the caller is given: a lease to work under, or the answer."""
         first = past[0] if past else mine
         assert first is not None
         # The charge is durable by now. If the anchor cannot be written, there is no answer yet.
@@ -76,18 +92,36 @@ class Charges:
         return Hold(first, stored, partial(self._keep, first), partial(self._abandon, mine))
 
     def _settle(
-        self, rows: PublicRows, request: Request, caller: Caller
+        self, rows: PublicRows, request: Request, caller: Caller, tried: list[Entry]
     ) -> tuple[list[Entry], Entry | None]:
-        """What was entered under the key before, and the entry by which the caller may work now."""
+        """What was entered under the key before, and the entry by which the caller may work now.
+
+        That entry is added to ``tried``: it may be written although an error follows.
+        """
         request, past = self._named(rows, request)
-        if not past:
-            return past, self._charge(rows, request, caller)
-        if _is_answered(past) or _is_leased(rows, past[-1]):
+        if _is_answered(past):
             return past, None
+        mine = self._go_on(rows, request, caller, past) if past else None
+        if not past:
+            mine = self._charge(rows, request, caller)
+        if mine is not None:
+            tried.append(mine)
+        return past, mine
+
+    def _go_on(
+        self, rows: PublicRows, request: Request, caller: Caller, past: list[Entry]
+    ) -> Entry | None:
+        """The entry by which the caller may work on a charge of before; None where others do."""
+        last = past[-1]
+        if _is_leased(rows, last):
+            return None
         spenders.require_own(past[0], caller)
         self._require_here(rows)
         self._fix_binding(rows, request)
-        return past, _take_over(rows, request, past)
+        if _is_running(rows, last) and OWN_LEASES.is_unused(last):
+            _require_same_cost(request, past[0])
+            return last
+        return _take_over(rows, request, past)
 
     def reserve_stream(self, request: Request) -> tuple[Entry, bool]:
         """The charge of a stream, made now if it is not there, and whether the stream was begun."""
@@ -258,8 +292,13 @@ class Charges:
 
     def _abandon(self, mine: Entry | None) -> None:
         """End a lease, if it is still this process's."""
-        if mine is not None:
+        if mine is None:
+            return
+        try:
             self._store.writing(lambda rows: _abandon_own(rows, mine))
+        except BaseException:
+            OWN_LEASES.add_ended(mine)
+            raise
 
     def enter_stream(self, entry: Entry, spec: bytes) -> None:
         """Enter that the stream of a charge is there, once."""
@@ -329,13 +368,18 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     resumed = sum(entry.kind == "resume" for entry in past)
     if request.resumes is not None and resumed >= request.resumes:
         raise refusals.resumed_too_often(past[0])
-    if tuple(request.cost) != past[0].cost:
-        # What is picked for a plan may differ between versions, and no answer may spend more than
-        # was charged for it.
-        raise refusals.other_cost(past[0])
+    _require_same_cost(request, past[0])
     until = journal.lease_end(rows, request.lease)
     draft = journal.follow(past[0], "resume", until=until, holder=process_identity.current())
     return journal.append(rows, draft)
+
+
+def _require_same_cost(request: Request, first: Entry) -> None:
+    """Refuse to answer a charge that was made for another cost."""
+    if tuple(request.cost) != first.cost:
+        # What is picked for a plan may differ between versions, and no answer may spend more than
+        # was charged for it.
+        raise refusals.other_cost(first)
 
 
 def _has(past: list[Entry], kind: str) -> bool:
@@ -347,7 +391,14 @@ def _is_answered(past: list[Entry]) -> bool:
 
 
 def _is_leased(rows: PublicRows, last: Entry) -> bool:
-    """Whether the last entry of a key is a lease that runs, of a process that may be at work."""
+    """Whether the last entry of a key is a lease under which somebody may be at work."""
+    if not _is_running(rows, last):
+        return False
+    return not (OWN_LEASES.is_unused(last) or OWN_LEASES.is_ended(last))
+
+
+def _is_running(rows: PublicRows, last: Entry) -> bool:
+    """Whether the last entry of a key is a lease that runs, of a process that has not ended."""
     if last.kind not in ("reserve", "resume") or journal.stamp(rows.clock()) >= last.until:
         return False
     return not process_identity.ended(last.holder)

@@ -1,0 +1,68 @@
+"""Leases of this process under which nobody works, because their caller was given an error.
+
+A connection may be cut after the server has committed a charge and before the caller hears of it;
+an anchor may be on a full disk. Then the charge stands, and so does its lease, for a process that
+knows nothing of it. This process remembers what it tried to write, by the hash of the entry. So it
+goes on at once when it is asked again. All others wait for the lease to end, as for any other.
+
+The hash tells the lease from those of all others, other threads of this process included: it covers
+the time, the process and all entries before.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from sfumato.forking import renewed_in_children
+from sfumato.ledger.entries import Entry
+
+
+class OwnLeases:
+    """Leases that this process wrote, or may have written, and that none of its threads uses.
+
+    A lease is *unused* if no data were read under it: it may be used as it is. It is *ended* if
+    somebody did read data under it, and could not tell the ledger that they gave up.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        renewed_in_children(self, OwnLeases._renew)
+
+    def _renew(self) -> None:
+        """Begin with none, as a child process must: it is another process than the one that wrote.
+
+        The lock is new as well: a thread of the parent may hold the old one.
+        """
+        self._lock = threading.Lock()
+        self._unused: set[str] = set()
+        self._ended: set[str] = set()
+
+    def add_unused(self, entry: Entry) -> None:
+        """Remember a lease that may be there, and of which no caller was told."""
+        with self._lock:
+            self._unused.add(entry.hash)
+
+    def add_ended(self, entry: Entry) -> None:
+        """Remember a lease whose caller gave up, which the ledger does not know."""
+        with self._lock:
+            self._ended.add(entry.hash)
+
+    def is_unused(self, entry: Entry) -> bool:
+        """Whether the last entry of a key is a lease that this process may use as it is."""
+        return entry.hash in self._unused
+
+    def is_ended(self, entry: Entry) -> bool:
+        """Whether the last entry of a key is a lease that its caller gave up."""
+        return entry.hash in self._ended
+
+    def use(self, entry: Entry) -> bool:
+        """Take an unused lease; no where another thread was faster."""
+        with self._lock:
+            if entry.hash not in self._unused:
+                return False
+            self._unused.remove(entry.hash)
+            return True
+
+
+OWN_LEASES = OwnLeases()
+"""Those of this process, in whatever ledgers they are."""
