@@ -15,6 +15,7 @@ from sfumato.ledger.postgres import database as server
 from sfumato.ledger.sqlite import database as file
 from support.workers import HANG
 
+pytest_plugins = ["support.entropy"]
 ROOT = Path(__file__).parent.parent
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2_000)

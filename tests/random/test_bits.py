@@ -58,6 +58,7 @@ def test_every_bit_of_a_word_is_fair():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("count", [32, 4000])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.system_entropy
 def test_forked_processes_never_share_a_stream(count):
     stream = Keystream()
     stream.words(1)
@@ -68,6 +69,7 @@ def test_forked_processes_never_share_a_stream(count):
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.system_entropy
 def test_a_pool_of_worker_processes_shares_nothing():
     context = multiprocessing.get_context("fork")
     stream = current()
@@ -84,6 +86,7 @@ def test_a_pool_of_worker_processes_shares_nothing():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.system_entropy
 def test_without_the_fork_handler_the_process_number_is_enough(monkeypatch):
     stream = Keystream()
     stream.words(1)
