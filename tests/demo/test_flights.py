@@ -260,12 +260,13 @@ def test_the_sentences_of_the_captions_are_those_of_the_numbers(
     counts = release.counts
     low, high = (np.asarray(end).reshape(-1) for end in release.interval(simultaneous=True))
     top, seen = int(np.argmax(counts)), int((low > 0).sum())
+    alone = int((release.interval()[0] > 0).sum())
     sentence = (
         f"the largest noisy count is {counts[top]:,} "
         f"(between {low[top]:,} and {high[top]:,}) with 95% confidence"
     )
     assert sentence.replace("-", "−") in pages[index].caption
     assert (
-        f"{seen} of {len(counts)} counts can be told from 0, judged all at once."
-        in pages[index].caption
+        f"{alone} of {len(counts)} counts stand out from the noise, each judged alone; "
+        f"{seen} do, judged all at once." in pages[index].caption
     )

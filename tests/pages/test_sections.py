@@ -80,6 +80,20 @@ def test_a_count_that_is_lost_in_noise_is_not_called_the_largest():
     assert f"(between {style.number(low[top])} and {style.number(high[top])})" in said
 
 
+def test_an_answer_and_the_front_page_count_the_same_numbers_as_lost_in_noise():
+    """Fewer stand out if all are judged at once: then both numbers are said, and named."""
+    release = answered(Histogram("age", bins=50), PureDP("0.05"))
+    alone, together = (
+        int((release.interval(simultaneous=every)[0] > 0).sum()) for every in (False, True)
+    )
+    assert 0 < together < alone < 50
+    said = html.unescape(page.render([release]))
+    assert (
+        f"{alone} of 50 counts stand out from the noise, each judged alone; {together} do" in said
+    )
+    assert f"{50 - alone} of them ({2 * (50 - alone)}%) are lost in the noise, each judged" in said
+
+
 def test_the_contents_count_answers_and_further_sections_apart(releases, decisions):
     one = "Contents: 12 answers and 1 further section<"
     assert one in page.render([releases[2]] * 12 + decisions[1:])

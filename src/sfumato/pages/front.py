@@ -101,11 +101,11 @@ def _published(releases: Sequence[Release]) -> Block:
     if hidden:
         share = 100 * hidden / total
         lines.append(
-            f"{hidden:,} of them ({share:.0f}%) are lost in the noise: the truth may be 0, "
-            "or is not known."
+            f"{hidden:,} of them ({share:.0f}%) are lost in the noise, each judged alone: "
+            "the truth may be 0, or is not known."
         )
     elif known:
-        lines.append("All of them stand out from the noise.")
+        lines.append("All of them stand out from the noise, each judged alone.")
     lines += _agreement(releases)
     bars = [
         Bar(label, seen / size, f"{seen:,} of {size:,}")

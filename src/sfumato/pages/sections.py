@@ -129,6 +129,9 @@ def _number(value: float) -> str:
 def _facts(release: Release) -> tuple[str, ...]:
     """What a release says in sentences; else, of counts, the largest and how many are not 0.
 
+    How many are not 0 is said twice: of each judged alone, which the front page says too, and of
+    all at once.
+
     The intervals are those that hold for all counts at once, because the largest count was picked
     after looking at all.
     """
@@ -149,14 +152,18 @@ def _facts(release: Release) -> tuple[str, ...]:
         top = int(np.argmax(np.where(told, counts, -np.inf)))
         which = "the largest noisy count that can be told from 0"
     axes = {name: frame[name][top].as_py() for name in frame.column_names if name not in TAIL}
-    seen = int(told.sum())
+    alone, _ = release.interval("0.95")
+    by_themselves = int((np.asarray(alone) > 0).sum())
     largest = (
         f"Of {release.guarantee.unit.counted}, "
         f"{which} is {style.number(counts[top])} "
         f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence, "
         f"at {_cell_name(release, axes)}."
     )
-    shown = f"{seen:,} of {counts.size:,} counts can be told from 0, judged all at once."
+    shown = (
+        f"{by_themselves:,} of {counts.size:,} counts stand out from the noise, each judged alone; "
+        f"{int(told.sum()):,} do, judged all at once."
+    )
     return (largest, shown) if counts.size > 1 else (largest,)
 
 
