@@ -29,15 +29,36 @@ def test_the_preview_of_a_sum_of_rounded_values_wants_the_number_of_rows() -> No
     assert stated >= publisher.release(sf.Sum("wage"), epsilon=1).accuracy() * 0.99
 
 
+@pytest.mark.parametrize(
+    ("question", "one", "noise"),
+    [
+        (sf.Mean("wage"), "200", "2,000"),
+        (sf.Mean("age"), "120", "1,200"),
+        (sf.Variance("wage"), "40,000", "400,000"),
+        (sf.Mean("wage", clip="auto"), "1", "10"),
+    ],
+)
+def test_the_preview_states_noise_in_the_units_of_the_value(
+    question: sf.Mean | sf.Variance, one: str, noise: str
+) -> None:
+    unit = sf.Unit(5)
+    said = str(sf.preview(question, domain=DOMAIN, unit=unit, epsilon="0.5"))
+    assert f"of scale {noise} to " in said
+    assert f"where each row adds {one} in all (a scale of 10 rows)" in said
+    said = str(sf.preview(question, domain=DOMAIN, unit=unit, rho="0.125"))
+    assert f"of sigma {noise} to " in said
+    assert f"where each row adds {one} in all (a sigma of 10 rows)" in said
+
+
 def test_the_preview_says_what_a_row_adds_beside_the_noise(publisher: sf.Publisher) -> None:
     said = str(publisher.preview(sf.Mean("wage"), epsilon="0.4"))
     assert said.count("(a scale of 2.5 rows)") == 1
     said = str(publisher.preview(sf.Mean("wage"), rho="0.005"))
     assert said.count("(a sigma of 10 rows)") == 1
     said = str(publisher.preview(sf.Mean("wage"), epsilon=1))
-    assert "noise of scale 2147483648 to 2 sums in one group, where each row adds" in said
-    assert "adds 2,147,483,648 in all" in said
+    assert "noise of scale 200 to 2 sums in one group, where each row adds" in said
+    assert "adds 200 in all" in said
     unit = sf.Unit(2, person="rider")
     of_persons = sf.Mean("wage", by="ward", per="person")
     said = str(sf.preview(of_persons, domain=DOMAIN, unit=unit, epsilon=1))
-    assert "where each rider in it adds 2,147,483,648 in all" in said
+    assert "where each rider in it adds 200 in all" in said

@@ -19,6 +19,8 @@ from sfumato.aggregates.intervals import (
 from sfumato.aggregates.values import Values
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
+from sfumato.answers.reach import reach_text
+from sfumato.display import number
 from sfumato.errors import UsageError, printable
 from sfumato.histogram.keys import describe_selection
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
@@ -165,12 +167,10 @@ class AggregatePreview(Preview, frozen=True):
         if self.cells is not None:
             groups = "one group" if self.cells == 1 else f"each of {self.cells:,} groups"
         basis = encoding.basis
-        adds = f"row adds {basis.unity:,} in all"
-        if self.of_persons:
-            adds = f"{self.unit.who} in it adds {basis.unity:,} in all"
-        # Sums are whole numbers in a fine unit: the noise beside a row is what a reader can judge.
+        one = f"{self.unit.who} in it" if self.of_persons else "row"
         lines = [
-            f"adds {encoding.law} to {basis.size} sums{of_value} in {groups}, where each {adds} "
+            f"adds {_noise_in_units(encoding)} to {basis.size} sums{of_value} in {groups}, where "
+            f"each {one} adds {number(_one_in_units(encoding))} in all "
             f"({_noise_in_rows(encoding, things)})"
         ]
         if self.chooses_clip:
@@ -196,21 +196,46 @@ class AggregatePreview(Preview, frozen=True):
         each = self._accuracy_of(encoding, "0.95")
         lines.append(
             f"of {self.unit.counted}{encoding.values.cut}{evenly} each {self.statistic}{of_value} "
-            f"is within +-{each:,.4g} of the truth with 95% confidence"
+            f"is within {reach_text(np.array(each))} of the truth with 95% confidence"
         )
         if self.cells and self.cells > 1:
             every = self._accuracy_of(encoding, "0.95", simultaneous=True)
-            lines.append(f"all of them at once are within +-{every:,.4g}")
+            lines.append(f"all of them at once are within {reach_text(np.array(every))}")
         return lines
+
+
+def _one_in_units(encoding: Encoding) -> float:
+    """What one row or person adds to all sums together, in the units of the value.
+
+    Sums are whole numbers of a fine unit, which says nothing to a reader. A row adds its distances
+    from both bounds, which is the width; with squares, the square of that. Hats add up to 1.
+    """
+    match encoding.basis.name:
+        case "pair":
+            return encoding.values.width
+        case "quadratic":
+            return encoding.values.width**2
+        case "hats":
+            return 1
+
+
+def _noise_in_units(encoding: Encoding) -> str:
+    """The noise on a sum, in the same units."""
+    unit = _one_in_units(encoding) / encoding.basis.unity
+    match encoding.law:
+        case DiscreteLaplace(scale=scale):
+            return f"discrete Laplace noise of scale {number(float(scale) * unit)}"
+        case DiscreteGaussian(sigma=sigma):
+            return f"discrete Gaussian noise of sigma {number(sigma * unit)}"
 
 
 def _noise_in_rows(encoding: Encoding, things: str) -> str:
     """The scale or sigma of the noise on a sum, as a number of rows or persons."""
     match encoding.law:
         case DiscreteLaplace(scale=scale):
-            return f"a scale of {float(scale / encoding.basis.unity):,.4g} {things}"
+            return f"a scale of {number(float(scale / encoding.basis.unity))} {things}"
         case DiscreteGaussian(sigma=sigma):
-            return f"a sigma of {sigma / encoding.basis.unity:,.4g} {things}"
+            return f"a sigma of {number(sigma / encoding.basis.unity)} {things}"
 
 
 def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:
