@@ -21,7 +21,7 @@ from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
-from sfumato.errors import UsageError
+from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.publishing.plan_file import domain_of, read_plan
 
@@ -57,7 +57,7 @@ def check(
     where: tuple[str, ...],
     person: tuple[str, ...],
     as_json: bool,
-) -> None:
+) -> int:
     """Count the rows of a table that a release would drop or clamp.
 
     Use it before you pay, to find unlisted labels, values out of bounds, missing values and
@@ -66,6 +66,8 @@ def check(
 
     Nothing is charged. The output states facts of your data, without protection: it is NOT FOR
     PUBLICATION, and bounds chosen from it are no longer public.
+
+    Exit code 4 means that a release would be refused: the output says why.
 
     \b
     Examples:
@@ -91,6 +93,7 @@ def check(
     with scanning() as progress:
         found = checked(rows, needs, progress)
     click.echo(found.to_json() if as_json else str(found))
+    return 0 if found.refused is None else DataError.exit_code
 
 
 def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
@@ -98,6 +101,7 @@ def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
     spec = read_plan(path)
     domain = domain_of(spec)
     rows = spec.source.opened(domain)
+    spec.plan().require_unit(rows.unit)
     needs = [(question.title, question.needs(domain)) for question in spec.questions]
     return rows, needs
 
