@@ -17,6 +17,7 @@ from sfumato.answers import family_workbook, forms, workbook
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.cross_tables import CrossTable
+from sfumato.answers.digits import to_meaningful_digits
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.reach import reach_text
 from sfumato.answers.receipt import Receipt
@@ -89,6 +90,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     measured_against: ClassVar[str] = "of the truth"
     """What the accuracy is measured against, as in "within +-5 of the truth"."""
+
+    spare_digits: ClassVar[int] = 0
+    """How many digits are printed beyond those that an interval leaves to its estimate."""
 
     amounts: ClassVar[frozenset[str]] = frozenset(
         {
@@ -275,6 +279,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """
         raise NotImplementedError
 
+    def in_digits(self, table: pa.Table) -> pa.Table:
+        """A table like ``to_frame``, with the digits that people need: see ``answers.digits``."""
+        return to_meaningful_digits(table, self.spare_digits)
+
     @property
     def label_columns(self) -> tuple[str, ...]:
         """The columns of ``to_frame`` that hold labels, which are printed as they are."""
@@ -309,6 +317,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write ``to_frame`` as CSV in UTF-8, and return the path.
 
+        Estimates have the digits that their intervals leave to them, and the ends of intervals are
+        rounded outwards: ``to_frame`` has all digits.
         A label that a spreadsheet program would run as a formula gets an apostrophe before it.
 
         Raises
@@ -318,7 +328,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If the release has no table.
         """
-        return write_bytes(path, forms.to_csv(self._named_table("to_csv()")))
+        return write_bytes(path, forms.to_csv(self.in_digits(self._named_table("to_csv()"))))
 
     def to_excel(self, path: str | os.PathLike[str]) -> Path:
         """Write an Excel workbook, and return its path.

@@ -200,13 +200,15 @@ def _show_release(release: Release, frame_of: FrameOf) -> None:
 def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
     """On a terminal bins have their names only; in a pipe they keep their edges as numbers.
 
-    Likewise axes and labels have their names for people on a terminal only.
+    Likewise axes and labels have their names for people on a terminal only. Estimates have the
+    digits that their intervals leave to them; JSON has all.
     """
     from sfumato.persons.release import PersonsRelease
 
     if not sys.stdout.isatty():
-        return frame_of(release)
-    frame = without_edges(frame_of(release.for_people()))
+        return release.in_digits(frame_of(release))
+    people = release.for_people()
+    frame = without_edges(people.in_digits(frame_of(people)))
     if isinstance(release, PersonsRelease):
         # Its eleven columns of numbers do not fit on a terminal.
         return intervals_in_words(frame, shares=["kept"])

@@ -105,6 +105,8 @@ class TablesRelease(
     trees: tuple[TreeLevels, ...] | msgspec.UnsetType = msgspec.UNSET
 
     noun: ClassVar[str] = "count"
+    # Whoever adds up printed counts of many cells finds the printed totals again, within a unit.
+    spare_digits: ClassVar[int] = 2
     amounts: ClassVar[frozenset[str]] = Release.amounts | {"published"}
 
     def __post_init__(self) -> None:
@@ -396,6 +398,9 @@ class TablesRelease(
     def to_csv(self, path: str | os.PathLike[str], *, published: bool = False) -> Path:
         """Write the table as CSV in UTF-8, and return the path.
 
+        Estimates are rounded far below their intervals, so sums may differ in the last digit:
+        ``to_frame`` has all digits, and the numbers of ``published`` add up exactly.
+
         Parameters
         ----------
         path : path
@@ -413,7 +418,7 @@ class TablesRelease(
             If whole numbers are asked for that need not exist.
         """
         if not self.members or not is_folder(path):
-            table = self._named_table("to_csv()")
+            table = self.in_digits(self._named_table("to_csv()"))
             if published:
                 whole = self.to_frame(published=True)["published"]
                 table = table.add_column(table.column_names.index("count"), "published", whole)
