@@ -14,6 +14,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.counts import Needs
+from sfumato.answers.nearest import NearestAxis
 from sfumato.data import count, source
 from sfumato.domain import Domain
 from sfumato.lattice import GridAxis, Lattice
@@ -28,6 +29,9 @@ AXES = {
     "large": GridAxis("x", -1e100, 1e100, 1000),
     "wide": GridAxis("x", 0.0, 1e6, 10),
     "tiny": GridAxis("x", 0.0, 1e-300, 10),
+    "nearest points": NearestAxis("x", 0.0, 10.0, 2**20 + 1),
+    "nearest points, few": NearestAxis("x", -1.0, 2.0, 11),
+    "nearest points of large numbers": NearestAxis("x", 0.0, 1e10 - 1, 2**31 + 1),
 }
 
 

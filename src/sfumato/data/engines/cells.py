@@ -2,10 +2,11 @@
 
 Cells are found by comparison with public edges. An axis of given edges is a binary search among
 them. On an axis of equal cells, numbers beyond the bounds are found by comparison too. Within them,
-the kernel's own IEEE operations are written down in their order (``GridAxis.locate``): a
-difference, a product, a quotient, a sum and a floor, each of which every engine rounds alike. None
-can overflow, because bounds are limited. What underflows lies in the first cell; where it would be
-an error, the first cell is found by comparison, with the least double of the next one.
+the kernel's own IEEE operations are written down in their order (``GridAxis.locate``, and
+``NearestAxis.locate`` where values are added up): a difference, a product, a quotient, a sum and a
+floor, each of which every engine rounds alike. None can overflow, because bounds are limited. What
+underflows lies in the first cell; where it would be an error, the first cell is found by
+comparison, with the least double of the next one.
 
 A row has NULL instead of a cell where it is dropped.
 """
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.answers.nearest import NearestAxis
 from sfumato.data.engines.dialect import Dialect
 from sfumato.lattice import DROPPED, BinsAndMissing, EdgesAxis, GridAxis
 
@@ -78,22 +80,31 @@ def _within(axis: GridAxis, dialect: Dialect) -> tuple[float, float]:
     lower, upper = axis.lower, axis.upper
     if not dialect.underflows:
         lower = least_double(axis, 1)
-    position = (math.nextafter(upper, -math.inf) - axis.lower) * axis.cells
-    position = position / (axis.upper - axis.lower) + axis.nudge
+    factor, added = _scaling(axis)
+    position = (math.nextafter(upper, -math.inf) - axis.lower) * factor
+    position = position / (axis.upper - axis.lower) + added
     if not math.floor(position) < axis.cells:
         upper = least_double(axis, axis.cells - 1)
     return lower, upper
 
 
+def _scaling(axis: GridAxis) -> tuple[int, float]:
+    """By which number the kernel multiplies, and what it adds before the floor."""
+    if isinstance(axis, NearestAxis):
+        return axis.cells - 1, 0.5
+    return axis.cells, axis.nudge
+
+
 def _kernel(axis: GridAxis, number: str, dialect: Dialect) -> str:
     """The kernel's operations, in its order, up to the floor."""
+    factor, added = _scaling(axis)
     position = f"({number} - {dialect.double(axis.lower)})" if axis.lower else number
-    position = f"{position} * {dialect.double(float(axis.cells))}"
+    position = f"{position} * {dialect.double(float(factor))}"
     width = axis.upper - axis.lower
     if width != 1:
         position = f"{position} / {dialect.double(width)}"
-    if axis.snap:
-        position = f"{position} + {dialect.double(axis.nudge)}"
+    if added:
+        position = f"{position} + {dialect.double(added)}"
     return position
 
 
