@@ -18,10 +18,12 @@ from conformance.kinds import people, table
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, select, selects, source
+from sfumato.data.counting import told
 from sfumato.data.engines.dialect import SECRETS
 from sfumato.data.engines.secrets import text_of_secret
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
+from sfumato.data.row_priorities import chosen_by
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.key_rules import KeyRule
@@ -123,6 +125,24 @@ def selects_keys_as_a_scan_is_selected_from(session: Any) -> None:
     assert reader_contract.laid(shown, lattice) == reader_contract.decided(cube, rule) != []
 
 
+def plans_copy_no_expression(session: Any) -> None:
+    """The optimizer's plan is about as long as the query, also where filters look at local clocks.
+
+    It once copied each level of expressions into the next: the plan had 945,000 letters for a zone
+    of 9 changes, and for one of 300 the optimizer ran out of memory.
+    """
+    rows = session.range(5).selectExpr("id AS who", "timestamp_micros(id) AS utc")
+    for timezone in ("Asia/Kolkata", "Europe/Berlin"):
+        domain = sf.Domain(hour=sf.Hour("utc", timezone=timezone))
+        data = source(rows, domain, "who", 2, where={"hour": [3, 4, 7]})
+        needs = [Needs(sf.Histogram("hour").needs(domain).lattice, 24)]
+        told_reader = told(data, SparkTable(rows), chosen_by(needs))
+        assert isinstance(told_reader, SparkTable)
+        plain, (query,) = told_reader._queries(needs, data.unit)
+        planned = told_reader._asked(query.text, plain, bytes(32))._jdf.queryExecution()
+        assert len(planned.optimizedPlan().toString()) < 2 * len(query.text) + 10_000
+
+
 CLAUSES: tuple[Callable[[Any], None], ...] = (
     says_names_and_types,
     counts_every_kind_of_column,
@@ -132,6 +152,7 @@ CLAUSES: tuple[Callable[[Any], None], ...] = (
     fails_without_a_value,
     refuses_by_the_schema_alone,
     selects_keys_as_a_scan_is_selected_from,
+    plans_copy_no_expression,
 )
 
 

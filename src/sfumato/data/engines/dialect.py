@@ -51,6 +51,10 @@ class Dialect(ABC):
     fence : str
         What ends a subquery whose expressions are to be evaluated once. Some engines otherwise copy
         an expression to each place that uses its name.
+    barrier : str
+        A whole number that is not negative, and below which no filter is moved. Some engines move
+        filters below the expressions that they look at, and so copy these, level after level. Empty
+        where a fence keeps filters where they are, or copies are few.
     drops_groups : bool
         Whether the reader drops groups that lack a cell or a key. Some engines would move a filter
         of rows below the expressions that it looks at, and calculate these twice.
@@ -67,6 +71,7 @@ class Dialect(ABC):
     integer_type: ClassVar[str] = "BIGINT"
     wide_type: ClassVar[str] = "HUGEINT"
     fence: ClassVar[str] = ""
+    barrier: ClassVar[str] = ""
     drops_groups: bool = False
     row_by_row: ClassVar[bool] = False
     underflows: ClassVar[bool] = True

@@ -42,6 +42,8 @@ from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.privacy.unit import Unit
 
+_UNMOVED = "unmoved"
+
 Condition = tuple[LatticeAxis, Array]
 """An axis, and which of its cells satisfy a condition: bool ndarray of shape (cells,)."""
 
@@ -160,18 +162,29 @@ class _Rows:
     # --- levels ---------------------------------------------------------------------------------
 
     def _located(self, columns: Mapping[str, str], *, fenced: bool = True) -> str:
-        """A query of named expressions, of the rows in which none of them is null."""
+        """A query of named expressions, of the rows that satisfy all conditions."""
         named = ", ".join(f"{each} AS {name}" for name, each in columns.items())
-        located = f"SELECT {named or '1 AS one'} FROM {self._readings.relation()}"
-        if self._conditions:
-            located += f" WHERE {' AND '.join(self._conditions)}"
+        conditions = list(self._conditions)
+        barrier = ""
+        # Conditions on columns as they are may be moved: engines then skip whole files by them.
+        if conditions and self._dialect.barrier and self._readings.is_deep:
+            barrier = f"{self._dialect.barrier} AS {_UNMOVED}"
+            conditions.append(f"{_UNMOVED} >= 0")
+        located = f"SELECT {named or '1 AS one'} FROM {self._readings.relation(barrier)}"
+        if conditions:
+            located += f" WHERE {' AND '.join(conditions)}"
         return f"{located}{self._dialect.fence}" if fenced else located
 
-    def _known(self, located: str, names: Sequence[str]) -> str:
+    def _known(self, columns: Mapping[str, str], names: Sequence[str]) -> str:
+        """The same, of the rows in which none of these is null."""
         if not names:
-            return located
-        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        return f"SELECT * FROM ({located}) AS located WHERE {known}"
+            return self._located(columns)
+        known = [f"{name} IS NOT NULL" for name in names]
+        if self._dialect.barrier:
+            columns = {**columns, _UNMOVED: self._dialect.barrier}
+            known.append(f"{_UNMOVED} >= 0")
+        located = self._located(columns)
+        return f"SELECT * FROM ({located}) AS located WHERE {' AND '.join(known)}"
 
     def _groups(self, rows: str, columns: Sequence[str], totals: Sequence[str] = ()) -> str:
         listed = ", ".join(columns)
@@ -230,9 +243,10 @@ class _Rows:
         carried = {**cells, **values}
         totals = _totals(list(values), need.sums)
         if self._unit.person is None:
-            located = self._located(carried)
             if values or not self._dialect.drops_groups:
-                located = self._known(located, list(carried))
+                located = self._known(carried, list(carried))
+            else:
+                located = self._located(carried)
             return self._groups(located, list(cells), totals)
         kept = self._kept(need, carried, choice)
         return self._groups(kept, list(cells), totals)
@@ -273,15 +287,14 @@ class _Rows:
         """The rows that have a person, and what is counted of them."""
         values = {f"v{place}": self._readings.value(axis) for place, axis in enumerate(choice)}
         read = self._persons_read()
-        located = self._located({**read, **values, **carried})
-        columns = PersonColumns(tuple(read), tuple(values), tuple(carried))
-        return self._known(located, [*read, *carried]), columns
+        located = self._known({**read, **values, **carried}, [*read, *carried])
+        return located, PersonColumns(tuple(read), tuple(values), tuple(carried))
 
     def persons(self, lattice: Lattice) -> str:
         """Count persons in the cells where they have a row."""
         cells = self._cells(lattice)
         read = self._persons_read()
-        located = self._known(self._located({**read, **cells}), [*read, *cells])
+        located = self._known({**read, **cells}, [*read, *cells])
         distinct = f"SELECT DISTINCT {', '.join((*read, *cells))} FROM ({located}) AS known"
         most = self._unit.cells_of_person
         kept = per_person.first_cells(distinct, list(read), list(cells), most, self._dialect)
@@ -293,7 +306,7 @@ class _Rows:
         cells = self._cells(need.row_lattice)
         values = self._values(need.sums)
         all_named = [*read, *cells, *values]
-        located = self._known(self._located({**read, **cells, **values}), all_named)
+        located = self._known({**read, **cells, **values}, all_named)
         pairs = self._groups(located, [*read, *cells], list(values))
         most = self._unit.cells_of_person
         chosen = per_person.first_cells(pairs, list(read), list(cells), most, self._dialect)
@@ -311,7 +324,7 @@ class _Rows:
     def numbers_of_rows(self, lattice: Lattice) -> str:
         """Count persons by their number of rows."""
         read = self._persons_read()
-        located = self._known(self._located(read), list(read))
+        located = self._known(read, list(read))
         each = self._groups(located, list(read))
         return self._by_number(f"SELECT n AS number FROM ({each}) AS each", lattice)
 
@@ -320,7 +333,7 @@ class _Rows:
         assert need.cells is not None
         read = self._persons_read()
         cells = self._cells(need.cells)
-        located = self._known(self._located({**read, **cells}), [*read, *cells])
+        located = self._known({**read, **cells}, [*read, *cells])
         pairs = self._groups(located, [*read, *cells])
         numbers = per_person.spread(need.counted, pairs, list(read), self._dialect)
         return self._by_number(numbers, need.lattice)

@@ -58,12 +58,26 @@ class Readings:
             column = f"t.{name}" if is_wide else f"CAST(t.{name} AS {dialect.integer_type})"
             self._cells[axis] = self._named(column)
 
-    def relation(self) -> str:
-        """What stands after FROM, once everything is read."""
+    @property
+    def is_deep(self) -> bool:
+        """Whether names stand for expressions over other names."""
+        return len(self._levels) > 1
+
+    def relation(self, barrier: str = "") -> str:
+        """What stands after FROM, once everything is read.
+
+        Parameters
+        ----------
+        barrier : str
+            What else the uppermost of the levels has: an expression and its name, or nothing.
+        """
         first, *later = self._levels
         query = f"SELECT {_listed(first) or '1 AS one'} FROM {self._table.relation} AS t"
         for level in later:
-            query = f"SELECT *, {_listed(level)} FROM ({query}{self._dialect.fence}) AS r"
+            listed = _listed(level)
+            if barrier and level is later[-1]:
+                listed += f", {barrier}"
+            query = f"SELECT *, {listed} FROM ({query}{self._dialect.fence}) AS r"
         # Columns as they are cost nothing, however often they are looked at.
         several = [each for each in first if each not in self._used_once]
         is_plain = not later and all(map(_COLUMN.fullmatch, several))

@@ -44,6 +44,9 @@ class Spark(Dialect):
 
     wide_type: ClassVar[str] = "DECIMAL(38, 0)"
     row_by_row: ClassVar[bool] = True
+    # A filter is not moved below a column that Spark takes for one that is not deterministic. This
+    # one costs next to nothing, and no result depends on it.
+    barrier: ClassVar[str] = "spark_partition_id()"
     secrets = "{sfumato_secrets}"
 
     def __init__(self, names: Mapping[str, str], *, drops_groups: bool = True) -> None:
