@@ -141,3 +141,26 @@ def test_odd_names_of_columns_and_files_are_read_back(
     printed = tomllib.loads(capsys.readouterr().out)
     assert printed["budget"]["account"] == path.stem
     assert [each["axes"] for each in printed["questions"]] == [[name] for name in spec.domain]
+
+
+def test_a_relative_path_of_a_database_stays_relative(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("k.db") as connection:
+        connection.execute("CREATE TABLE visits (age INTEGER)")
+    (tmp_path / "plans").mkdir()
+    whole = f"duckdb:{tmp_path / 'k.db'}?table=visits"
+    for given, out, path in (
+        ("duckdb:./k.db?table=visits", None, "duckdb:./k.db?table=visits"),
+        ("duckdb:k.db?table=visits", "plans/a.toml", "duckdb:../k.db?table=visits"),
+        (whole, "plans/b.toml", whole),
+    ):
+        written = ["--out", out] if out else []
+        assert run(["init", given, "--axis", "age=0..120/1", *written]) == 0
+        shown = capsys.readouterr().out if out is None else Path(out).read_text()
+        assert tomllib.loads(shown)["source"]["path"] == path
+        if out is not None:
+            assert run(["check", out]) == 0

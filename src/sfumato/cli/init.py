@@ -23,7 +23,7 @@ from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.cli.toml_text import toml_key, toml_text, toml_value
-from sfumato.data.engines.addresses import SourceAddress, in_folder
+from sfumato.data.engines.addresses import SourceAddress, for_folder
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis
 from sfumato.errors import DataError, UsageError, nearest, printable
@@ -208,9 +208,9 @@ def _question(axes: list[str], bins: str) -> str:
 
 
 def _path_in_plan(file: SourcePath, out: Path | None) -> str:
-    """The path as the plan names it; an address without a password, and with a file's full path."""
+    """The path as the plan names it; an address as it was given, without a password."""
     if isinstance(file, SourceAddress):
-        return str(in_folder(str(file), Path.cwd()))
+        return str(file) if out is None else for_folder(str(file), out.parent)
     path = file.resolve()
     return str(path if out is None else Path(os.path.relpath(path, out.resolve().parent)))
 

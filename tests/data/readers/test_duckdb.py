@@ -181,8 +181,8 @@ def test_numbers_of_39_digits_are_unlisted_labels(type_: str) -> None:
 
 
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, held: str) -> None:
-    with pytest.raises(sf.DataError, match="no such table"):
-        source(held.replace("a.b", "gone"), TRIPS).require([TRIPS_BY_AGE])
+    with pytest.raises(sf.DataError, match=r"""no table 'gone'; there are '"a\.b"'\. Name"""):
+        source(held.replace('"a.b"', "gone"), TRIPS).require([TRIPS_BY_AGE])
     with pytest.raises(sf.DataError, match="no such file"):
         source(f"duckdb:{tmp_path / 'none.db'}", TRIPS, table="t").require([TRIPS_BY_AGE])
     (tmp_path / "text.db").write_text("hello")

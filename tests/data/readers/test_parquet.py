@@ -25,6 +25,13 @@ def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
     refuses(write(tmp_path, whole[-100:], "t.parquet"), "Parquet")
 
 
+def test_a_database_of_duckdb_is_named_by_its_address(tmp_path: Path) -> None:
+    import duckdb
+
+    duckdb.connect(str(tmp_path / "k.db")).close()
+    refuses(tmp_path / "k.db", "k.db?table=NAME")
+
+
 def test_parquet_with_damaged_pages_is_refused_in_the_count(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"age": np.random.default_rng(0).integers(0, 100, 50_000)}),

@@ -79,10 +79,25 @@ def address_of(data: str) -> SourceAddress | None:
 
 def in_folder(address: str, folder: Path) -> str:
     """An address in a plan: a relative path of a file of DuckDB starts at the plan's folder."""
-    if not is_duckdb(address):
+    if _is_elsewhere(address):
         return address
     scheme, _, path = address.partition(":")
     return f"{scheme}:{folder / path}"
+
+
+def for_folder(address: str, folder: Path) -> str:
+    """The address as a plan in a folder names it: the inverse of ``in_folder``."""
+    if _is_elsewhere(address):
+        return address
+    scheme, _, rest = address.partition(":")
+    path, mark, query = rest.partition("?")
+    return f"{scheme}:{os.path.relpath(Path(path).resolve(), folder.resolve())}{mark}{query}"
+
+
+def _is_elsewhere(address: str) -> bool:
+    """Whether an address means the same in each folder."""
+    path = address.partition(":")[2]
+    return not is_duckdb(address) or path.startswith("~") or Path(path).is_absolute()
 
 
 def is_postgres(data: object) -> bool:

@@ -170,7 +170,7 @@ class DuckFile(_DuckTable):
         self._path = Path(address.place).expanduser()
         self.name = f"{address.place}?table={address.table}"
         self.table = ".".join(map(DuckDB().name, address.parts))
-        self._file = DuckDatabase(self._path, address.place)
+        self._file = DuckDatabase(self._path, address.place, address.table)
         self._known = KnownSchemas()
 
     def _form(self) -> object:

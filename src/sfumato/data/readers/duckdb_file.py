@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sfumato.data.engines.duckdb import NamedTable
 from sfumato.data.guard import check_file, stat_file
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import DataError, UsageError, nearest
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,11 +31,14 @@ class DuckDatabase:
     path : Path
     name : str
         What messages call it.
+    table : str
+        The table that is read, as its address names it.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, table: str) -> None:
         self._path = path
         self._name = name
+        self._table = table
         self._held: duckdb.DuckDBPyConnection | None = None
         self._snapshots = 0
 
@@ -44,10 +47,10 @@ class DuckDatabase:
         """Which snapshot is shown; None outside of any."""
         return None if self._held is None else self._snapshots
 
-    def __getstate__(self) -> tuple[Path, str]:
-        return self._path, self._name
+    def __getstate__(self) -> tuple[Path, str, str]:
+        return self._path, self._name, self._table
 
-    def __setstate__(self, state: tuple[Path, str]) -> None:
+    def __setstate__(self, state: tuple[Path, str, str]) -> None:
         DuckDatabase.__init__(self, *state)
 
     def state(self) -> str:
@@ -79,7 +82,17 @@ class DuckDatabase:
             return pa.RecordBatchReader.from_stream(connection.sql(query))
         except driver().CatalogException:
             pass
-        raise DataError(self._name, "the file has no such table", "Check the name of the table")
+        near = nearest(self._table, self._tables(connection))
+        obstacle = f"the file has no table {self._table!r}; {near}"
+        raise DataError(self._name, obstacle, "Name one of its tables or views")
+
+    def _tables(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
+        """The tables and views of the file, as an address names them."""
+        found = connection.sql(
+            "SELECT table_schema, table_name FROM information_schema.tables"
+            " WHERE table_catalog = current_database() ORDER BY ALL"
+        ).fetchall()
+        return [".".join(map(_part, parts[parts[0] == "main" :])) for parts in found]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -126,6 +139,11 @@ class DuckDatabase:
         # there, and how far it has come is a fact about the rows. It is this connection's own.
         opened.execute("SET enable_progress_bar = false")
         return opened
+
+
+def _part(name: str) -> str:
+    """A part of the name of a table; one with a point stands in quotes."""
+    return '"' + name.replace('"', '""') + '"' if set(name) & set('."') else name
 
 
 @cache

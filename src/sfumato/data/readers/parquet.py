@@ -11,6 +11,15 @@ import pyarrow.parquet as pq
 
 from sfumato.data.guard import check_file
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
+from sfumato.errors import DataError
+
+_START_OF_DUCKDB = b"DUCK"
+"""What the first page of a database begins with, after its checksum of 8 bytes."""
+
+
+def _is_of_duckdb(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(12)[8:] == _START_OF_DUCKDB
 
 
 class ParquetFile(RowReader):
@@ -24,12 +33,21 @@ class ParquetFile(RowReader):
 
     def _open(self, labels: Sequence[str] = ()) -> pq.ParquetFile:
         check_file(self.path, self.name)
-        return pq.ParquetFile(
-            self.path,
-            pre_buffer=False,
-            read_dictionary=list(labels) or None,
-            # As nanoseconds, times after the year 2262 would wrap around.
-            coerce_int96_timestamp_unit="us",
+        try:
+            return pq.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                read_dictionary=list(labels) or None,
+                # As nanoseconds, times after the year 2262 would wrap around.
+                coerce_int96_timestamp_unit="us",
+            )
+        except pa.ArrowInvalid:
+            if not _is_of_duckdb(self.path):
+                raise
+        raise DataError(
+            self.name,
+            "it is a database of DuckDB",
+            f'Name a table in it: "duckdb:{self.name}?table=NAME"',
         )
 
     def names(self) -> list[str]:
