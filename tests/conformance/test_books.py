@@ -215,6 +215,24 @@ def test_whoever_was_not_told_of_their_charge_goes_on_at_once(make, request, tmp
         assert book.verify().ok
 
 
+def test_a_ceiling_holds_however_an_account_was_bound(make):
+    with Book(make()) as book:
+        for name in ("first", "second", "third"):
+            book.open_account(name, "pure", (100, 0))
+        capped = Binding("one row", "n", (10, 0))
+        for name in ("first", "second"):
+            book.reserve(name, "k", "q", (3, 0), "", binding=capped)
+        with pytest.raises(UsageError, match="without a name"):
+            book.reserve("third", "k", "q", (3, 0), "", binding=Binding("one row"))
+        with pytest.raises(UsageError, match="without a name"):
+            book.fits(book.account("third"), Binding("one row"))
+        for binding in (capped, Binding("one row", "n"), None):
+            with pytest.raises(BudgetExceeded, match="over all accounts"):
+                book.reserve("second", "l", "q", (5, 0), "", binding=binding)
+        assert [account.spent[0] for account in book.accounts()] == [3, 3, 0]
+        assert book.verify().ok
+
+
 def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):
     """Machines that share one may have clocks an hour apart."""
     store_time = datetime(2026, 1, 1, tzinfo=UTC)

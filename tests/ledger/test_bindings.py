@@ -27,10 +27,10 @@ def opened(
 
 def test_an_account_for_nameless_data_does_not_pass_by_a_ceiling(path):
     """Its charges are not among those that the ceiling adds up."""
-    with opened(path, account="named", ceiling="1") as publisher:
-        publisher.release(HISTOGRAM, epsilon="1")
     with opened(path, NAMELESS) as publisher:
         publisher.release(HISTOGRAM, epsilon="1/2")
+    with opened(path, account="named", ceiling="1") as publisher:
+        publisher.release(HISTOGRAM, epsilon="1")
     with opened(path) as publisher:
         for key in ("1", "2"):
             with pytest.raises(sf.UsageError, match="ceiling"):
@@ -38,6 +38,26 @@ def test_an_account_for_nameless_data_does_not_pass_by_a_ceiling(path):
         with pytest.raises(sf.UsageError, match="ceiling"):
             publisher.open(sf.Counter(4), epsilon="1")
         assert publisher.account.spent == (500_000_000, 0)
+
+
+def test_where_data_sets_have_ceilings_data_have_names(path):
+    """The data without a name may be of the same data set: the account would pass by its ceiling.
+
+    An account that paid for such data before goes on.
+    """
+    with opened(path, NAMELESS, "before") as before, opened(path, NAMELESS) as nameless:
+        before.release(HISTOGRAM, epsilon="1")
+        opened(path, ceiling="1").close()
+        with pytest.raises(sf.UsageError, match="may belong to one of them"):
+            nameless.release(HISTOGRAM, epsilon="1")
+        with pytest.raises(sf.UsageError, match="may belong to one of them"):
+            opened(path, NAMELESS)
+        assert before.release(HISTOGRAM, epsilon="1", key="again").receipt is not None
+    with opened(path) as named:
+        named.release(HISTOGRAM, epsilon="1")
+        with pytest.raises(sf.BudgetExceeded):
+            named.release(HISTOGRAM, epsilon="1", key="again")
+        assert named.account.spent == (10**9, 0)
 
 
 def test_a_ceiling_that_cannot_be_kept_is_refused(path):

@@ -19,12 +19,22 @@ def require_fit(account: Account, binding: Binding) -> None:
         raise refusals.other_data(account, binding)
 
 
+def require_named(rows: PublicRows, account: Account, binding: Binding) -> None:
+    """Refuse to bind an account to data without a name in a ledger that limits data sets.
+
+    Those data may be of a data set with a ceiling, which adds up accounts by the name.
+    """
+    if not account.protects and not binding.data and rows.ceilings():
+        raise refusals.nameless(account)
+
+
 def fix(rows: PublicRows, account: Account, binding: Binding) -> None:
     """Fix with its first charge what the account protects; refuse a later charge that differs."""
     if account.protects:
         require_fit(account, binding)
-    else:
-        journal.bind(rows, account.name, binding.protects, binding.data)
+        return
+    require_named(rows, account, binding)
+    journal.bind(rows, account.name, binding.protects, binding.data)
 
 
 def is_capped(rows: PublicRows, account: Account, binding: Binding) -> bool:
@@ -41,9 +51,13 @@ def cap_once(rows: PublicRows, account: Account, binding: Binding) -> None:
 
 
 def require_under_ceiling(
-    rows: PublicRows, account: Account, binding: Binding, cost: Amount
+    rows: PublicRows, account: Account, binding: Binding | None, cost: Amount
 ) -> None:
-    """Refuse a charge that would pass the ceiling of its data set, if that has one."""
+    """Refuse a charge that would pass the ceiling of its data set, if that has one.
+
+    A charge that says nothing of its data is about those of its account.
+    """
+    binding = binding or Binding(account.protects, account.data)
     data = account.data if account.protects else binding.data
     if data:
         _require_together(rows, account, data, binding.ceiling, cost)

@@ -188,9 +188,10 @@ class Book(BookReader):
         return self._store.writing(settle)
 
     def fits(self, account: Account, binding: Binding) -> None:
-        """Refuse a binding that differs from the account's own, if it has one."""
+        """Refuse a binding that differs from the account's own, or that it may not begin with."""
         self._parts.examine()
         bindings.require_fit(account, binding)
+        self._store.reading(lambda rows: bindings.require_named(rows, account, binding))
 
     def cap(self, account: str, binding: Binding) -> None:
         """Fix the ceiling of the data set that an account pays for, if it has none yet.

@@ -215,7 +215,7 @@ class Charges:
             raise refusals.mixed(account)
         if request.binding is not None:
             bindings.fix(rows, account, request.binding)
-            bindings.require_under_ceiling(rows, account, request.binding, cost)
+        bindings.require_under_ceiling(rows, account, request.binding, cost)
         draft = journal.Draft(
             request.account,
             "reserve",

@@ -120,6 +120,15 @@ def outside_ceiling(account: Account, data: str) -> UsageError:
     )
 
 
+def nameless(account: Account) -> UsageError:
+    """An account is first charged for data without a name, where data sets have ceilings."""
+    return UsageError(
+        f"charging account {account.name!r} for data without a name",
+        "data sets of this ledger have ceilings, and these data may belong to one of them",
+        "Give sf.source(..., name=...) the public name of the data set",
+    )
+
+
 def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> UsageError:
     """A data set has another ceiling, or one in another measure."""
     return UsageError(

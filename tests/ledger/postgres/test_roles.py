@@ -12,7 +12,7 @@ import sfumato as sf
 from ledger.adding import add_one, open_stream
 from ledger.postgres.people import BOUND, People, settle
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Binding, Book
+from sfumato.ledger import Binding, Book, bindings
 from sfumato.ledger.memory import MemoryStore
 from sfumato.ledger.migrating import migrate
 from sfumato.ledger.postgres import PostgresStore
@@ -122,11 +122,13 @@ def test_a_file_with_spenders_moves_to_a_server_where_they_log_in(
     target.close()
 
 
-def test_a_ceiling_of_the_data_set_holds_for_analysts(people: People) -> None:
+def test_a_ceiling_of_the_data_set_holds_for_analysts(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also for one who leaves the library's own checks out."""
     name = people.name("ben")
     with people.book("carl") as book:
-        for account in ("capped 1", "capped 2"):
+        for account in ("capped 1", "capped 2", "new"):
             book.open_account(account, "marbles", (100, 0))
             book.add_spender(account, name, (100, 0))
         book.cap("capped 1", Binding("one row", "capped", (15, 0)))
@@ -136,8 +138,12 @@ def test_a_ceiling_of_the_data_set_holds_for_analysts(people: People) -> None:
         with pytest.raises(BudgetExceeded, match="ceiling"):
             book.reserve("capped 2", None, "q", (6, 0), "", binding=bound)
         book.reserve("capped 2", None, "q", (1, 0), "", binding=bound)
+        monkeypatch.setattr(bindings, "require_under_ceiling", lambda *_: None)
+        monkeypatch.setattr(bindings, "require_named", lambda *_: None)
         with pytest.raises(LedgerError, match="own rules refuse"):
             book.reserve("capped 2", None, "r", (5, 0), "")
+        with pytest.raises(LedgerError, match="own rules refuse"):
+            book.reserve("new", None, "r", (5, 0), "", binding=Binding("one row"))
         with pytest.raises(LedgerError, match="only its custodian"):
             book.cap("trips", Binding("one row", "n", (15, 0)))
         assert book.verify().ok

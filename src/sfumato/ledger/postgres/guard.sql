@@ -199,6 +199,9 @@ BEGIN
        '{"protects": ' || quoted(settled ->> 'protects') || ', "data": ' || quoted(settled ->> 'data') || '}' THEN
       RAISE EXCEPTION 'the binding is not well formed' USING ERRCODE = 'integrity_constraint_violation';
     END IF;
+    IF settled ->> 'data' = '' AND EXISTS (SELECT 1 FROM ceilings) THEN
+      RAISE EXCEPTION 'data without a name pass by a ceiling' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
     INSERT INTO bindings (account, protects, data) VALUES (added.account, settled ->> 'protects', settled ->> 'data');
   END IF;
 END $$;
