@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+# Before numpy is imported, here and in the processes that tests start: on cores that are busy with
+# other tests, threads of linear algebra wait for each other ten times as long as they compute.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import json
 import platform
 import subprocess
