@@ -23,6 +23,20 @@ def test_a_plan_twice_prints_the_same_and_costs_once(sfumato: Run) -> None:
     assert [a["type"] for a in answers] == ["histogram-release", "partition", "histogram-release"]
 
 
+def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None:
+    _, _, err = sfumato("release", "plan.toml", "--ledger", "b.db")
+    assert err.count("Of each who at most 2 rows are counted") == 1
+    # Their costs differ: shares = [2, 1, 1].
+    assert err.count("Pure differential privacy, epsilon = 0.25, for any one who") == 1
+    assert err.count("Pure differential privacy, epsilon = 0.125, for any one who") == 2
+    plan = Path("plan.toml").read_text(encoding="utf-8")
+    Path("equal.toml").write_text(plan.replace("[2, 1, 1]", "[1, 1, 1]").replace("0.5", "0.6"))
+    _, _, err = sfumato("release", "equal.toml", "--ledger", "b.db")
+    assert err.count("Of each who at most 2 rows are counted") == 1
+    assert err.count("differential privacy") == 1
+    assert "Each of the 3 answers: Pure differential privacy, epsilon = 0.2, for any" in err
+
+
 def test_a_plan_in_a_pipe_is_tab_separated(sfumato: Run) -> None:
     code, out, err = sfumato("release", "plan.toml", "--ledger", "b.db")
     assert code == 0

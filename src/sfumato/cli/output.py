@@ -167,8 +167,19 @@ def show_releases(
     if as_json:
         emit_json([_plain(release, frame_of) for release in releases])
         return
-    for release in releases:
+    counted = [release.guarantee.counted for release in releases]
+    guaranteed = [release.guarantee.sentence() for release in releases]
+    for at, release in enumerate(releases):
         _show_release(release, frame_of)
+        for texts in (counted, guaranteed):
+            if len(set(texts)) > 1:
+                talk(texts[at])
+    # What holds for all answers is said once, below them. The cost is then that of each.
+    if len(set(counted)) == 1:
+        talk(counted[0])
+    if len(set(guaranteed)) == 1:
+        each = f"Each of the {len(releases):,} answers: " if len(releases) > 1 else ""
+        talk(f"{each}{guaranteed[0]}")
     receipt = releases[0].receipt
     if receipt is not None:
         talk(
@@ -182,7 +193,7 @@ def show_releases(
 
 
 def _show_release(release: Release, frame_of: FrameOf) -> None:
-    """Print the table on stdout; its accuracy and guarantee on stderr."""
+    """Print the table on stdout, and its accuracy on stderr."""
     # On a terminal each table of a family stands by itself, without the columns of the others.
     members = release.members if sys.stdout.isatty() else {}
     for heading, one in members.items() or [(release.heading, release)]:
@@ -193,8 +204,6 @@ def _show_release(release: Release, frame_of: FrameOf) -> None:
     for fact in release.facts:
         talk(fact)
     talk(accuracy_sentence(release) or "It states no accuracy.")
-    talk(release.guarantee.counted)
-    talk(release.guarantee.sentence())
 
 
 def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
