@@ -44,9 +44,12 @@ def test_choosing_from_a_file_is_choosing_from_its_columns(people):
 
 
 def test_missing_records(people):
-    with pytest.raises(UsageError, match="NaN") as caught:
+    with pytest.raises(UsageError, match="'bonus': some records have no number .*--drop-missing") as caught:
         sf.choose(people, size=3)
     assert CANARY not in str(caught.value)
+    with pytest.raises(UsageError, match="records are infinite") as caught:
+        sf.choose([1.0, np.inf, 2.0, np.nan], missing="drop")
+    assert "--drop-missing" not in str(caught.value)
     dropped = sf.choose(people, query="median", missing="drop")
     assert (dropped["bonus"].records, dropped["bonus"].size) == (4, 3)
     assert dropped["bonus"].epsilon == sf.choose([1.5, 2.5, 3.5, 9.0], 3, "median").epsilon

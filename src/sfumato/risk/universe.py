@@ -176,12 +176,16 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
             f"it has {array.ndim} dimensions",
             "Give one number a record, or a dict of columns",
         )
-    if not np.isfinite(array).all():
+    if np.isnan(array).any():
         raise UsageError(
             asked,
-            "some records are NaN or infinite",
-            'Drop them (sf.choose: missing="drop"; command line: --drop-missing), or replace them',
+            "some records have no number there: an empty field, or NaN",
+            'Leave them out (missing="drop" of sf.choose; command line: --drop-missing), or fill '
+            "them in",
         )
+    if np.isinf(array).any():
+        remedy = "Leave these records out of the table, or write a number there"
+        raise UsageError(asked, "some records are infinite", remedy)
     largest = float(np.abs(array).max(initial=0.0))
     if largest and not SMALLEST <= largest <= LARGEST:
         raise UsageError(
