@@ -94,7 +94,7 @@ def test_unknown_keys_from_a_file(
     out, err = said(args, capsys)
     lines = [line.split("\t") for line in out.splitlines()]
     assert [line[0] for line in lines] == ["# Histogram of shop", "shop", "a", "b"]
-    assert "Remaining: epsilon = 2, delta = 0.000009" in err
+    assert "Remaining in account 'default': epsilon = 2, delta = 0.000009" in err
     assert Path("k.png").stat().st_size > 1000
     out, _ = said(
         [

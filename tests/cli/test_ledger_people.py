@@ -146,14 +146,14 @@ def test_spenders_of_a_file_say_who_they_are(sfumato: Run, monkeypatch: pytest.M
     assert sfumato("release", "plan.toml", *place)[0] == 2
     assert sfumato("release", "plan.toml", "--spender", "ben", *place)[0] == 2
     code, _, err = sfumato("release", "plan.toml", "--spender", "ann", *place)
-    assert (code, "Remaining: epsilon = 0." in err) == (0, True)
+    assert (code, "Remaining in account 'people': epsilon = 0." in err) == (0, True)
     change = ("ledger", "spender", "set", "ann", "--account", "people", *place)
     code, out, _ = sfumato(*change, "--ceiling", "1.5", "--json")
     assert code == 0
     assert json.loads(out)[0]["ceiling"] == [1_500_000_000, 0]
     monkeypatch.setenv("SFUMATO_SPENDER", "ann")
     code, _, err = sfumato("release", "plan.toml", "--fresh", *place)
-    assert (code, "Remaining: epsilon = 0.5" in err) == (0, True)
+    assert (code, "Remaining in account 'people': epsilon = 0.5" in err) == (0, True)
     code, out, _ = sfumato("ledger", "spender", "list", "--json", *place)
     (found,) = json.loads(out)
     assert (code, found["name"], found["spent"]) == (0, "ann", [1_000_000_000, 0])

@@ -45,7 +45,7 @@ def test_a_plan_in_a_pipe_is_tab_separated(sfumato: Run) -> None:
         "kind\tage\tage_lower\tage_upper\tcount\tlow\thigh",
     ]
     assert "Pure differential privacy" in err
-    assert "Remaining: epsilon = 1.5" in err
+    assert "Remaining in account 'people': epsilon = 1.5" in err
     assert "2013-01-02" in out
 
 

@@ -56,7 +56,11 @@ WHERE_HELP = (
     "Repeat for each axis; a row must satisfy all. The question is about the axes without a "
     "condition, if there are any."
 )
-ACCOUNT_HELP = "Account in the ledger that pays."
+DEFAULT_ACCOUNT = "default"
+ACCOUNT_HELP = (
+    "Account in the ledger that pays. Tables about the same persons share one; name another for "
+    "other persons, who otherwise share the budget of this one."
+)
 
 ANCHOR = "sfumato anchor"
 """The key under which click's context keeps the value of --anchor."""
@@ -344,7 +348,7 @@ def source_options(
             help="Version of the data, such as 2 or 2026-11. Give a new one when the data change: "
             "stored answers of other versions are not used.",
         ),
-        click.option("--account", default="default", show_default=True, help=ACCOUNT_HELP),
+        click.option("--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP),
         click.option(
             "--budget",
             help="The most that the account may ever spend, needed when it is new: EPSILON, or "

@@ -134,7 +134,7 @@ def release(
     with engine.opened(spec.source.path) as table:
         releases, remaining = _released(spec, ledger, fresh, table)
     paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
-    show_releases(releases, as_json=as_json, out=out, charged=f"{paid} Remaining: {remaining}.")
+    show_releases(releases, as_json=as_json, out=out, charged=f"{paid} {remaining}.")
     if page is not None:
         from sfumato.pages import report
 
@@ -172,4 +172,4 @@ def _released(
         )
         account = publisher.account
         left = publisher.ledger.left(account.name)
-    return releases, written(account.rule, left)
+    return releases, f"Remaining in account {account.name!r}: {written(account.rule, left)}"

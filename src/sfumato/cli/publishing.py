@@ -12,7 +12,7 @@ from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
-from sfumato.cli.options import opened
+from sfumato.cli.options import DEFAULT_ACCOUNT, opened
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.source_file import SourcePath
@@ -160,13 +160,21 @@ def publish(
         [answer],
         as_json=settings.as_json,
         out=settings.out,
-        charged=f"{paid}Remaining: {remaining}.",
+        charged=f"{paid}{_left(settings.account, remaining)}",
         frame_of=frame_of,
     )
     if settings.plot is not None:
         save_plot(answer, settings.plot)
         talk(f"Plot: {settings.plot}")
     return answer
+
+
+def _left(account: str, remaining: str) -> str:
+    """What remains, and of whose budget."""
+    said = f"Remaining in account {account!r}: {remaining}."
+    if account == DEFAULT_ACCOUNT:
+        said += " All commands without --account share it: name one for the persons of each table."
+    return said
 
 
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:

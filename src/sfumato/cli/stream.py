@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
     ACCOUNT_HELP,
+    DEFAULT_ACCOUNT,
     NEIGHBOURS_HELP,
     PERSON_HELP,
     charged_option,
@@ -122,7 +123,7 @@ REPORT_SECONDS = 0.5
     help="Privacy cost of the whole stream under zero-concentrated differential privacy, instead "
     "of --epsilon; the noise is Gaussian.",
 )
-@click.option("--account", default="default", show_default=True, help=ACCOUNT_HELP)
+@click.option("--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP)
 @click.option(
     "--budget",
     help="Total of the account, needed when it is new: an epsilon, to which --delta is added; "
