@@ -33,6 +33,17 @@ def test_longitude_and_latitude_are_drawn_to_scale_whatever_their_order(partitio
         assert "rows per km²" in style.svg(ax.figure, "t", "d")
 
 
+@pytest.mark.parametrize(
+    ("width", "unit"),
+    [(0.5, "rows per km²"), (10, "rows per 100 km²"), (90, "rows per 10,000 km²")],
+)
+def test_maps_of_one_place_count_rows_in_one_area_however_many_there_are(partition, width, unit):
+    domain = Domain(lon=Interval(0, width), lat=Interval(0, width))
+    for rows in (50, 50_000):
+        ax = maps.draw(partition(("lon", "lat"), cells=16, rows=rows, domain=domain))
+        assert f">{unit}<" in style.svg(ax.figure, "t", "d")
+
+
 def test_the_ground_has_a_legend_entry(partition):
     """It is hatched, but on a map of the earth, where it is mostly sea."""
     for axes, hatched in ((("delay", "hour"), True), (("lon", "lat"), False)):

@@ -28,7 +28,7 @@ from sfumato.lattice import LatticeAxis
 MOST_STEPS = 400
 LOG_FROM = 20.0  # ratio of densities from which the scale is logarithmic
 AREAS = (1, 100, 10_000, 1_000_000)  # square kilometres
-LEAST_DENSITY = 0.05  # rows in that area
+LARGEST_SHARE = 0.001  # of a map, that such an area takes
 DETAIL = 1000  # how many times a map is as wide as what its coastlines leave out
 ROUGH = 3.0  # degrees: on a narrower map, one sees that the coastlines are drawn for wider ones
 
@@ -218,7 +218,7 @@ def _shade(ax: Axes, raster: Raster, plane: Plane) -> None:
         style.unseen(ax)
     unit = f"rows per {_one(plane.x)} × {_one(plane.y)}"
     if plane.is_geographic:
-        size = _area_unit(shown)
+        size = _area_unit(plane)
         shown = shown * size
         unit = f"rows per {size:,} km²" if size > 1 else "rows per km²"
     norm = _norm(shown)
@@ -240,11 +240,11 @@ def _shade(ax: Axes, raster: Raster, plane: Plane) -> None:
         scales.log_ticks(bar, norm, style.is_narrow(ax))
 
 
-def _area_unit(shown: Array) -> int:
-    """Square kilometres for which densities are numbers that one can say."""
-    seen = shown[~np.isnan(shown)]
-    low = float(seen.min()) if len(seen) else 1.0
-    return next((size for size in AREAS if low * size >= LEAST_DENSITY), AREAS[-1])
+def _area_unit(plane: Plane) -> int:
+    """Square kilometres in which rows are counted: by the place alone, so that maps of it agree."""
+    left, right, bottom, top = (np.array([end]) for end in plane.extent)
+    (whole,) = plane.area([(left, right), (bottom, top)])
+    return max((size for size in AREAS if size <= LARGEST_SHARE * whole), default=AREAS[0])
 
 
 def _norm(shown: Array) -> Normalize:
