@@ -62,6 +62,37 @@ def test_tables_add_up_and_have_the_variances_of_least_squares() -> None:
     assert (family["ward"].accuracy() <= wards.accuracy()).all()
 
 
+def test_three_axes_have_the_variances_that_least_squares_has() -> None:
+    """The figures are those of dense generalised least squares, at 1000 / 3 times the noise."""
+    axes = {"a": 3, "b": 4, "c": 5}
+    domain = sf.Domain(
+        {
+            name: sf.Categories(list("klm")[: size - 2], other="else", missing="not known")
+            for name, size in axes.items()
+        }
+    )
+    rows = pa.table({name: ["k", "k"] for name in axes})
+    paid = sf.Publisher(sf.source(rows, domain, name="two", version="1"), budget=sf.ZCDP("1"))
+    # Noise of rho has the variance 1 / (2 rho).
+    costs = {"ab": "3/4000", "ac": "1/2000", "b": "3/2000", "bc": "3/10000"}
+    family = sf.reconcile(
+        [paid.release(sf.Histogram(list(table)), rho=rho) for table, rho in costs.items()]
+    )
+    expected = {
+        "": 3.08747855917667,
+        "a": 3.82131404280708,
+        "b": 0.81451437127451,
+        "c": 5.08901638374638,
+        "ab": 1.30789290115611,
+        "ac": 2.30457669964332,
+        "bc": 3.34292540243719,
+    }
+    for table, variance in expected.items():
+        found = family[list(table)]
+        assert found.variances.shape == found.values.shape
+        np.testing.assert_allclose(found.variances * 3 / 1000, variance, rtol=1e-12)
+
+
 def test_estimates_are_those_of_dense_least_squares() -> None:
     crossed, wards = answers(CROSSED, WARDS)
     family = sf.reconcile([wards, crossed])

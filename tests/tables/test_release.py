@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -57,16 +58,20 @@ def figures_of(cost: CentralMeasure, trials: int) -> dict[str, list[float]]:
 
 
 def require_coverage(figures: dict[str, list[float]], trials: int, errors: float) -> None:
-    """None is lower than 95% by more than some standard errors, and none says nothing."""
+    """None is lower than 95% by more than some standard errors, and none says nothing.
+
+    Of so few trials only the largest table has enough cells to tell 95% from 99% at 1e-9.
+    """
     least = 0.95 - errors * (0.95 * 0.05 / trials) ** 0.5
     for name, found in figures.items():
         assert all(each >= least for each in found), name
-        assert found[0] < 0.99 or len(found) == 1, name
+    of_cells = list(figures) if trials >= 1000 else ["hour x carrier"]
+    assert all(figures[name][0] < 0.99 for name in of_cells if len(figures[name]) > 1)
 
 
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
 def test_sixty_families(cost: CentralMeasure) -> None:
-    require_coverage(figures_of(cost, 60), 60, 6.5)
+    require_coverage(figures_of(cost, 60), 60, 9)
 
 
 @pytest.mark.deep
@@ -105,3 +110,21 @@ def test_tables_of_one_axis_in_any_order_have_the_same_errors() -> None:
         half = release[one, other].accuracy()
         assert half.shape == release[one, other].values.shape
         assert np.unique(half).size == 1
+
+
+def test_variances_are_laid_out_like_values() -> None:
+    tree = {"north": ["a", "b", "c"], "south": ["d"]}
+    domain = sf.Domain(
+        town=sf.Categories(tree=tree, levels=["region"]), sex=sf.Categories(["f", "m"])
+    )
+    rows = sf.source(pa.table({"town": ["a"], "sex": ["f"]}), domain, name="one")
+    question = sf.Tables([["sex", "town"], "region"])
+    release = sf.Publisher(rows, budget=sf.ZCDP("1")).release(question, rho="0.001")
+    across = release["town", "sex"]
+    assert across.variances.shape == across.values.shape == (4, 2)
+    np.testing.assert_array_equal(across.variances, release["sex", "town"].variances.T)
+    assert release.variances.shape == release.values.shape
+    normal = 1.959964 * np.sqrt(release.variances)
+    assert (release.accuracy() >= 0.999 * normal).all()
+    # The half-widths of a few sums are near the least ones.
+    assert (release.accuracy() <= 1.006 * normal).all()

@@ -194,8 +194,10 @@ def width_of(ax: Axes | None) -> float:
 
 
 def height_of(ax: Axes) -> float:
-    """Height of the figure that is drawn on, in pixels."""
-    return float(figure_of(ax).get_figheight() * PIXELS)
+    """Height in pixels of the figure that is drawn on, or of the panel that these Axes have."""
+    place = ax.get_subplotspec()
+    panels = 1 if place is None else place.get_gridspec().nrows
+    return float(figure_of(ax).get_figheight() * PIXELS / panels)
 
 
 def is_narrow(ax: Axes | None) -> bool:

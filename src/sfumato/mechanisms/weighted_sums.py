@@ -34,10 +34,14 @@ from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 
 FREQUENCIES = 2048
-"""How many Fourier coefficients are used."""
+"""How many Fourier coefficients are used for many sums; for a few of them, FINER times as many."""
 
-POINTS = 8192
-"""How many points of the circle the half-width is rounded up to."""
+FEW = 32
+FINER = 8
+
+STEPS = 4
+"""How many points of the circle there are for each coefficient: half-widths are rounded up to one.
+"""
 
 AT_ONCE = 2**20
 """How many Fourier coefficients are in memory at a time."""
@@ -153,7 +157,9 @@ class Weighted:
         return found
 
 
-def weighted_half_widths(parts: Sequence[Weighted], alpha: float) -> Array:
+def weighted_half_widths(
+    parts: Sequence[Weighted], alpha: float, *, of_many: bool = False
+) -> Array:
     """For each sum a t with P(abs(S) > t) <= alpha, some hundredths above the least one.
 
     Parameters
@@ -161,6 +167,9 @@ def weighted_half_widths(parts: Sequence[Weighted], alpha: float) -> Array:
     parts : sequence of Weighted
         Which draws the sums are made of, each of the same number of sums.
     alpha : float in (0, 1)
+    of_many : bool
+        Whether these are some of many sums, for which there is no time to come nearer. Otherwise
+        half-widths of a few sums are some thousandths above the least ones.
 
     Returns
     -------
@@ -179,7 +188,7 @@ def weighted_half_widths(parts: Sequence[Weighted], alpha: float) -> Array:
     if alpha >= FAINT:
         distinct, back = _distinct([part.packed() for part in scaled])
         if len(distinct[0].weights) <= MOST_SUMS:
-            found = np.minimum(found, _by_inversions(distinct, alpha)[back])
+            found = np.minimum(found, _by_inversions(distinct, alpha, of_many)[back])
     most = np.sum([part.farthest for part in parts], axis=0)
     return np.asarray(np.where(largest > 0, np.minimum(largest * found, most), 0))
 
@@ -194,12 +203,14 @@ def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
     return [part.times(slack) for part in chosen], back.reshape(-1)
 
 
-def _by_inversions(parts: list[Weighted], alpha: float) -> Array:
+def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
     """``_by_inversion``, some sums at a time."""
     sums = len(parts[0].weights)
-    step = max(1, AT_ONCE // FREQUENCIES)
+    # With more coefficients half-widths are nearer to the least ones.
+    frequencies = FREQUENCIES * (1 if of_many or sums > FEW else FINER)
+    step = max(1, AT_ONCE // frequencies)
     found = [
-        _by_inversion([part.rows(start, start + step) for part in parts], alpha)
+        _by_inversion([part.rows(start, start + step) for part in parts], alpha, frequencies)
         for start in range(0, sums, step)
     ]
     return np.concatenate(found) if found else np.zeros(0)
@@ -230,35 +241,36 @@ def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
     return math.floor(float(found[0]))
 
 
-def _by_inversion(parts: list[Weighted], alpha: float) -> Array:
+def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Array:
     """Half-widths of sums whose largest weights are 1, by their characteristic functions."""
+    points = STEPS * frequencies
     large, small = _split(parts)
     beyond = _chernoff(small, SHARE * alpha)
     widest = _chernoff(large, alpha)
     # Beyond ``far`` lies a small share of alpha; a circle this long keeps it out of [-x, x].
     far = _chernoff(large, SHARE * alpha)
     inner = 1.1 * (widest + far) + 1e-9
-    order, share = _smoothing(SHARE * alpha)
+    order, share = _smoothing(SHARE * alpha, frequencies)
     # The circle is longer than ``inner`` by twice the reach, which is a share of its length.
     length = inner / (1 - 2 * share)
     reach = share * length
-    angles = 2 * np.pi * np.arange(1, FREQUENCIES + 1) / length[:, None]
+    angles = 2 * np.pi * np.arange(1, frequencies + 1) / length[:, None]
     logs = np.sum([part.log_transform(angles) for part in large], axis=0)
-    coefficients = np.zeros((len(angles), POINTS))
-    coefficients[:, 1 : FREQUENCIES + 1] = np.exp(logs) * 4 / (angles * length[:, None])
+    coefficients = np.zeros((len(angles), points))
+    coefficients[:, 1 : frequencies + 1] = np.exp(logs) * 4 / (angles * length[:, None])
     for part in large:
-        coefficients[:, 1 : FREQUENCIES + 1] *= part.sign(angles)
-    coefficients[:, 1 : FREQUENCIES + 1] *= (
+        coefficients[:, 1 : frequencies + 1] *= part.sign(angles)
+    coefficients[:, 1 : frequencies + 1] *= (
         np.sinc(angles * reach[:, None] / order / np.pi) ** order
     )
-    # The mass of [-x, x] at x = 0, L / POINTS, 2 L / POINTS, ...
+    # The mass of [-x, x] at x = 0, L / points, 2 L / points, ...
     sines = -np.fft.rfft(coefficients, axis=1).imag
-    steps = np.arange(POINTS // 2 + 1)
-    mass = 2 * steps / POINTS + sines
+    steps = np.arange(points // 2 + 1)
+    mass = 2 * steps / points + sines
     is_enough = mass >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
     at = np.argmax(is_enough, axis=1)
-    found = at * length / POINTS + reach + beyond
-    is_inside = is_enough.any(axis=1) & (at * length / POINTS <= widest + reach)
+    found = at * length / points + reach + beyond
+    is_inside = is_enough.any(axis=1) & (at * length / points <= widest + reach)
     return np.asarray(np.where(is_inside, found, np.inf))
 
 
@@ -276,10 +288,10 @@ def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
     return [part.kept(~mask) for part, mask in pairs], [part.kept(mask) for part, mask in pairs]
 
 
-def _smoothing(error: float) -> tuple[int, float]:
+def _smoothing(error: float, frequencies: int) -> tuple[int, float]:
     """How many uniform variables are added, and which share of the circle their sum can reach."""
     orders = np.arange(2, 31)
-    shares = orders / (2 * np.pi * FREQUENCIES) * (2 / (np.pi * orders * error)) ** (1 / orders)
+    shares = orders / (2 * np.pi * frequencies) * (2 / (np.pi * orders * error)) ** (1 / orders)
     best = int(np.argmin(shares))
     return int(orders[best]), float(shares[best])
 

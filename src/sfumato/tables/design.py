@@ -144,7 +144,7 @@ def design_for(
     Raises
     ------
     UsageError
-        If all of them are known, or levels of unequal size are to be answered at pure epsilon.
+        If all of them are known.
 
     Guarantee: ``cost`` for all that is measured. See ``gaussian_design`` and ``laplace_design``.
     Under (epsilon, delta) it is Gaussian noise on residuals, at the rho that allows, or Laplace

@@ -268,6 +268,22 @@ class TablesRelease(
             return self._table_values(self.shown)
         return np.concatenate([self._table_values(table).reshape(-1) for table in self.tables])
 
+    @property
+    def variances(self) -> Array:
+        """The variance of each count, which is the exact one of its noise: float64 ndarray like
+        ``values``.
+
+        Weigh the counts by it in what you compute of them. Errors of cells of one family depend on
+        one another.
+        """
+        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
+        found = [
+            self._laid_out(self._errors.variances(self._margin(table)), table) for table in tables
+        ]
+        if self._is_one:
+            return found[0]
+        return np.concatenate([each.reshape(-1) for each in found])
+
     def numbers(self) -> tuple[int, ...]:
         """The noisy integers that were published, in the order in which they were drawn."""
         return tuple(self.noisy.tolist())
