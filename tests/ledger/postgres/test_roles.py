@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -18,7 +20,9 @@ from sfumato.ledger.migrating import migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.postgres.roles import Person, give
 from sfumato.ledger.sqlite import SQLiteStore
+from sfumato.ledger.store import Role
 from sfumato.publishing.verifying import verify
+from support import postgres
 
 
 @pytest.fixture(scope="module")
@@ -186,4 +190,81 @@ def test_an_analyst_publishes_as_anybody_does(people: People) -> None:
         assert verify(theirs, book).ok
         assert verify(persons, book).ok
         assert verify(ages_of, book).ok
+        assert book.verify().ok
+
+
+# --- what the server gives beside -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("power", "said"),
+    [
+        ("GRANT pg_read_all_data TO {0}", "is a member of pg_read_all_data"),
+        ("GRANT pg_write_all_data TO {0}", "is a member of pg_write_all_data"),
+        ("GRANT pg_execute_server_program TO {0}", "pg_execute_server_program"),
+        ("GRANT postgres TO {0}", "may become a superuser"),
+        ("ALTER ROLE {0} REPLICATION", "may copy the whole server"),
+    ],
+)
+@pytest.mark.parametrize("role", ["analyst", "auditor"])
+def test_a_role_that_reads_the_secrets_in_any_case_is_refused(
+    people: People, role: Role, power: str, said: str
+) -> None:
+    name = f"powerful_{people.schema}"
+    with psycopg.connect(postgres.address(), autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {name} LOGIN".encode())
+        admin.execute(power.format(name).encode())
+        with (
+            closing(people.store("carl")) as store,
+            pytest.raises(UsageError, match=said) as refusal,
+        ):
+            give(store, [Person(name, role)])
+        assert "secrets of the ledger are open to it" in str(refusal.value)
+        with closing(people.store("carl")) as store:
+            give(store, [Person(name, None)])
+        admin.execute(f"DROP ROLE {name}".encode())
+
+
+def test_default_rights_of_a_database_open_no_ledger(tmp_path: Path) -> None:
+    """As where everything new is to be read by a group of people."""
+    schema = postgres.schema_of(tmp_path)
+    owner, reader = f"owner_{schema}", f"Reader {schema}"
+    address = postgres.address().replace("postgres:@", f"{owner}:@")
+    with psycopg.connect(postgres.address(), autocommit=True) as admin:
+        for who in (owner, f'"{reader}"'):
+            admin.execute(f"CREATE ROLE {who} LOGIN".encode())
+        admin.execute(f"GRANT CREATE ON DATABASE postgres TO {owner}".encode())
+        for given in (
+            "SELECT, INSERT ON TABLES",
+            "USAGE ON SCHEMAS",
+            "EXECUTE ON FUNCTIONS",
+            "ALL ON SEQUENCES",
+        ):
+            default = f'ALTER DEFAULT PRIVILEGES FOR ROLE {owner} GRANT {given} TO "{reader}"'
+            admin.execute(f"{default}, PUBLIC".encode())
+    with Book(PostgresStore(address, schema=schema)) as book:
+        book.open_account("trips", "marbles", (100, 0))
+        book.reserve("trips", None, "q", (1, 0), "", binding=BOUND)
+        assert book.verify().ok, book.verify().faults
+    with psycopg.connect(postgres.address(), autocommit=True) as admin:
+        for name in (schema, f"{schema}_secrets"):
+            may = admin.execute("SELECT has_schema_privilege(%s, %s, 'usage')", (reader, name))
+            assert may.fetchone() == (False,)
+
+
+@pytest.mark.parametrize("whom", ["ann", "everybody"])
+def test_secrets_that_others_were_let_into_are_not_used(people: People, whom: str) -> None:
+    name = "PUBLIC" if whom == "everybody" else people.name(whom)
+    secrets = f"{people.schema}_secrets"
+    with people.connect("carl") as connection:
+        connection.execute(f"GRANT USAGE ON SCHEMA {secrets} TO {name}".encode())
+        try:
+            with (
+                people.book("carl") as book,
+                pytest.raises(LedgerError, match=f"may open its secrets: {name}"),
+            ):
+                book.reserve("visits", None, "q", (1, 0), "")
+        finally:
+            connection.execute(f"REVOKE ALL ON SCHEMA {secrets} FROM {name}".encode())
+    with people.book("carl") as book:
         assert book.verify().ok

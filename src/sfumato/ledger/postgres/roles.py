@@ -35,6 +35,19 @@ PEOPLE = """
     GROUP BY r.oid, r.rolname, n.nspowner ORDER BY r.rolname
 """
 FACTS = "SELECT rolsuper, pg_has_role(rolname, ?, 'member') FROM pg_roles WHERE rolname = ?"
+POWERS = """
+    SELECT DISTINCT power FROM pg_roles r, pg_roles g, LATERAL (VALUES
+      (g.rolsuper AND r.oid <> g.oid, 'may become a superuser of the server'),
+      (g.rolreplication, 'may copy the whole server (REPLICATION)'),
+      (r.oid = g.oid AND r.rolcreaterole AND current_setting('server_version_num')::int < 160000,
+       'may give itself other roles (CREATEROLE)'),
+      (g.rolname IN ('pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files',
+                     'pg_write_server_files', 'pg_execute_server_program'),
+       'is a member of ' || g.rolname)
+    ) AS found(has, power)
+    WHERE r.rolname = ? AND has AND pg_has_role(r.oid, g.oid, 'member') ORDER BY power
+"""
+"""What lets a role that is no superuser read or write beside all rights."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +151,20 @@ def _is_member(ask: Ask, owner: str, person: Person) -> bool:
             f"this role {power}, and may do everything",
             "Give each person a role of their own",
         )
+    if person.role in ("analyst", "auditor"):
+        _refuse_powers(ask, person.name)
     return is_member
+
+
+def _refuse_powers(ask: Ask, name: str) -> None:
+    """Refuse a role that could read the secrets or change the ledger whatever it is given."""
+    powers = [str(power) for (power,) in ask(POWERS, (name,))]
+    if powers:
+        raise UsageError(
+            f"rights for {name!r}",
+            f"this role {' and '.join(powers)}, so the secrets of the ledger are open to it",
+            "Take that from the role, or give the person another one for the ledger",
+        )
 
 
 def quoted(name: str) -> str:

@@ -39,6 +39,9 @@ SECRETS = SchemaKind(
     "sfumato secrets, version", 2, ("secrets.sql",), "the secrets of the ledger", "_secrets"
 )
 
+LAST = "only_owner.sql"
+"""What is run at the end, whatever the kind."""
+
 # One line for each table, column, constraint, index, trigger and function of the schema in use, and
 # for each right of a role that no command of this library gives.
 OBJECTS = """
@@ -99,7 +102,8 @@ OBJECTS = """
 def script(kind: SchemaKind) -> str:
     """The statements that make an empty schema one of a kind."""
     folder = resources.files("sfumato.ledger.postgres")
-    texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in kind.scripts)
+    names = (*kind.scripts, LAST)
+    texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
     return "\n".join(texts)
 
 

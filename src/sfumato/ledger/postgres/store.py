@@ -33,7 +33,11 @@ WHO = """
     FROM pg_namespace n LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
     WHERE n.nspname = ? GROUP BY n.oid, n.nspowner
 """
-OPEN_TO_ALL = "SELECT has_schema_privilege('public', ?, 'usage')"
+OPEN_TO = """
+    SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') AS who
+    FROM pg_namespace n, aclexplode(n.nspacl) x LEFT JOIN pg_roles r ON r.oid = x.grantee
+    WHERE n.nspname = ? AND x.grantee <> n.nspowner ORDER BY who
+"""
 
 
 class PostgresStore(Store):
@@ -108,15 +112,17 @@ class PostgresStore(Store):
                 "Use the role that made it, or restore it from the same backup; without it, only "
                 "verify the ledger",
             )
-        return PostgresSecretStore(self._address, self._schema, create=create)
+        store = PostgresSecretStore(self._address, self._schema, create=create)
+        try:
+            # What is read here once is no secret any more, so it is not used.
+            store.require_owner_only()
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     def require_private(self) -> None:
-        name = f"{self._schema}{SECRETS.suffix}"
-        found = self.database.reading(lambda ask: list(ask(OPEN_TO_ALL, (name,))))
-        if found != [(False,)]:
-            obstacle = "every user of the database may open its secrets, and it holds streams"
-            remedy = f"Run `REVOKE ALL ON SCHEMA {name} FROM PUBLIC`, then ask again"
-            raise LedgerError(self.label, obstacle, remedy)
+        """Nothing to refuse: its secrets are used only while they are open to their owner alone."""
 
     def close(self) -> None:
         self.database.close()
@@ -146,6 +152,16 @@ class PostgresSecretStore(SecretStore):
 
     def _given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
         return lambda ask: action(PostgresSecretRows(ask, self.database.reached))
+
+    def require_owner_only(self) -> None:
+        """Refuse secrets that a role was let into, as files are refused that others may open."""
+        name = self.database.schema
+        found = self.database.reading(lambda ask: list(ask(OPEN_TO, (name,))))
+        if found:
+            others = ", ".join(str(who) for (who,) in found)
+            obstacle = f"roles other than its owner may open its secrets: {others}"
+            remedy = f"Run `REVOKE ALL ON SCHEMA {name} FROM {others}`, then ask again"
+            raise LedgerError(self.label, obstacle, remedy)
 
     def forget(self) -> None:
         """Rewrite the tables without the rows that were wiped.
