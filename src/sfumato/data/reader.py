@@ -83,6 +83,9 @@ class Reader(ABC):
     in_memory : bool
         Whether the rows may change unnoticed. Each such object is a data set of its own, unless the
         user names it.
+    same_rows : str
+        What is assumed of the table by a release that asks its engine several queries, where no
+        snapshot holds one state for all of them; guarantees say it. Empty: nothing is.
     has_schema : bool
         False if the names of the columns are a first line of text. That line may turn out to be
         data, so it is not quoted.
@@ -90,6 +93,7 @@ class Reader(ABC):
 
     name: str
     in_memory: bool = True
+    same_rows: ClassVar[str] = ""
     has_schema: bool = True
 
     @classmethod

@@ -249,6 +249,11 @@ class Source:
         return self._reader.in_memory
 
     @property
+    def same_rows(self) -> str:
+        """What a release assumes that asks several queries; empty where an engine sees to it."""
+        return self._reader.same_rows
+
+    @property
     def title(self) -> str:
         """What a receipt calls this data set: its name or file name, sheet, version, conditions."""
         conditions = self.unit.conditions

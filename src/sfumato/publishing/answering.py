@@ -159,6 +159,8 @@ class Answering:
                 hold.entry, charged, self._source.title, part, picked=planned.picked
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
+        assumed = self._source.same_rows if self.counting.queries > 1 else ""
+        answers = [_assuming(answer, assumed) for answer in answers]
         stated = self._left_out.stated(answers, planned.label, planned.noise)
         stated = list(map(_captioned, stated, planned.captions))
         return [signed(answer, self._account.ledger) for answer in stated]
@@ -186,6 +188,16 @@ def _captioned(answer: Release, captions: Captions | None) -> Release:
     if captions is None or captions == answer.captions:
         return answer
     return msgspec.structs.replace(answer, captions=captions)
+
+
+def _assuming(answer: Release, assumed: str) -> Release:
+    """An answer whose guarantee states one more assumption, if there is one."""
+    if not assumed:
+        return answer
+    guarantee = answer.guarantee
+    assumptions = (*guarantee.assumptions, assumed)
+    guarantee = msgspec.structs.replace(guarantee, assumptions=assumptions)
+    return msgspec.structs.replace(answer, guarantee=guarantee)
 
 
 def read_stored(hold: Hold) -> list[Release]:

@@ -45,6 +45,9 @@ class Counting:
 
     Attributes
     ----------
+    queries : int
+        How many counts were asked of the source since `begin`. Whether there is another one depends
+        on the questions, and on what they have paid for.
     lock : RLock
         To be held from `begin` to the last count of an answer. A second thread could otherwise
         begin in between, and the first one's later counts would be of other rows of each person.
@@ -58,6 +61,7 @@ class Counting:
     def _renew(self) -> None:
         """Begin anew, as a child process must: a thread of its parent may have been counting."""
         self.lock = threading.RLock()
+        self.queries = 0
         self._cubes: list[_CachedCube] = []
         self._counted: _Counted | None = None
         self._row_choice_key = b""
@@ -73,6 +77,7 @@ class Counting:
         noise : Bits
             Answers with noise from a public seed get counts of their own.
         """
+        self.queries = 0
         before = self._counted
         same = before is not None and before.label == label and before.noise is noise
         if same and not self._source.in_memory:
@@ -119,6 +124,7 @@ class Counting:
         missing = [need for need in dict.fromkeys(asked) if self._cached(need, choice) is None]
         needed = self._finest(missing)
         if needed:
+            self.queries += len(needed)
             cubes = count(self._source, needed, progress, key=self._row_choice_key, choice=choice)
             self._cubes += [
                 _CachedCube(need, cube, choice) for need, cube in zip(needed, cubes, strict=True)
@@ -162,6 +168,7 @@ class Counting:
 
     def _selected(self, needs: Needs, choice: ChosenBy, rule: KeyRule) -> ShownKeys:
         """Let the engine select keys from counts of the rows that are chosen for the release."""
+        self.queries += 1
         shown = select(self._source, needs, rule, key=self._row_choice_key, choice=choice)
         self._require_unchanged()
         return shown

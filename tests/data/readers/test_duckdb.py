@@ -192,6 +192,42 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, held: str) -> None:
         source("duckdb:?table=t", TRIPS)
 
 
+def test_a_transaction_of_the_user_holds_one_state_of_a_relation() -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE visits AS {AGES}")
+    src = source(connection.table("visits"), TRIPS)
+    found = []
+    for begin, end in ((connection.begin, connection.commit), (str, str)):
+        begin()
+        found.append(count(src, [TRIPS_BY_AGE])[0].total)
+        connection.cursor().execute(f"INSERT INTO visits {AGES}")
+        found.append(count(src, [TRIPS_BY_AGE])[0].total)
+        end()
+    assert found == [99, 99, 198, 297]
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_several_queries_of_a_relation_assume_the_same_rows(is_file: bool, tmp_path: Path) -> None:
+    """A file holds one state for all of them, and one query needs nothing."""
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.db")) as connection:
+        connection.execute(f"CREATE TABLE visits AS {AGES}")
+        table = (
+            f"duckdb:{tmp_path / 't.db'}?table=visits" if is_file else connection.table("visits")
+        )
+        publisher = sf.Publisher(source(table, TRIPS), budget=9)
+        one = publisher.release(sf.Histogram("age", bins=12), epsilon=1)
+        several = publisher.release([sf.Histogram("age"), sf.Sum("age")], epsilon=1)
+        assumed = [
+            any("in all queries of this release" in line for line in each.guarantee.assumptions)
+            for each in (one, *several)
+        ]
+    assert assumed == [False, not is_file, not is_file]
+
+
 def test_a_relation_that_is_closed_is_refused() -> None:
     import duckdb
 

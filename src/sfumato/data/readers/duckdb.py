@@ -121,9 +121,18 @@ def _listed(columns: Columns) -> str:
 
 
 class DuckRelation(_DuckTable):
-    """A relation of DuckDB, which is run again for each scan, on its own connection."""
+    """A relation of DuckDB, which is run again for each query, on its own connection.
+
+    It holds no snapshot over several queries. A transaction would have to be begun on the caller's
+    connection, and a query that fails would leave it aborted: nothing that a relation can do ends
+    an aborted one.
+    """
 
     name = "duckdb relation"
+    same_rows = (
+        "The relation of DuckDB had the same rows in all queries of this release: nobody wrote to "
+        "its tables or files meanwhile."
+    )
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckRelation | None:
