@@ -21,7 +21,7 @@ from sfumato.ledger.own_leases import OWN_LEASES
 from sfumato.ledger.parts import Parts
 from sfumato.ledger.request import Request
 from sfumato.ledger.secrets import Conflict, Name, Unknown, named_by
-from sfumato.ledger.store import Caller, PublicRows
+from sfumato.ledger.store import Caller, PublicRows, Unclear
 
 FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
 LAST_PAUSE = 0.1
@@ -47,7 +47,7 @@ class Charges:
         """Charge, take over or replay; wait so many seconds for another process's answer."""
         deadline = time.monotonic() + wait
         pause = FIRST_PAUSE
-        found = self._attempt(request)
+        found = self._call(request) or self._attempt(request)
         while isinstance(found, Entry):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -58,6 +58,29 @@ class Charges:
             if not self._is_being_answered(found):
                 found = self._attempt(request)
         return found
+
+    def _call(self, request: Request) -> Hold | None:
+        """Charge in a single call, if nothing stands in the way; otherwise `_attempt` has to."""
+        if not self._may_call(request.spender):
+            return None
+        new = self._parts.secrets().new_charge(request, process_identity.current())
+        try:
+            mine = self._store.charge(new)
+        except BaseException as error:
+            # Whether it is written is unknown: `_attempt` finds it, or the caller by asking again.
+            OWN_LEASES.add_called(new)
+            if not isinstance(error, Unclear):
+                raise
+            return None
+        try:
+            return None if mine is None else self._held([], mine)
+        except BaseException:
+            if mine is not None:
+                OWN_LEASES.add_unused(mine)
+            raise
+
+    def _may_call(self, spender: str | None) -> bool:
+        return self._store.has_calls and self._store.caller(spender).is_custodian
 
     def _attempt(self, request: Request) -> Hold | Entry:
         """Charge, take over or replay, in one transaction.
@@ -247,8 +270,15 @@ class Charges:
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
         """Store an answer if there is none, and hand out what is there, in one transaction."""
-        kept, is_first = self._store.writing(lambda rows: self._keep_here(rows, first, payload))
-        if is_first:
+        is_done = is_unclear = False
+        try:
+            is_done = self._may_call(None) and self._store.answer(first, payload)
+        except Unclear:
+            is_unclear = True
+        kept, is_first = payload, is_done
+        if not is_done:
+            kept, is_first = self._store.writing(lambda rows: self._keep_here(rows, first, payload))
+        if is_first or is_unclear:
             self._parts.anchor_last_entry()
         return kept
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sfumato.errors import UsageError
 from sfumato.ledger.entries import LARGEST, Amount, Binding
+from sfumato.ledger.name_rows import NameRow
 
 LONGEST_TEXT = 4096  # bytes
 LONGEST_LEASE = 366 * 86400.0  # seconds
@@ -53,6 +56,39 @@ class Request:
         """The key, once it is found or made."""
         assert self.key is not None
         return self.key
+
+
+class NewCharge(NamedTuple):
+    """A charge for a question that has no name yet, if nothing stands in its way.
+
+    Attributes
+    ----------
+    account : str
+    name : NameRow
+        What the question is to be called.
+    given : bool
+        Whether the user gave its key.
+    tags : sequence of bytes
+        Those of the question, first in the words of now, then of earlier versions.
+    cost, note, lease
+        As for `Request`.
+    holder : str
+        The identity of the process that charges.
+    protects, data, ceiling
+        What it is bound to; None without a binding, or without a ceiling.
+    """
+
+    account: str
+    name: NameRow
+    given: bool
+    tags: Sequence[bytes]
+    cost: Amount
+    note: str
+    lease: float
+    holder: str
+    protects: str | None
+    data: str | None
+    ceiling: Amount | None
 
 
 def require_text(name: str, value: object, *, empty: bool = False) -> None:

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.name_rows import NameRow, NameRows
+from sfumato.ledger.request import NewCharge, Request
 from sfumato.ledger.store import MOVED, Guard, PublicRows, SecretRows, SecretStore
 
 T = TypeVar("T")
@@ -113,9 +114,29 @@ class Secrets:
             return Name(found.key, found.digest)
         if found is not None and charged(found.key):
             raise Conflict
-        fresh = Name(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
+        fresh = fresh_name(key)
         self.adopt(account, fresh, tags[0], derived=key is None, rows=rows)
         return fresh
+
+    def new_charge(self, request: Request, holder: str) -> NewCharge:
+        """A request as a charge under a fresh name, in case the question has none."""
+        name = fresh_name(request.key)
+        asked = (request.asked, *request.formerly)
+        tags = [self.tag(request.account, words) for words in asked]
+        bound = request.binding
+        return NewCharge(
+            request.account,
+            NameRow(name.key, tags[0], name.digest),
+            request.key is not None,
+            tags,
+            (request.cost[0], request.cost[1]),
+            request.note,
+            request.lease,
+            holder,
+            None if bound is None else bound.protects,
+            None if bound is None else bound.data,
+            None if bound is None else bound.ceiling,
+        )
 
     def foresee(
         self, account: str, key: str | None, asked: str, formerly: Sequence[str], rows: NameRows
@@ -182,6 +203,11 @@ class Secrets:
         return self.store.reading(settle) if make is None else self.store.writing(settle)
 
 
+def fresh_name(key: str | None) -> Name:
+    """A name that no question has: a random digest, and a random key where none is given."""
+    return Name(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
+
+
 def named_by(guard: Guard, account: str, key: str | None, asked: Sequence[str]) -> Name:
     """The name of a question where a guard stands for the secrets.
 
@@ -190,8 +216,7 @@ def named_by(guard: Guard, account: str, key: str | None, asked: Sequence[str]) 
     Conflict, Unknown
         As for `Secrets.name`.
     """
-    fresh = (key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
-    found = guard.name(account, key, asked, fresh)
+    found = guard.name(account, key, asked, fresh_name(key))
     match found.found:
         case "conflict":
             raise Conflict

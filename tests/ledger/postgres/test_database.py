@@ -13,7 +13,6 @@ from conformance.stores import filled, public_rows, reserve
 from sfumato.errors import LedgerError, SfumatoError, UsageError
 from sfumato.ledger import journal, open_ledger
 from sfumato.ledger.postgres import PostgresStore, database
-from sfumato.ledger.postgres.database import public_address
 from sfumato.ledger.sql_public import Ask
 from sfumato.ledger.store import PublicRows
 from support import postgres
@@ -108,11 +107,6 @@ def test_an_address_that_is_none_is_refused_without_quoting_it(address: str) -> 
     with pytest.raises(UsageError, match="no address of a PostgreSQL database") as refusal:
         open_ledger(address)
     assert "hunter2" not in str(refusal.value)
-
-
-def test_what_messages_call_a_server() -> None:
-    assert public_address("postgresql://u:p@h:5433/d?sslmode=require") == "postgresql://h:5433/d"
-    assert public_address("postgresql:///d") == "postgresql://localhost/d"
 
 
 def test_a_schema_of_another_kind_or_version_is_refused(

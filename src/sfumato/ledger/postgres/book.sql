@@ -32,7 +32,7 @@ CREATE TABLE ceilings (
 
 CREATE TABLE entries (
   sequence     BIGINT PRIMARY KEY,
-  account      TEXT NOT NULL REFERENCES accounts (name),
+  account      TEXT NOT NULL,                                -- one of the accounts: entries_fit looks
   kind         TEXT NOT NULL CHECK (kind IN ('open', 'bind', 'cap', 'reserve', 'resume', 'abandon', 'store', 'hand')),
   time         TEXT NOT NULL,
   key          TEXT NOT NULL,
@@ -64,7 +64,7 @@ CREATE TABLE reached (
 INSERT INTO reached (sequence) VALUES (0);
 
 CREATE TABLE payloads (
-  sequence BIGINT PRIMARY KEY REFERENCES entries (sequence),
+  sequence BIGINT PRIMARY KEY,                               -- of the entry that stores it: payloads_stored looks
   payload  BYTEA NOT NULL
 );
 
@@ -120,30 +120,35 @@ END $$;
 
 -- The hash of an entry: SHA-256 of its other fields, as ledger/chain.py writes them.
 CREATE FUNCTION linked(added entries) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  written TEXT;
 BEGIN
-  RETURN encode(sha256(convert_to(
-    '["sfumato-ledger-1",' || added.sequence || ',' || quoted(added.account) || ',' || quoted(added.kind) || ','
-    || quoted(added.time) || ',' || quoted(added.key) || ',' || quoted(added.digest)
-    || ',[' || added.cost_first || ',' || added.cost_second || '],' || quoted(added.note) || ',' || quoted(added.payload_hash)
-    || ',[' || added.spent_first || ',' || added.spent_second || '],' || quoted(added.until) || ',' || quoted(added.holder)
-    || ',' || quoted(added.previous)
-    || CASE added.spender WHEN '' THEN '' ELSE ',' || quoted(added.spender) || ',[' || added.own_first || ',' || added.own_second || ']' END
-    || ']', 'UTF8')), 'hex');
+  -- Together first: hardly any entry has a sign that is written otherwise. These are all printed signs of ASCII but two.
+  IF added.account || added.kind || added.time || added.key || added.digest || added.note || added.payload_hash || added.until
+     || added.holder || added.previous || added.spender COLLATE "C" ~ '[^] !#-[^-~]' THEN
+    written := added.sequence || ',' || quoted(added.account) || ',' || quoted(added.kind) || ','
+      || quoted(added.time) || ',' || quoted(added.key) || ',' || quoted(added.digest)
+      || ',[' || added.cost_first || ',' || added.cost_second || '],' || quoted(added.note) || ',' || quoted(added.payload_hash)
+      || ',[' || added.spent_first || ',' || added.spent_second || '],' || quoted(added.until) || ',' || quoted(added.holder)
+      || ',' || quoted(added.previous)
+      || CASE added.spender WHEN '' THEN '' ELSE ',' || quoted(added.spender) || ',[' || added.own_first || ',' || added.own_second || ']' END;
+  ELSE
+    written := added.sequence || ',"' || added.account || '","' || added.kind || '","'
+      || added.time || '","' || added.key || '","' || added.digest
+      || '",[' || added.cost_first || ',' || added.cost_second || '],"' || added.note || '","' || added.payload_hash
+      || '",[' || added.spent_first || ',' || added.spent_second || '],"' || added.until || '","' || added.holder
+      || '","' || added.previous || '"'
+      || CASE added.spender WHEN '' THEN '' ELSE ',"' || added.spender || '",[' || added.own_first || ',' || added.own_second || ']' END;
+  END IF;
+  RETURN encode(sha256(convert_to('["sfumato-ledger-1",' || written || ']', 'UTF8')), 'hex');
 END $$;
 
--- Why an entry does not fit its spender; NULL where it fits.
+-- Why an entry that has a spender does not fit; NULL where it fits.
 CREATE FUNCTION spender_fault(added entries) RETURNS TEXT LANGUAGE plpgsql STABLE AS $$
 DECLARE
   before entries%ROWTYPE;
   capped JSON;
 BEGIN
-  IF added.spender = '' THEN
-    RETURN CASE
-      WHEN added.own_first <> 0 OR added.own_second <> 0 THEN 'the sum of the spender does not follow from the entry before'
-      WHEN added.kind = 'reserve' AND EXISTS (SELECT 1 FROM entries WHERE account = added.account AND kind = 'cap' AND spender <> '')
-        THEN 'the account is charged by its spenders only'
-    END;
-  END IF;
   SELECT * INTO before FROM entries WHERE account = added.account AND spender = added.spender AND spender <> ''
     ORDER BY sequence DESC LIMIT 1;
   SELECT note::json -> 'ceiling' INTO capped FROM entries
@@ -159,41 +164,60 @@ BEGIN
   END;
 END $$;
 
--- What is added must fit: this holds even against a fault in the program above.
+-- What is added must fit: this holds even against a fault in the program above. An entry without a number is numbered,
+-- balanced and chained here.
 CREATE FUNCTION entries_fit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-  last entries%ROWTYPE;
-  own  entries%ROWTYPE;
+  was RECORD;
   wrong TEXT;
 BEGIN
-  SELECT * INTO last FROM entries ORDER BY sequence DESC LIMIT 1;
-  SELECT * INTO own FROM entries WHERE account = NEW.account ORDER BY sequence DESC LIMIT 1;
+  -- All that the rules compare with, in one look: the last entry, that of the account, and what the key has been through.
+  SELECT coalesce(h.sequence, 0) AS sequence, coalesce(h.hash, '') AS hash, coalesce(b.spent_first, 0) AS spent_first,
+         coalesce(b.spent_second, 0) AS spent_second, a.name, a.total_first, a.total_second, k.taken, k.reserved, k.stored,
+         NEW.kind = 'reserve' AND NEW.spender = '' AND EXISTS
+           (SELECT 1 FROM entries WHERE account = NEW.account AND kind = 'cap' AND spender <> '') AS shared
+    INTO was
+    FROM (SELECT bool_or(TRUE) AS taken, bool_or(kind = 'reserve' AND digest = NEW.digest) AS reserved, bool_or(kind = 'store') AS stored
+          FROM entries WHERE account = NEW.account AND key = NEW.key AND NEW.kind NOT IN ('bind', 'cap')) k
+    LEFT JOIN (SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1) h ON TRUE
+    LEFT JOIN (SELECT spent_first, spent_second FROM entries WHERE account = NEW.account ORDER BY sequence DESC LIMIT 1) b ON TRUE
+    LEFT JOIN accounts a ON a.name = NEW.account;
+  IF NEW.sequence IS NULL THEN
+    NEW.sequence := was.sequence + 1;
+    NEW.previous := was.hash;
+    NEW.spent_first := was.spent_first + NEW.cost_first;
+    NEW.spent_second := was.spent_second + NEW.cost_second;
+    NEW.hash := linked(NEW);
+  ELSIF NEW.hash <> linked(NEW) THEN
+    wrong := 'the hash is not that of the entry';
+  END IF;
   wrong := CASE
-    WHEN NEW.sequence <> coalesce(last.sequence, 0) + 1 OR NEW.previous <> coalesce(last.hash, '')
+    WHEN NEW.sequence <> was.sequence + 1 OR NEW.previous <> was.hash
       THEN 'the entry is not the next of the chain'
-    WHEN NEW.spent_first - NEW.cost_first <> coalesce(own.spent_first, 0)
-      OR NEW.spent_second - NEW.cost_second <> coalesce(own.spent_second, 0)
+    WHEN NEW.spent_first - NEW.cost_first <> was.spent_first OR NEW.spent_second - NEW.cost_second <> was.spent_second
       THEN 'the balance does not follow from the entry before'
-    WHEN EXISTS (SELECT 1 FROM accounts WHERE name = NEW.account
-                 AND (NEW.spent_first > total_first OR NEW.spent_second > total_second))
+    WHEN was.name IS NULL
+      THEN 'the account is not there'
+    WHEN NEW.spent_first > was.total_first OR NEW.spent_second > was.total_second
       THEN 'the account cannot pay'
     WHEN NEW.kind <> 'reserve' AND (NEW.cost_first <> 0 OR NEW.cost_second <> 0)
       THEN 'only a reservation costs'
-    WHEN NEW.kind IN ('open', 'reserve')
-      AND EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key)
+    WHEN NEW.kind IN ('open', 'reserve') AND was.taken
       THEN 'the key is taken'
-    WHEN NEW.kind NOT IN ('open', 'bind', 'cap', 'reserve') AND NOT EXISTS
-      (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'reserve' AND digest = NEW.digest)
+    WHEN NEW.kind NOT IN ('open', 'bind', 'cap', 'reserve') AND was.reserved IS NOT TRUE
       THEN 'the key was never reserved'
-    WHEN NEW.kind = 'hand'
-      AND NOT EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'store')
+    WHEN NEW.kind = 'hand' AND NOT was.stored
       THEN 'there is nothing to hand out'
-    WHEN NEW.kind IN ('resume', 'abandon', 'store')
-      AND EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key AND kind = 'store')
+    WHEN NEW.kind IN ('resume', 'abandon', 'store') AND was.stored
       THEN 'the key is answered'
-    WHEN NEW.hash <> linked(NEW)
-      THEN 'the hash is not that of the entry'
-    ELSE spender_fault(NEW)
+    WHEN wrong IS NOT NULL
+      THEN wrong
+    WHEN NEW.spender <> ''
+      THEN spender_fault(NEW)
+    WHEN NEW.own_first <> 0 OR NEW.own_second <> 0
+      THEN 'the sum of the spender does not follow from the entry before'
+    WHEN was.shared
+      THEN 'the account is charged by its spenders only'
   END;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION '%', wrong USING ERRCODE = 'integrity_constraint_violation';

@@ -13,23 +13,24 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from sfumato.errors import LedgerError, UsageError
+from sfumato.errors import LedgerError
 from sfumato.forking import renewed_in_children
+from sfumato.ledger.postgres.addresses import driver, public_address
 from sfumato.ledger.postgres.failures import (
     TURNED_AWAY,
     UNREACHABLE,
     is_clash,
     is_lost,
+    is_refused,
     meaning_of,
 )
 from sfumato.ledger.postgres.reached import Reached
 from sfumato.ledger.postgres.schema import SchemaKind, script
-from sfumato.ledger.postgres.statements import Statements, asking, plain, quoted
+from sfumato.ledger.postgres.statements import Statements, asking, marked, plain, quoted
 from sfumato.ledger.sql_public import Ask, Row
-from sfumato.ledger.store import StoreError
+from sfumato.ledger.store import StoreError, Unclear
 from sfumato.ledger.turns import Turns
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ SETTINGS = """
     SET standard_conforming_strings = on;
     SET bytea_output = hex;
     SET DateStyle = ISO;
+    SET default_transaction_isolation = 'read committed';
+    SET default_transaction_read_only = off;
     SET idle_in_transaction_session_timeout = 0;
     SET statement_timeout = 0;
     SET tcp_keepalives_idle = 30;
@@ -149,6 +152,15 @@ class Database:
         """Run statements, each a transaction of its own; they may be run again."""
         return self._turns.alone(lambda: self._until_settled(partial(self._apart, action)))
 
+    def at_once(self, query: str, values: tuple[object, ...]) -> Row | None:
+        """Run a call that is a transaction of its own: the row that it finds, once it is durable.
+
+        None: it found none, or a rule refused it; nothing was done. `Unclear`: the connection was
+        cut. A later transaction that waits for its turn sees what became of it: the turn is free
+        only once the server is done with it. One that the server begins later finds nothing to do.
+        """
+        return self._turns.alone(lambda: self._until_settled(partial(self._call, query, values)))
+
     def run(self, statements: Sequence[str]) -> None:
         """Run statements without values, which may hold any sign, in one transaction."""
 
@@ -231,6 +243,19 @@ class Database:
                 raise Lost from None
             raise
 
+    def _call(self, query: str, values: tuple[object, ...], db: Connection) -> Row | None:
+        import psycopg
+
+        try:
+            return db.execute(marked(query), values).fetchone()
+        except psycopg.Error as error:
+            if self._is_cut(db, error):
+                self._drop()
+                raise Unclear from None
+            if is_refused(error):
+                return None
+            raise
+
     def _undo(self, db: Connection, error: BaseException) -> None:
         """Roll back; a connection that was cut has nothing to roll back, and may be made again."""
         import psycopg
@@ -303,7 +328,7 @@ class Database:
 
     def _connect(self) -> Connection:
         """A connection to a server that is safe."""
-        psycopg = _psycopg()
+        psycopg = driver()
         db = self._reach()
         try:
             db.execute(plain(f"{SETTINGS}; SET lock_timeout = '{PATIENCE:.0f}s'"))
@@ -325,7 +350,7 @@ class Database:
 
     def _reach(self) -> Connection:
         """A connection; wait for a server that was there before, or that is starting up."""
-        psycopg = _psycopg()
+        psycopg = driver()
         asked = CONNECTING | psycopg.conninfo.conninfo_to_dict(self._address)
         try:
             db: Connection = psycopg.connect(**asked, autocommit=True)
@@ -453,34 +478,6 @@ class Database:
     def __del__(self) -> None:
         with suppress(AttributeError):
             self.close()
-
-
-def public_address(address: str) -> str:
-    """An address without what opens it: neither user nor password."""
-    psycopg = _psycopg()
-    try:
-        parts = psycopg.conninfo.conninfo_to_dict(address)
-    except psycopg.Error:
-        raise UsageError(
-            "the address of a ledger",
-            "it is no address of a PostgreSQL database",
-            'Write it as in "postgresql://user@host/database"',
-        ) from None
-    port = f":{parts['port']}" if parts.get("port") else ""
-    return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"
-
-
-def _psycopg() -> ModuleType:
-    """The driver, which the core does not need."""
-    try:
-        import psycopg
-    except ImportError:
-        raise UsageError(
-            "a ledger in PostgreSQL",
-            "psycopg is not installed",
-            "Run: pip install 'sfumato[postgres]'",
-        ) from None
-    return psycopg
 
 
 def _only(db: Connection, query: str) -> Row:

@@ -70,3 +70,8 @@ def is_lost(error: psycopg.Error) -> bool:
 def is_clash(error: psycopg.Error) -> bool:
     """Whether another transaction got in the way."""
     return error.sqlstate in CLASHES
+
+
+def is_refused(error: psycopg.Error) -> bool:
+    """Whether a rule of the ledger, or a constraint, refused a row."""
+    return (error.sqlstate or "").startswith("23")

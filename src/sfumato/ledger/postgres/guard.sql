@@ -146,30 +146,30 @@ BEGIN
       THEN 'the answer is not the one that is entered'
     WHEN added.kind <> 'store' AND (payload IS NOT NULL OR added.payload_hash <> '') THEN 'only an answer is stored'
     WHEN greatest(octet_length(added.key), octet_length(added.note), octet_length(added.holder)) > 4096 THEN 'a text is too long'
-    WHEN added.kind = 'reserve' THEN ceiling_fault(added)
+    WHEN added.kind = 'reserve' THEN ceiling_fault(added.account, added.cost_first, added.cost_second)
   END;
 END $$;
 
 -- Why a charge would pass the ceiling of its data set; NULL where it does not.
-CREATE FUNCTION ceiling_fault(added entries) RETURNS TEXT LANGUAGE plpgsql AS $$
+CREATE FUNCTION ceiling_fault(which TEXT, more_first BIGINT, more_second BIGINT) RETURNS TEXT LANGUAGE plpgsql AS $$
 DECLARE
   capped ceilings%ROWTYPE;
   mixed BOOLEAN;
   first NUMERIC;
   second NUMERIC;
 BEGIN
-  SELECT c.* INTO capped FROM ceilings c JOIN bindings b ON b.data = c.data WHERE b.account = added.account AND b.data <> '';
+  SELECT c.* INTO capped FROM ceilings c JOIN bindings b ON b.data = c.data WHERE b.account = which AND b.data <> '';
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
-  SELECT bool_or(a.rule <> capped.rule AND (e.spent_first > 0 OR e.spent_second > 0 OR a.name = added.account)),
+  SELECT bool_or(a.rule <> capped.rule AND (e.spent_first > 0 OR e.spent_second > 0 OR a.name = which)),
          sum(e.spent_first), sum(e.spent_second) INTO mixed, first, second
     FROM bindings b JOIN accounts a ON a.name = b.account
     JOIN entries e ON e.sequence = (SELECT max(sequence) FROM entries WHERE account = a.name)
     WHERE b.data = capped.data;
   RETURN CASE
     WHEN mixed THEN 'the accounts of the data set do not add up'
-    WHEN first + added.cost_first > capped.first OR second + added.cost_second > capped.second
+    WHEN first + more_first > capped.first OR second + more_second > capped.second
       THEN 'the data set cannot pay'
   END;
 END $$;

@@ -34,7 +34,9 @@ class SchemaKind:
     suffix: str
 
 
-BOOK = SchemaKind("sfumato ledger, version", 5, ("book.sql", "guard.sql"), "the ledger", "")
+BOOK = SchemaKind(
+    "sfumato ledger, version", 5, ("book.sql", "charge.sql", "guard.sql"), "the ledger", ""
+)
 SECRETS = SchemaKind(
     "sfumato secrets, version", 2, ("secrets.sql",), "the secrets of the ledger", "_secrets"
 )

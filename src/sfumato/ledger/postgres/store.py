@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger.postgres.database import Database, public_address
+from sfumato.ledger.entries import Entry
+from sfumato.ledger.postgres.addresses import public_address
+from sfumato.ledger.postgres.database import Database
 from sfumato.ledger.postgres.rows import PostgresAnalystRows, PostgresPublicRows, PostgresSecretRows
 from sfumato.ledger.postgres.schema import BOOK, SECRETS
-from sfumato.ledger.sql_public import Ask
+from sfumato.ledger.request import NewCharge
+from sfumato.ledger.sql_public import Ask, entry_of
 from sfumato.ledger.store import (
     Caller,
     PublicRows,
@@ -33,6 +36,8 @@ WHO = """
     FROM pg_namespace n LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
     WHERE n.nspname = ? GROUP BY n.oid, n.nspowner
 """
+CHARGE = "SELECT * FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ANSWER = "SELECT sequence, hash FROM answer_new(?, ?, ?)"
 OPEN_TO = """
     SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') AS who
     FROM pg_namespace n, aclexplode(n.nspacl) x LEFT JOIN pg_roles r ON r.oid = x.grantee
@@ -53,6 +58,8 @@ class PostgresStore(Store):
     create : bool
         Whether missing schemas are made.
     """
+
+    has_calls = True
 
     def __init__(self, address: str, *, schema: str = "sfumato", create: bool = True) -> None:
         self._address = address
@@ -99,6 +106,37 @@ class PostgresStore(Store):
         kind = ROWS[self.caller(None).role]
         secrets = f"{self._schema}{SECRETS.suffix}"
         return lambda ask: action(kind(ask, self.database.reached, secrets))
+
+    def charge(self, new: NewCharge) -> Entry | None:
+        name = new.name
+        found = self.database.at_once(
+            CHARGE,
+            (
+                new.account,
+                name.key if new.given else None,
+                list(new.tags),
+                name.key,
+                name.digest,
+                *new.cost,
+                new.note,
+                float(new.lease),
+                new.holder,
+                new.protects,
+                new.data,
+                None if new.ceiling is None else list(new.ceiling),
+            ),
+        )
+        if found is None:
+            return None
+        entry = entry_of(found)
+        self.database.reached.known.entry = (entry.sequence, entry.hash)
+        return entry
+
+    def answer(self, first: Entry, payload: bytes) -> bool:
+        found = self.database.at_once(ANSWER, (first.sequence, first.hash, payload))
+        if found is not None:
+            self.database.reached.known.entry = cast("tuple[int, str]", found)
+        return found is not None
 
     def has_secrets(self) -> bool:
         return self.database.exists(SECRETS.suffix)

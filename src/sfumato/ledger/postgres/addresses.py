@@ -1,0 +1,35 @@
+"""Addresses of servers, and the driver that reads them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from sfumato.errors import UsageError
+
+
+def public_address(address: str) -> str:
+    """An address without what opens it: neither user nor password."""
+    psycopg = driver()
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.Error:
+        raise UsageError(
+            "the address of a ledger",
+            "it is no address of a PostgreSQL database",
+            'Write it as in "postgresql://user@host/database"',
+        ) from None
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"
+
+
+def driver() -> ModuleType:
+    """The driver, which the core does not need."""
+    try:
+        import psycopg
+    except ImportError:
+        raise UsageError(
+            "a ledger in PostgreSQL",
+            "psycopg is not installed",
+            "Run: pip install 'sfumato[postgres]'",
+        ) from None
+    return psycopg
