@@ -178,15 +178,77 @@ def test_what_differs_is_said() -> None:
     (chosen,) = answers(WARDS, where={"sex": "f"})
     refused([crossed, chosen], "the one protects .* the other")
     (others,) = answers(WARDS, name="staff")
-    refused([crossed, others], "about visits, version 1 and about staff, version 1")
+    refused([crossed, others], "about 'visits', version '1' and about 'staff', version '1'")
     (later,) = answers(WARDS, version="2")
-    refused([crossed, later], "version 1 and about visits, version 2", same_data=True)
+    refused([crossed, later], "version '1' and about 'visits', version '2'", same_data=True)
     (renamed,) = answers(WARDS, domain=sf.Domain(ward=sf.Categories(["a", "b"], other="c")))
     refused([crossed, renamed], "ward has other cells in the one than in the other")
     (sexes,) = answers(sf.Histogram("sex"))
     refused([wards, sexes], "no axis in common")
     refused([crossed, crossed], "they hold the same answer")
     refused([crossed, msgspec.structs.replace(wards, receipt=None)], "it has no receipt")
+
+
+def test_a_version_within_a_name_or_a_condition_is_no_version() -> None:
+    """They are compared as what was stated, not as the text in which both are written."""
+    (plain,) = answers(WARDS, name="visits", version="1")
+    (joined,) = answers(CROSSED, name="visits, version 1", version=None)
+    assert plain.receipt.source == joined.receipt.source
+    refused([plain, joined], "'visits', version '1' and about 'visits, version 1'", same_data=True)
+    parts = answers(CROSSED, WARDS, name="visits, version 1", version=None)
+    refused(parts, "no receipt says whether the data changed")
+    assert sf.reconcile(answers(CROSSED, WARDS, name="a, version 1", version="2, version 3"))
+    ward = sf.Categories(["a", "b, version 2"], other="else", missing="not known")
+    domain = sf.Domain(ward=ward, sex=SEX)
+    where = {"domain": domain, "where": {"ward": ["a", "b, version 2"]}}
+    refused(answers(CROSSED, WARDS, version=None, **where), "no receipt says whether")
+    assert sf.reconcile(answers(CROSSED, WARDS, version="2", **where))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "named"),
+    [
+        ("visits", None, ""),
+        ("visits", "1", ""),
+        ("visits, version 1", None, "visits, version 1"),
+        ("visits, version 1", "2", "visits, version 1"),
+        ("visits", "1, version 2", "visits"),
+        ("visits", ", version ", "visits"),
+    ],
+)
+def test_a_receipt_tells_name_and_version_apart(name: str, version: str | None, named: str) -> None:
+    (wards,) = answers(WARDS, name=name, version=version, where={"sex": ["f", "m"]})
+    assert wards.receipt.named == named
+    assert wards.receipt.data(wards.guarantee.unit.conditions) == (name, version)
+
+
+def test_two_ledgers_may_mean_different_data_by_one_name() -> None:
+    """By the number of the charge, or by the key under which they sign."""
+    (crossed,) = answers(CROSSED)
+    (wards,) = answers(WARDS)
+    assert crossed.receipt.entry == wards.receipt.entry
+    refused([crossed, wards], "two ledgers paid for them")
+    assert sf.reconcile([crossed, wards], same_data=True)
+    crossed, wards = answers(CROSSED, WARDS)
+    signed = [_signed_by(release, key) for release, key in ((crossed, "a"), (wards, "b"))]
+    refused(signed, "two ledgers paid for them")
+    assert sf.reconcile([crossed, signed[1]])
+    assert sf.reconcile([_signed_by(crossed, "b"), signed[1]])
+
+
+def _signed_by(release: sf.Release, key: str) -> sf.Release:
+    receipt = msgspec.structs.replace(release.receipt, signer=key)
+    return msgspec.structs.replace(release, receipt=receipt)
+
+
+def test_answers_come_as_one_list() -> None:
+    crossed, wards = answers(CROSSED, WARDS)
+    with pytest.raises(
+        sf.UsageError, match=r"2 arguments: .* Write sf\.reconcile\(\[first, second"
+    ):
+        sf.reconcile(crossed, wards)
+    with pytest.raises(sf.UsageError, match="at least two answers"):
+        sf.reconcile()
 
 
 def test_persons_whose_rows_are_chosen_anew_are_refused() -> None:
@@ -207,7 +269,7 @@ def test_an_axis_that_drops_rows_must_be_in_every_table() -> None:
     both, more = answers(CROSSED, sf.Histogram(["ward", "sex"]), rho="0.5", domain=dropping)
     del more
     (again,) = answers(CROSSED, domain=dropping)
-    assert sf.reconcile([both, again])["sex"].values.shape == (2,)
+    assert sf.reconcile([both, again], same_data=True)["sex"].values.shape == (2,)
     (ages,) = answers(AGES, domain=dropping)
     refused([ages, wards], "age drops rows without a value")
 

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import NamedTuple
 
 import msgspec
 
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, printable
 from sfumato.privacy.measures import CentralMeasure, measure_of
 
 _NUMBER = r"([0-9.]{1,40})"
 _CHARGED = re.compile(rf"(?:epsilon = {_NUMBER}(?:, delta = {_NUMBER})?|rho = {_NUMBER})")
+
+
+VERSION = ", version "
+"""What stands between the name of the data and their version in a label."""
+
+
+class DataName(NamedTuple):
+    """What the data are called: their name or the name of their file, and their version."""
+
+    name: str
+    version: str | None
+
+    def __str__(self) -> str:
+        name = f"'{printable(self.name)}'"
+        return name if self.version is None else f"{name}{VERSION}'{printable(self.version)}'"
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -44,6 +60,9 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         one; else "".
     picked : str
         What was picked for the plan, noise or shares, and why, in sentences; "" if nothing was.
+    named : str
+        The label without the version of the data, if the label alone does not show which part of it
+        is the version; else "".
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -67,6 +86,25 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     signature: str = ""
     signer: str = ""
     picked: str = ""
+    named: str = ""
+
+    def data(self, conditions: str = "") -> DataName:
+        """The name of the data and their version, as two texts.
+
+        ``conditions`` is what the label says of public conditions on the rows; it is left out.
+
+        >>> base = Receipt("a", "k", "d", 1, "h", "t", "c", "1 of 1", "visits, version 2", "0.2.0")
+        >>> base.data()
+        DataName(name='visits', version='2')
+        """
+        label = self.source
+        if conditions:
+            label = label.removesuffix(f", rows{conditions}")
+        if self.named:
+            version = label.removeprefix(self.named).removeprefix(VERSION)
+            return DataName(self.named, version or None)
+        name, found, version = label.rpartition(VERSION)
+        return DataName(name, version) if found else DataName(label, None)
 
     @property
     def cost(self) -> CentralMeasure | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sfumato.answers.receipt import VERSION
 from sfumato.data.column_uses import (
     check_names,
     check_person_names,
@@ -260,12 +261,23 @@ class Source:
         return f"{self._table}, rows{conditions}" if conditions else self._table
 
     @property
+    def named(self) -> str:
+        """The title without version and conditions, if it does not show where they begin."""
+        versions = self._table.count(VERSION)
+        return self._file if versions > (self.version is not None) else ""
+
+    @property
     def _table(self) -> str:
-        """The same without the conditions."""
+        """The title without the conditions."""
+        return self._file if self.version is None else f"{self._file}{VERSION}{self.version}"
+
+    @property
+    def _file(self) -> str:
+        """The title without the conditions and the version."""
         title = self.name or os.path.basename(self._reader.name)
         if self._stated.sheet is not None:
             title = f"{title}, sheet {printable(self._stated.sheet)}"
-        return title if self.version is None else f"{title}, version {self.version}"
+        return title
 
     @property
     def label(self) -> str:

@@ -156,7 +156,12 @@ class Answering:
             _require_promised(question, answer, used)
             part = f"{i} of {number}"
             receipt = receipt_of(
-                hold.entry, charged, self._source.title, part, picked=planned.picked
+                hold.entry,
+                charged,
+                self._source.title,
+                part,
+                picked=planned.picked,
+                named=self._source.named,
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
         assumed = self._source.same_rows if self.counting.queries > 1 else ""

@@ -16,7 +16,12 @@ R = TypeVar("R", bound=Release)
 
 
 def receipt_of(
-    entry: Entry, charged: str, source: str, part: str = "1 of 1", picked: str = ""
+    entry: Entry,
+    charged: str,
+    source: str,
+    part: str = "1 of 1",
+    picked: str = "",
+    named: str = "",
 ) -> Receipt:
     """Return what proves a charge: the ledger entry that paid, and what it paid for."""
     return Receipt(
@@ -31,6 +36,7 @@ def receipt_of(
         source=source,
         version=__version__,
         picked=picked,
+        named=named,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Never
 
 import msgspec
 import numpy as np
@@ -70,7 +70,9 @@ class Part(NamedTuple):
     numbers: list[Array]
 
 
-def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> TablesRelease:
+def reconcile(
+    releases: Sequence[Release] = (), *others: Never, same_data: bool = False
+) -> TablesRelease:
     """Make tables that were paid for separately add up. This costs nothing.
 
     Parameters
@@ -79,9 +81,12 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
         At least two answers about the same rows: of the same unit, limits, conditions and version
         of the data. They share axes, with the same cells. Each has noise of its own, so no answer
         may be given twice.
+    *others
+        Nothing: all answers come in one list.
     same_data : bool
         Whether you know that the data were the same, although the receipts cannot say so. Answers
-        of one plan, and of a source with a ``version``, need no such statement.
+        of one plan, and those of one ledger about a source with a ``version``, need no such
+        statement.
 
     Returns
     -------
@@ -111,7 +116,7 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
     >>> str(family.guarantee.measure)
     'epsilon = 2'
     """
-    parts = _parts(releases)
+    parts = _parts(releases, others)
     _require_different(parts)
     _require_same_unit(parts)
     one_plan = _is_one_plan(parts)
@@ -121,6 +126,8 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
     lattice = _whole_lattice(parts)
     chains = Chains.of(lattice)
     _require_same_rows(parts, chains)
+    if not same_data:
+        _require_one_ledger(parts)
     tables = _tables(parts)
     require_connected(tables, chains)
     measured: list[Measurement] = []
@@ -146,7 +153,11 @@ def reconcile(releases: Sequence[Release], *, same_data: bool = False) -> Tables
 # --- what a release adds --------------------------------------------------------------------------
 
 
-def _parts(releases: Sequence[Release]) -> list[Part]:
+def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
+    if others:
+        asked = f"{ASKED} with {1 + len(others)} arguments"
+        remedy = f"Write {ASKED}([first, second])"
+        raise UsageError(asked, "the answers are one argument, which is a list", remedy)
     if isinstance(releases, Release) or not isinstance(releases, Sequence) or len(releases) < 2:
         obstacle = "it makes at least two answers agree"
         raise UsageError(ASKED, obstacle, "Give a list of histograms or families of tables")
@@ -239,19 +250,41 @@ def _is_one_plan(parts: Sequence[Part]) -> bool:
 
 
 def _require_same_data(parts: Sequence[Part], same_data: bool) -> None:
-    names = list(dict.fromkeys(receipt.source for receipt in _receipts(parts)))
+    conditions = parts[0].release.guarantee.unit.conditions
+    receipts = _receipts(parts)
+    names = list(dict.fromkeys(receipt.data(conditions) for receipt in receipts))
     if len(names) > 1:
         raise UsageError(
             _pair(parts[0], parts[-1]),
-            f"they are about {printable(names[0])} and about {printable(names[1])}",
+            f"they are about {names[0]} and about {names[1]}",
             "Reconcile answers about the same data",
         )
-    if not same_data and ", version " not in names[0]:
+    if not same_data and names[0].version is None:
         raise UsageError(
-            f"{ASKED} of answers about {printable(names[0])}",
+            f"{ASKED} of answers about {names[0]}",
             "they were charged one by one, and no receipt says whether the data changed meanwhile",
             "Ask in one plan, give the source version=, or say same_data=True if you know it",
         )
+
+
+def _require_one_ledger(parts: Sequence[Part]) -> None:
+    """Refuse answers of two ledgers: a name and a version are those of one."""
+    if _are_of_two_ledgers(_receipts(parts)):
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            "two ledgers paid for them, and what one calls so may be other data in the other",
+            "Say same_data=True if you know that the data are the same",
+        )
+
+
+def _are_of_two_ledgers(receipts: Sequence[Receipt]) -> bool:
+    """Whether receipts show that they are of two ledgers; they need not show it.
+
+    A ledger has one key, by which it signs, and one entry of each number.
+    """
+    signers = {receipt.signer for receipt in receipts if receipt.signer}
+    entries = {(receipt.entry, receipt.entry_hash) for receipt in receipts}
+    return len(signers) > 1 or len({number for number, _ in entries}) < len(entries)
 
 
 def _require_all_rows_kept(parts: Sequence[Part]) -> None:
