@@ -45,7 +45,7 @@ def test_choosing_from_a_file_is_choosing_from_its_columns(people):
 
 def test_missing_records(people):
     with pytest.raises(
-        UsageError, match="'bonus': some records have no number .*--drop-missing"
+        UsageError, match=r"'bonus': some records have no number .*--drop-missing"
     ) as caught:
         sf.choose(people, size=3)
     assert CANARY not in str(caught.value)

@@ -167,19 +167,7 @@ def show_releases(
     if as_json:
         emit_json([_plain(release, frame_of) for release in releases])
         return
-    counted = [release.guarantee.counted for release in releases]
-    guaranteed = [release.guarantee.sentence() for release in releases]
-    for at, release in enumerate(releases):
-        _show_release(release, frame_of)
-        for texts in (counted, guaranteed):
-            if len(set(texts)) > 1:
-                talk(texts[at])
-    # What holds for all answers is said once, below them. The cost is then that of each.
-    if len(set(counted)) == 1:
-        talk(counted[0])
-    if len(set(guaranteed)) == 1:
-        each = f"Each of the {len(releases):,} answers: " if len(releases) > 1 else ""
-        talk(f"{each}{guaranteed[0]}")
+    _show_answers(releases, frame_of)
     receipt = releases[0].receipt
     if receipt is not None:
         talk(
@@ -190,6 +178,23 @@ def show_releases(
             talk(f"Picked: {receipt.picked}")
     if charged is not None:
         talk(charged)
+
+
+def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
+    """Print answers with what they promise: what holds for all of them is said once, below them."""
+    counted = [release.guarantee.counted for release in releases]
+    guaranteed = [release.guarantee.sentence() for release in releases]
+    for at, release in enumerate(releases):
+        _show_release(release, frame_of)
+        for texts in (counted, guaranteed):
+            if len(set(texts)) > 1:
+                talk(texts[at])
+    if len(set(counted)) == 1:
+        talk(counted[0])
+    if len(set(guaranteed)) == 1:
+        # The cost in it is that of each, not of all together.
+        each = f"Each of the {len(releases):,} answers: " if len(releases) > 1 else ""
+        talk(f"{each}{guaranteed[0]}")
 
 
 def _show_release(release: Release, frame_of: FrameOf) -> None:
