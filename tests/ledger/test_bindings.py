@@ -118,3 +118,13 @@ def test_a_charge_that_is_taken_over_binds_its_account(path, monkeypatch, ask):
         assert ledger.account("a").protects == "one row, added or removed"
         with pytest.raises(sf.UsageError, match="do not add up"):
             questions[ask](publisher)
+
+
+def test_persons_whose_names_differ_in_capital_letters_only_are_most_likely_the_same(path):
+    shouted = sf.source(pa.table({"x": [1.0], "Who": [1]}), DOMAIN, person="Who", name="n")
+    with opened(path, PERSONS) as publisher:
+        publisher.release(HISTOGRAM, epsilon="1")
+    with pytest.raises(sf.UsageError, match="only capital letters differ.*same persons"):
+        opened(path, shouted)
+    with pytest.raises(sf.UsageError, match="the two costs do not add up"):
+        opened(path, ROWS)

@@ -83,12 +83,15 @@ def unknown(first: Entry) -> LedgerError:
 
 def protects_others(account: Account, binding: Binding) -> UsageError:
     """An account is charged for other persons, or another relation, than before."""
-    return UsageError(
-        f"charging account {account.name!r} to protect {binding.protects}",
-        f"it protects {account.protects}, and the two costs do not add up",
-        "Name the same person column as before, or open another account for this: "
-        'account="NAME" (command line: --account NAME)',
-    )
+    asked = f"charging account {account.name!r} to protect {binding.protects}"
+    another = 'open another account for this: account="NAME" (command line: --account NAME)'
+    if account.protects.casefold() == binding.protects.casefold():
+        # They are most likely the same persons, on whom another account would spend once more.
+        obstacle = f"it protects {account.protects}: only capital letters differ"
+        remedy = "If these are the same persons, name the column as before in the table; if not,"
+        return UsageError(asked, obstacle, f"{remedy} {another}")
+    obstacle = f"it protects {account.protects}, and the two costs do not add up"
+    return UsageError(asked, obstacle, f"Name the same person column as before, or {another}")
 
 
 def mixed(account: Account) -> UsageError:
