@@ -58,12 +58,13 @@ class Interval(
     ----------
     lower, upper : int, float, date, datetime or ISO text ("2013-01-01", "2013-01-01T06:00")
         Public bounds, ``lower < upper``; numbers of size at most 1e100. Cells are half-open,
-        ``[a, b)``, the last one closed: for the integers 0 to 120, write ``Interval(0, 121,
-        step=1)``. A datetime without a zone is read as UTC.
+        ``[a, b)``, the last one closed. A datetime without a zone is read as UTC.
     step : int, float, timedelta or None
         The natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)`` for
         hours. Dates have a step of one day. It must divide ``upper - lower`` into at most 2^40
-        steps. A number means days for dates, and seconds for times.
+        steps. A number means days for dates, and seconds for times. The last value is then
+        ``upper - step``, and whatever lies at or beyond ``upper`` counts as that value: for the
+        integers 0 to 120, write ``Interval(0, 121, step=1)``.
     missing : like the bounds, True, or None
         The value, within the bounds, at which rows with a missing value are counted; None drops
         them. True: where the axis is divided into bins, as in histograms and groups, these rows

@@ -341,3 +341,15 @@ def test_a_label_that_was_listed_in_two_parts_is_told_how_to_be_written(
     assert shown.count("with a comma") == 1
     assert run(["check", str(path), "--axis", 'ward="Ear, Nose & Throat","Eye, left"']) == 0
     assert "every row has a value that is listed" in capsys.readouterr().out
+
+
+def test_the_upper_bound_of_an_axis_with_a_step_counts_as_the_last_step() -> None:
+    rows = pa.table({"x": [99.0, 100, 100, 101]})
+    for step, above, words in (
+        (None, 1, "above the upper bound, and are clamped to it"),
+        (1, 3, "at or above the upper bound, and count as the last step below it"),
+    ):
+        domain = sf.Domain(x=sf.Interval(0, 100, step=step))
+        found = sf.Publisher(sf.source(rows, domain, name="t"), budget="1").check(sf.Histogram("x"))
+        assert found.axes[0].above == above
+        assert f"{above} rows lie {words}" in str(found)

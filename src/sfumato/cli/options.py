@@ -22,7 +22,8 @@ R = TypeVar("R")
 
 AXIS_HELP = (
     "Column, and what is publicly known of it. Numbers: NAME=LOW..HIGH, or NAME=LOW..HIGH/STEP "
-    "for multiples of STEP; with ,missing behind, missing values have a bin of their own. "
+    "for multiples of STEP below HIGH; with ,missing behind, missing values have a bin of their "
+    "own. "
     "Labels: NAME=a,b,c, or NAME=* if you cannot list them; "
     'write a label with a comma as "a, b". '
     "Dates and times: NAME=month:COLUMN, weekday:COLUMN:ZONE, hour:, week: or "

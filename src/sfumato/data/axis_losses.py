@@ -53,6 +53,8 @@ class _NumberLosses:
         self._axis = axis
         self._keeps_missing = has_cell or axis.missing is not None
         self._lower, self._upper = axis.ends
+        # The last value of an axis with a step is one step below its upper bound.
+        self._stepped = isinstance(axis, GridAxis) and axis.step is not None
         self._missing = 0
         self._below = 0
         self._above = 0
@@ -62,7 +64,8 @@ class _NumberLosses:
         missing = np.isnan(values)
         self._missing += int(missing.sum())
         self._below += int((values < self._lower).sum())
-        self._above += int((values > self._upper).sum())
+        is_above = values >= self._upper if self._stepped else values > self._upper
+        self._above += int(is_above.sum())
         return np.ones(len(values), bool) if self._keeps_missing else ~missing
 
     def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
@@ -74,6 +77,7 @@ class _NumberLosses:
             below=self._below,
             above=self._above,
             edges=isinstance(self._axis, EdgesAxis),
+            stepped=self._stepped,
         )
 
 

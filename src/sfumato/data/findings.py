@@ -54,6 +54,8 @@ class AxisCheck(msgspec.Struct, frozen=True):
         lower bounds.
     span: bool
         Whether the axis is a span of the calendar: ``unmatched`` are the rows outside.
+    stepped : bool
+        Whether the axis has a step, so that its upper bound itself counts as the last step below.
     """
 
     name: str
@@ -67,6 +69,7 @@ class AxisCheck(msgspec.Struct, frozen=True):
     labels: tuple[Unmatched, ...] = ()
     exact: bool = True
     span: bool = False
+    stepped: bool = False
 
 
 class QuestionCheck(msgspec.Struct, frozen=True):
@@ -218,6 +221,8 @@ def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
     else:
         below = "rows lie below the lower bound, and are clamped to it"
         above = "rows lie above the upper bound, and are clamped to it"
+        if axis.stepped:
+            above = "rows lie at or above the upper bound, and count as the last step below it"
     unmatched = "rows lie outside the span" if axis.span else "rows have a label that is not listed"
     return [
         (axis.missing, no_value),
