@@ -128,3 +128,29 @@ def test_variances_are_laid_out_like_values() -> None:
     assert (release.accuracy() >= 0.999 * normal).all()
     # The half-widths of a few sums are near the least ones.
     assert (release.accuracy() <= 1.006 * normal).all()
+
+
+ALONE = sf.Domain(
+    ward=sf.Categories(["only"]),
+    sex=sf.Categories(["f", "m"]),
+    town=sf.Categories(tree={"north": ["a"], "south": ["b"]}, levels=["region"]),
+)
+
+
+@pytest.mark.parametrize("cost", [{"epsilon": "1"}, {"rho": "0.5"}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "tables",
+    [["ward"], [["ward", "sex"], "sex"], [["region", "ward"], ["town", "sex"]]],
+    ids=["one cell", "one label", "one town in each region"],
+)
+def test_an_axis_of_one_label_has_no_residual_and_is_shown(
+    tables: list[str | list[str]], cost: dict[str, str]
+) -> None:
+    rows = pa.table({"ward": ["only"] * 3, "sex": ["f", "m", "m"], "town": ["a", "b", "b"]})
+    budget = sf.ZCDP(1) if "rho" in cost else sf.PureDP(1)
+    with sf.Publisher(sf.source(rows, ALONE, name="rows"), budget=budget) as publisher:
+        release = publisher.release(sf.Tables(tables), **cost)
+    sums = [release[table].values.sum() for table in release.tables]
+    assert np.allclose(sums, release[()].values)
+    assert release.published().shape == release.values.shape
+    assert release.to_frame().num_rows

@@ -240,6 +240,8 @@ class Family:
         """A table from its residuals: float64 ndarray of shape ``shape(margin)``."""
         found = np.zeros(self.shape(margin))
         for kept in below(margin):
+            if not self.contrasts(kept):
+                continue  # such as along an axis of one label: no noise was put on nothing
             spread = residuals[kept]
             levels = zip(self.axes, kept, margin, strict=True)
             for along, (axis, level, onto) in enumerate(levels):
