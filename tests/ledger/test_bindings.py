@@ -124,7 +124,7 @@ def test_persons_whose_names_differ_in_capital_letters_only_are_most_likely_the_
     shouted = sf.source(pa.table({"x": [1.0], "Who": [1]}), DOMAIN, person="Who", name="n")
     with opened(path, PERSONS) as publisher:
         publisher.release(HISTOGRAM, epsilon="1")
-    with pytest.raises(sf.UsageError, match="only capital letters differ.*same persons"):
+    with pytest.raises(sf.UsageError, match=r"only capital letters differ.*same persons"):
         opened(path, shouted)
     with pytest.raises(sf.UsageError, match="the two costs do not add up"):
         opened(path, ROWS)
