@@ -42,7 +42,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield quote(folder, safe="")
     with psycopg.connect(address(), autocommit=True) as admin:
         admin.execute("DROP DATABASE IF EXISTS budget WITH (FORCE)")
-        for name in ("ann", "ben", "eve", "carl"):
+        for name in ("ann", "ben", "eve", "cleo", "carl"):
             admin.execute(f"DROP ROLE IF EXISTS {name}")
 
 
@@ -84,3 +84,28 @@ def test_the_page_leads_from_nothing_to_a_verified_export(
     assert "0.3 is left of this spender's ceiling" in capsys.readouterr().err
     assert run([*ASKED, "--epsilon", "0.5", "--ledger", at.format("ben")]) == 0
     assert "Nothing was spent" in capsys.readouterr().err
+    every_day(host, at.format("carl"), monkeypatch, capsys)
+
+
+def every_day(
+    host: str,
+    carl: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What the page has the custodian run later."""
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if "| `sfumato" in line]
+    monkeypatch.setenv("SFUMATO_LEDGER", carl)
+    admin = f"psql postgresql://postgres@{host}/budget -c"
+    for row in rows:
+        command = row.split("`")[1]
+        if "cleo" in command:
+            assert run(shlex.split(command)[1:]) == 2
+            assert "CREATE ROLE" in capsys.readouterr().err
+            typed(f"{admin} 'CREATE ROLE cleo LOGIN'", monkeypatch)
+        typed(command, monkeypatch)
+    assert len(rows) == 5
+    script = capsys.readouterr().out.splitlines()[-1]
+    typed(f"{admin} {shlex.quote(script)}", monkeypatch)
+    with psycopg.connect(carl.replace("carl", "cleo")) as cleo:
+        cleo.execute("SELECT * FROM sfumato_secrets.about")

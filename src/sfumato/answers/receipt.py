@@ -26,8 +26,11 @@ class DataName(NamedTuple):
     version: str | None
 
     def __str__(self) -> str:
-        name = f"'{printable(self.name)}'"
-        return name if self.version is None else f"{name}{VERSION}'{printable(self.version)}'"
+        texts = [printable(text) for text in self if text is not None]
+        # In quotes where it would not be clear which part is the version.
+        if any(VERSION in text for text in texts):
+            texts = [f"'{text}'" for text in texts]
+        return VERSION.join(texts)
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -26,6 +26,7 @@ from sfumato.ledger.store import Caller, PublicRows, Unclear
 FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
 LAST_PAUSE = 0.1
 PAUSE_GROWTH = 1.5
+OPEN_IT = "Name an account that exists, or open it: `sfumato ledger init`"
 
 
 class Charges:
@@ -353,13 +354,12 @@ class Charges:
 # --- within a transaction -------------------------------------------------------------------------
 
 
-def require_account(rows: PublicRows, name: str, label: str) -> Account:
+def require_account(rows: PublicRows, name: str, label: str, remedy: str = OPEN_IT) -> Account:
     """One account with its balance; of one that does not exist, a refusal with similar names."""
     found = rows.account(name)
     if found is None:
         others = nearest(name, (account.name for account in rows.accounts()))
         obstacle = f"{label} has no such account ({others})"
-        remedy = "Name an account that exists, or give its budget to open it"
         raise UsageError(f"account {name!r}", obstacle, remedy)
     return found
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sfumato.ledger import audit_streams, stream_record
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.audit import MOST_FAULTS, audit
-from sfumato.ledger.charges import Charges, require_account
+from sfumato.ledger.charges import OPEN_IT, Charges, require_account
 from sfumato.ledger.entries import Account, Entry, Spender, Verification
 from sfumato.ledger.parts import Parts
 from sfumato.ledger.secrets import Secrets
@@ -46,9 +46,10 @@ class BookReader:
         """All accounts, in the order in which they were opened."""
         return self._store.reading(lambda rows: rows.accounts())
 
-    def account(self, name: str) -> Account:
-        """One account, as it stands now."""
-        return self._store.reading(lambda rows: self._known(rows, name))
+    def account(self, name: str, *, remedy: str = OPEN_IT) -> Account:
+        """One account, as it stands now; of one that does not exist, a refusal with this remedy."""
+        label = self._store.label
+        return self._store.reading(lambda rows: require_account(rows, name, label, remedy))
 
     def spenders(self, account: str) -> list[Spender]:
         """The spenders of an account, in the order in which they were named."""

@@ -197,6 +197,13 @@ def unstated_spender(account: Account) -> UsageError:
 
 def no_spender(account: Account, caller: Caller, similar: str) -> UsageError:
     """An account is charged by somebody who is none of its spenders."""
+    if caller.is_custodian and not caller.stated:
+        name = f"`sfumato ledger spender add {caller.name} --account {account.name} --ceiling ...`"
+        return UsageError(
+            f"charging account {account.name!r} as {caller.name!r}",
+            "its custodian named who may spend from it, and is none of them",
+            f"Name yourself too: {name}",
+        )
     known = f" ({similar})" if similar else ""
     return UsageError(
         f"charging account {account.name!r} as {caller.name!r}",

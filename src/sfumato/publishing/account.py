@@ -73,7 +73,8 @@ class PublisherAccount:
 
     def _find_or_open(self, total: CentralMeasure | None) -> Account:
         if total is None:
-            return self.ledger.account(self.name)
+            remedy = "Name an account that exists, or give its budget to open it"
+            return self.ledger.account(self.name, remedy=remedy)
         return self.ledger.open_account(self.name, rule_of(total), total_of(total))
 
     @property
