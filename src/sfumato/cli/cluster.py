@@ -8,15 +8,11 @@ import click
 
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.clustering import KMeans
@@ -37,11 +33,7 @@ from sfumato.clustering.kmeans import Method
     "auto chooses by the number of columns and a noisy number of rows.",
 )
 @cost_options
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option()
+@answer_options()
 @json_option
 @gathers(PublishSettings)
 def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:

@@ -10,15 +10,12 @@ import msgspec
 from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within, least_alone
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
+    bin_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_bins, parse_widths
@@ -68,17 +65,7 @@ class AccuracySettings(msgspec.Struct, frozen=True):
 
 @click.command(short_help="Publish a histogram.")
 @source_options(optional=True)
-@click.option(
-    "--bins",
-    multiple=True,
-    help="Bins of a numeric column: how many (10, or age=10 for one column), or their edges "
-    "(age=0,18,65,100). Repeat for each column.",
-)
-@click.option(
-    "--width",
-    multiple=True,
-    help="Instead of --bins: the width of each bin (5, or age=5 for one column).",
-)
+@bin_options
 @click.option(
     "--records",
     type=INTEGER,
@@ -138,11 +125,7 @@ class AccuracySettings(msgspec.Struct, frozen=True):
     is_flag=True,
     help="Only print cost and accuracy. No data are read, and nothing is spent.",
 )
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option()
+@answer_options()
 @json_option
 @gathers(PublishSettings)
 @gathers(BinSettings)

@@ -244,6 +244,40 @@ def _with_options(
     return command
 
 
+def answer_options(what: str = "the answer") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Which ledger pays for an answer, how it is shown, and where it is saved.
+
+    Parameters
+    ----------
+    what : str
+        What --plot draws, singular or plural.
+    """
+
+    def decorate(command: Callable[P, R]) -> Callable[P, R]:
+        shown = words_options(out_option(plot_option(what)(command)))
+        return charged_option(fresh_option(shown))
+
+    return decorate
+
+
+def bin_options(command: Callable[P, R]) -> Callable[P, R]:
+    """--bins and --width: how numeric columns are divided."""
+    options = [
+        click.option(
+            "--bins",
+            multiple=True,
+            help="Bins of a numeric column: how many (10, or age=10 for one column), or their "
+            "edges (age=0,18,65,100). Repeat for each column.",
+        ),
+        click.option(
+            "--width",
+            multiple=True,
+            help="Instead of --bins: the width of each bin (5, or age=5 for one column).",
+        ),
+    ]
+    return _with_options(options, command)
+
+
 # --- source and account ---
 
 

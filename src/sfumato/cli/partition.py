@@ -12,15 +12,11 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import listed_question, tag_of
 from sfumato.cli.option_types import FLOAT, INTEGER, Reading
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.output import talk
 from sfumato.cli.output_paths import NewFile
@@ -143,11 +139,7 @@ class PartitionSettings(msgspec.Struct, frozen=True):
     help="Also write the cells to this file as GeoJSON; the columns are longitude and latitude.",
 )
 @cost_options
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option()
+@answer_options()
 @json_option
 @gathers(PublishSettings)
 @gathers(PartitionSettings)

@@ -8,15 +8,11 @@ import click
 
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.parsing import parse_bins
 from sfumato.cli.publishing import PublishSettings, publish
@@ -49,11 +45,7 @@ from sfumato.persons.measured import Of
     "keeps is not known.",
 )
 @cost_options
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option()
+@answer_options()
 @json_option
 @gathers(PublishSettings)
 def persons(

@@ -5,15 +5,11 @@ from __future__ import annotations
 import click
 
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Interval
@@ -42,11 +38,7 @@ from sfumato.quantiles import Quantiles
     "counts (tree); auto chooses by the number of quantiles.",
 )
 @cost_options
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option("the answers")
+@answer_options("the answers")
 @json_option
 @gathers(PublishSettings)
 def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -> None:

@@ -36,15 +36,11 @@ from msgspec.structs import FieldInfo
 from sfumato.answers.question import AnyQuestion
 from sfumato.cli.option_types import FLOAT, INTEGER, Reading, Several
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.parsing import parse_clip
 from sfumato.cli.publishing import PublishSettings, made, publish
@@ -121,11 +117,7 @@ def _source_options() -> None:
 
 @click.command()
 @cost_options
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option()
+@answer_options()
 @json_option
 def _answer_options() -> None:
     """Holds the options that stand after them; never run."""

@@ -12,15 +12,12 @@ import pyarrow as pa
 
 from sfumato.answers.release import Release
 from sfumato.cli.options import (
-    charged_option,
+    answer_options,
+    bin_options,
     cost_options,
-    fresh_option,
     gathers,
     json_option,
-    out_option,
-    plot_option,
     source_options,
-    words_options,
 )
 from sfumato.cli.output import talk, to_frame
 from sfumato.cli.output_paths import FileOrFolder, NewFile
@@ -73,17 +70,7 @@ class TableFiles(msgspec.Struct, frozen=True):
     required=True,
     help="The columns of one table, separated by commas. Repeat for each table.",
 )
-@click.option(
-    "--bins",
-    multiple=True,
-    help="Bins of a numeric column: how many (10, or age=10 for one column), or their edges "
-    "(age=0,18,65,100). Repeat for each column.",
-)
-@click.option(
-    "--width",
-    multiple=True,
-    help="Instead of --bins: the width of each bin (5, or age=5 for one column).",
-)
+@bin_options
 @click.option(
     "--totals",
     multiple=True,
@@ -96,11 +83,7 @@ class TableFiles(msgspec.Struct, frozen=True):
     help="Also give whole numbers of at least 0 that add up exactly, for printing.",
 )
 @cost_options
-@charged_option
-@fresh_option
-@words_options
-@out_option
-@plot_option()
+@answer_options()
 @click.option(
     "--csv",
     type=FileOrFolder(),
