@@ -265,3 +265,30 @@ def test_times_beyond_the_calendar_are_counted_as_in_a_scan(type_: str) -> None:
     scanned = count(source(relation.to_arrow_table(), domain), needs)
     for one, other in zip(own, scanned, strict=True):
         assert random_tables.found(one) == random_tables.found(other), one.lattice.names
+
+
+@pytest.mark.parametrize(
+    ("view", "is_own"),
+    [
+        ("SELECT a.x FROM rows AS a LEFT JOIN rows AS b USING (x) WHERE b.x > 0", True),
+        ("WITH ten AS (SELECT range AS x FROM range(10)) SELECT x FROM ten", True),
+        ("SELECT * FROM '{other}'", False),
+        # The number of all rows is known without a scan.
+        ("SELECT x + (SELECT count(*) FROM read_parquet('{other}')) AS x FROM rows", False),
+    ],
+)
+def test_a_view_of_other_files_is_not_taken_for_unchanged(
+    view: str, is_own: bool, tmp_path: Path
+) -> None:
+    import duckdb
+
+    other = tmp_path / "other.parquet"
+    with duckdb.connect(str(tmp_path / "t.db")) as connection:
+        connection.execute(f"COPY (SELECT 1 AS x FROM range(9)) TO '{other}'")
+        connection.execute("CREATE TABLE rows AS SELECT 1 AS x")
+        connection.execute(f"CREATE VIEW seen AS {view.format(other=other)}")
+    address, domain = f"duckdb:{tmp_path / 't.db'}?table=seen", sf.Domain(x=sf.Interval(0, 10))
+    labels = {sf.source(address, domain).label for _ in range(2)}
+    assert (len(labels) == 1) == is_own
+    named = {sf.source(address, domain, name="seen").label for _ in range(2)}
+    assert len(named) == 1

@@ -180,6 +180,7 @@ class DuckFile(_DuckTable):
         self.name = f"{address.place}?table={address.table}"
         self.table = ".".join(map(DuckDB().name, address.parts))
         self._file = DuckDatabase(self._path, address.place, address.table)
+        self._seen = ("", False)  # a state of the file, and whether the table shows others then
         self._known = KnownSchemas()
 
     def _form(self) -> object:
@@ -190,8 +191,16 @@ class DuckFile(_DuckTable):
         return list(self.ask(f"SELECT * FROM {self.table} LIMIT 0").schema.names)
 
     def label(self, name: str | None) -> str:
-        """Identify the state of the file, and of what was written and is not yet part of it."""
+        """Identify the state of the file, and of what was written and is not yet part of it.
+
+        A view of other files may show other rows without a trace: it is a data set of its own each
+        time that it is opened, unless it is named.
+        """
         state = self._file.state()
+        if state != self._seen[0]:
+            self._seen = (state, self._file.shows_others(self.table))
+        if self._seen[1]:
+            return "" if name is None else f"{name} table {self.table}"
         return f"{name or self._path.resolve()} table {self.table} {state}"
 
     def snapshot(self) -> AbstractContextManager[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
@@ -21,6 +22,13 @@ from sfumato.errors import DataError, UsageError, nearest
 
 if TYPE_CHECKING:
     import duckdb
+
+
+class _Step(TypedDict):
+    """What is read of a part of a plan."""
+
+    name: str
+    children: list[_Step]
 
 
 class DuckDatabase:
@@ -61,6 +69,28 @@ class DuckDatabase:
                 status = stat_file(path, self._name)
                 found.append(f"modified {status.st_mtime_ns} of {status.st_size} bytes")
         return " and ".join(found)
+
+    def shows_others(self, table: str) -> bool:
+        """Whether a table is a view that reads what does not lie in the file, such as other files.
+
+        Parameters
+        ----------
+        table : str
+            As a query names it.
+        """
+        with self.snapshot():
+            connection = self._held
+            assert connection is not None
+            try:
+                # Otherwise a part whose result is known beforehand would not be in the plan.
+                connection.execute("PRAGMA disable_optimizer")
+                query = f"EXPLAIN (FORMAT json) SELECT * FROM {table}"
+                ((_, plan),) = connection.execute(query).fetchall()
+            except driver().CatalogException:
+                return False  # it is not there, which is said as it is read
+            finally:
+                connection.execute("PRAGMA enable_optimizer")
+        return not set(_scans(json.loads(plan))) <= _OWN_SCANS
 
     def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
         """Run a query, which may look at a table of secrets that it does not hold.
@@ -139,6 +169,34 @@ class DuckDatabase:
         # there, and how far it has come is a fact about the rows. It is this connection's own.
         opened.execute("SET enable_progress_bar = false")
         return opened
+
+
+_OWN_SCANS = frozenset(
+    [
+        "SEQ_SCAN",
+        "INDEX_SCAN",
+        "TABLE_SCAN",
+        "EMPTY_RESULT",
+        "DUMMY_SCAN",
+        "COLUMN_DATA_SCAN",
+        "EXPRESSION_SCAN",
+        "CTE_SCAN",
+        "REC_CTE_SCAN",
+        "DELIM_SCAN",
+        "RANGE",
+        "GENERATE_SERIES",
+    ]
+)
+"""The parts of a plan that read tables of the file, or what the query itself says."""
+
+
+def _scans(plan: list[_Step]) -> Iterator[str]:
+    """The names of the parts of a plan that read something: those that have no parts."""
+    for step in plan:
+        if step["children"]:
+            yield from _scans(step["children"])
+        else:
+            yield step["name"].strip()
 
 
 def _part(name: str) -> str:
