@@ -10,20 +10,17 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.data.engines.dialect import END_OF_TIME, FIRST_TIME, SECRETS, Dialect, no_reading
+from sfumato.data.engines.dated import DatedDialect
+from sfumato.data.engines.dialect import END_OF_TIME, FIRST_TIME, SECRETS
 from sfumato.data.engines.secrets import text_of_secret
 from sfumato.data.keyed_hash import Purpose
-from sfumato.times import MICROSECONDS_A_DAY
-
-_BEFORE = 719_163
-"""Days from the day before 0001-01-01 to 1970-01-01."""
 
 _CELLS_OF_A_BYTE = 256
 _EXACT_DIGITS = 15
 """Decimals of so few digits are divided exactly as they become doubles."""
 
 
-class DuckDB(Dialect):
+class DuckDB(DatedDialect):
     """The dialect of DuckDB, from version 1.1 on.
 
     Parameters
@@ -38,7 +35,7 @@ class DuckDB(Dialect):
 
     texts_first = True
 
-    def __init__(self, secrets: str = Dialect.secrets) -> None:
+    def __init__(self, secrets: str = DatedDialect.secrets) -> None:
         self.secrets = secrets
 
     def double(self, number: float) -> str:
@@ -66,18 +63,7 @@ class DuckDB(Dialect):
     def written(self, column: str, type_: pa.DataType) -> str:
         return f'(CAST({column} AS VARCHAR) COLLATE "C")'
 
-    def days(self, column: str, type_: pa.DataType) -> str:
-        if pt.is_date(type_):
-            held = f"least(greatest({column}, DATE '{FIRST_TIME}' - 1), DATE '{END_OF_TIME}')"
-            return f"({_where_known(column, held)} - DATE '1970-01-01')"
-        above = f"({self.microseconds(column, type_)} + {_BEFORE * MICROSECONDS_A_DAY})"
-        return f"({above} // {MICROSECONDS_A_DAY} - {_BEFORE})"
-
-    def microseconds(self, column: str, type_: pa.DataType) -> str:
-        if pt.is_date(type_):
-            return f"(CAST({self.days(column, type_)} AS BIGINT) * {MICROSECONDS_A_DAY})"
-        if not pt.is_timestamp(type_):
-            raise no_reading(type_)
+    def of_times(self, column: str, type_: pa.DataType) -> str:
         if type_.unit == "ns":
             # Infinities have no nanoseconds; they are beyond all bounds.
             ns = (
@@ -93,8 +79,7 @@ class DuckDB(Dialect):
             f"CAST('{day} 00:00:00{zone}' AS {native})" for day in (FIRST_TIME, END_OF_TIME)
         )
         first = f"CAST({first} - INTERVAL 1 DAY AS {native})"
-        held = f"least(greatest({column}, {first}), {last})"
-        return f"epoch_us({_where_known(column, held)})"
+        return f"epoch_us({self.held(column, first, last)})"
 
     def exact(self, column: str, type_: pa.DataType) -> str:
         if _may_be_huge(type_):
@@ -125,9 +110,6 @@ class DuckDB(Dialect):
     def trimmed(self, text: str) -> str:
         return f"(trim({text}, ' ' || chr(9)) COLLATE \"C\")"
 
-    def date(self, days: str) -> str:
-        return f"(DATE '1970-01-01' + CAST({days} AS INTEGER))"
-
     def priority(self, secret: Purpose, words: Sequence[str]) -> str:
         hashed = f"hash({', '.join(words)})"
         keyed = f"(SELECT {secret} FROM {self.secrets})"
@@ -151,11 +133,6 @@ def _may_be_huge(type_: pa.DataType) -> bool:
     comparison with such a decimal would fail.
     """
     return bool(pt.is_decimal(type_) and type_.precision == 38 and type_.scale == 0)
-
-
-def _where_known(column: str, expression: str) -> str:
-    """``least`` and ``greatest`` pass over nulls, which must stay nulls."""
-    return f"CASE WHEN {column} IS NOT NULL THEN {expression} END"
 
 
 class NamedTable(NamedTuple):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.data.engines.dialect import END_OF_TIME, FIRST_TIME, Dialect, no_reading
+from sfumato.data.engines.dated import DatedDialect
+from sfumato.data.engines.dialect import END_OF_TIME, FIRST_TIME
 from sfumato.data.keyed_hash import Purpose
-from sfumato.times import MICROSECONDS_A_DAY
 
 ANY_NUMERIC = pa.decimal256(76, 38)
 """Stands for ``numeric`` without a stated precision, or with more than 38 digits."""
@@ -23,7 +23,7 @@ _SHORTEST = f"{2**-1074:.1100f}".rstrip("0")
 """The least positive double, in full."""
 
 
-class Postgres(Dialect):
+class Postgres(DatedDialect):
     """The dialect of PostgreSQL, from version 14 on, of a database in UTF-8.
 
     A cast or an operation that fails for some values only is never reached by them. The secrets are
@@ -62,22 +62,11 @@ class Postgres(Dialect):
     def written(self, column: str, type_: pa.DataType) -> str:
         return f'(CAST({column} AS text) COLLATE "C")'
 
-    def days(self, column: str, type_: pa.DataType) -> str:
-        if pt.is_date(type_):
-            held = f"least(greatest({column}, DATE '{FIRST_TIME}' - 1), DATE '{END_OF_TIME}')"
-            return f"{_where_known(column, f'({held} - DATE {_EPOCH})::bigint')}"
-        above = f"({self.microseconds(column, type_)} + {_BEFORE * MICROSECONDS_A_DAY})"
-        return f"({above} / {MICROSECONDS_A_DAY} - {_BEFORE})"
-
-    def microseconds(self, column: str, type_: pa.DataType) -> str:
-        if pt.is_date(type_):
-            return f"({self.days(column, type_)} * {MICROSECONDS_A_DAY})"
-        if not pt.is_timestamp(type_):
-            raise no_reading(type_)
+    def of_times(self, column: str, type_: pa.DataType) -> str:
         native, zone = ("timestamp", "") if type_.tz is None else ("timestamptz", "+00")
         first, last = (f"'{day} 00:00:00{zone}'::{native}" for day in (FIRST_TIME, END_OF_TIME))
-        held = f"least(greatest({column}, {first} - interval '1 day'), {last})"
-        return _where_known(column, f"(extract(epoch FROM {held}) * 1000000)::bigint")
+        held = self.held(column, f"{first} - interval '1 day'", last)
+        return f"CAST(extract(epoch FROM {held}) * 1000000 AS BIGINT)"
 
     def exact(self, column: str, type_: pa.DataType) -> str:
         return f"{column}::float8" if pt.is_floating(type_) else column
@@ -105,9 +94,6 @@ class Postgres(Dialect):
     def trimmed(self, text: str) -> str:
         return f"btrim({text}, E' \\t')"
 
-    def date(self, days: str) -> str:
-        return f"(DATE {_EPOCH} + CAST({days} AS integer))"
-
     def priority(self, secret: Purpose, words: Sequence[str]) -> str:
         # The server's own hash of a row takes half the time of writing it as text. It does not mix
         # the fields well enough to be sorted by, so it is hashed again.
@@ -124,14 +110,6 @@ class Postgres(Dialect):
 
 
 _INTEGERS = {16: "int2", 32: "int4", 64: "int8"}
-_EPOCH = "'1970-01-01'"
-_BEFORE = 719_163
-"""Days from the day before 0001-01-01 to 1970-01-01."""
-
-
-def _where_known(column: str, expression: str) -> str:
-    """``least`` and ``greatest`` pass over nulls, which must stay nulls."""
-    return f"CASE WHEN {column} IS NOT NULL THEN {expression} END"
 
 
 def _double_of_any(column: str) -> str:
