@@ -62,9 +62,11 @@ def fate(kind: str, place: Path, number: int, *, most: int) -> Fate:
 @pytest.mark.parametrize(
     ("kind", "stride", "spends", "early"),
     [
-        ("SQLite", 1, 100, False),
-        ("SQLite", 2, 100, True),
+        ("SQLite", 5, 100, False),
+        ("SQLite", 9, 100, True),
         ("PostgreSQL", 9, 30, False),
+        pytest.param("SQLite", 1, 300, False, marks=pytest.mark.deep),
+        pytest.param("SQLite", 1, 300, True, marks=pytest.mark.deep),
         pytest.param("PostgreSQL", 1, 300, False, marks=pytest.mark.deep),
         pytest.param("PostgreSQL", 1, 300, True, marks=pytest.mark.deep),
         pytest.param(STEPS, 1, 300, False, marks=pytest.mark.deep),
