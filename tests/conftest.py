@@ -9,10 +9,11 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import gc
 import json
 import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import hypothesis
@@ -33,6 +34,17 @@ file.PATIENCE = server.PATIENCE = HANG
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--evidence", type=Path, help="folder for the figures of the long tests")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Twelve thousand tests are kept to the end: nobody looks among them for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
