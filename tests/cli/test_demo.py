@@ -1,13 +1,19 @@
-"""``sfumato demo``: the same answers again, for free."""
+"""``sfumato demo``: the same answers again, for free.
+
+`tests/demo` has the demo run once, and then again by the command.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.mark.deep
 def test_the_demo_runs_and_runs_again_for_free(sfumato: Run) -> None:
     code, out, err = sfumato("demo")
     assert code == 0, err

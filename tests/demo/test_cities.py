@@ -63,12 +63,6 @@ def test_devices_find_the_clusters_that_a_curator_finds(demo: run.Demo, points: 
     assert apart.min(axis=0).max() < 0.1
 
 
-def test_a_second_run_reads_the_reports_and_asks_no_device_again(demo: run.Demo) -> None:
-    again = cities.clusters_of_devices(demo.report.parent / "device-reports.npy")
-    assert again.fits_ == 0
-    assert np.array_equal(again.reports_, demo.devices.reports_)
-
-
 def test_the_page_shows_every_job(demo: run.Demo, text: str) -> None:
     for heading in (
         "Flights of each aircraft",

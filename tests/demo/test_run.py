@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from demo.reading import (
     CITIES,
@@ -22,6 +23,7 @@ from demo.reading import (
     near,
     numbers,
 )
+from sfumato import cli
 from sfumato.answers.loading import load
 from sfumato.demo import run
 from sfumato.demo.flights import MOST_FLIGHTS, limit_of_half
@@ -79,10 +81,23 @@ def test_the_limits_are_of_use(of_each: np.ndarray, limit: int, limit_of_destina
     assert 0.4 < (of_each > limit_of_destinations).mean() < 0.6
 
 
-def test_a_second_run_finds_the_ledger_and_pays_nothing(demo: run.Demo) -> None:
+def test_a_second_run_finds_the_ledger_and_pays_nothing(
+    demo: run.Demo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor does it ask a device again. This one is asked for on the command line."""
     with open_ledger(demo.ledger) as ledger:
         before = ledger.verify()
-    again = run.publish(demo.report.parent)
+    saved = {path: path.read_bytes() for path in demo.saved}
+    runs = []
+    plain = run.publish
+    monkeypatch.setattr(run, "publish", lambda *given: runs.append(plain(*given)) or runs[-1])
+    assert cli.run(["demo", "--out", str(demo.report.parent)]) == 0
+    assert capsys.readouterr().out == f"Report: {demo.report.resolve()}\n"
+
+    (again,) = runs
+    assert saved == {path: path.read_bytes() for path in again.saved}
+    assert again.devices.fits_ == 0
+    assert np.array_equal(again.devices.reports_, demo.devices.reports_)
     assert all(release.replayed for release in again.releases[:-1])
     assert again.releases == demo.releases
     assert [release.receipt for release in again.releases] == [
