@@ -22,7 +22,7 @@ from sfumato.domain import grid_axis
 from sfumato.lattice import Lattice
 from sfumato.ledger import open_ledger
 from support import pages
-from support.shell import installed, type_all
+from support.shell import installed, run_all, type_all
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -81,7 +81,7 @@ def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
 def test_a_spreadsheet_takes_the_same_commands(copy: Path) -> None:
     spreadsheet(copy / "mine.xlsx")
     lines = [line.replace("examples/visits.csv", "mine.xlsx") for line in PUBLISHING]
-    _, preview, answers = type_all(copy, lines, installed(copy))
+    _, preview, answers = run_all(copy, lines)
     assert preview.startswith("Histogram of ward at epsilon = 0.5")
     assert [line.split("\t")[0] for line in answers.splitlines()[2:5]] == [
         "Emergency",

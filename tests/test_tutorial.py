@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import pytest
 
 from sfumato.ledger import open_ledger
 from support import pages
-from support.shell import installed, type_all
+from support.shell import run_all
 
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"
 SAVED = re.compile(r"save \[([\w.]+)\]\(([^)]+)\)")
@@ -25,7 +23,7 @@ def downloads() -> Iterator[tuple[str, Path]]:
         yield name, PAGE.parent / link
 
 
-def follow(folder: Path, path: str) -> Iterator[tuple[list[str], str]]:
+def follow(folder: Path) -> Iterator[tuple[list[str], str]]:
     """Do what the page says, block by block.
 
     Yield the commands of a block with what they printed, and the text that the page shows.
@@ -38,7 +36,7 @@ def follow(folder: Path, path: str) -> Iterator[tuple[list[str], str]]:
             (folder / file[1]).write_text(text, encoding="utf-8")
         elif language == "console":
             typed = [line.removeprefix("$ ") for line in text.splitlines()]
-            printed = "".join(type_all(folder, typed, path))
+            printed = "".join(run_all(folder, typed))
             yield typed, ""
         elif language == "text":
             assert text in printed, f"{typed} prints otherwise:\n{printed}"
@@ -48,7 +46,7 @@ def follow(folder: Path, path: str) -> Iterator[tuple[list[str], str]]:
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with the files that the page has one save."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("SFUMATO_LEDGER", raising=False)
     folder = tmp_path / "empty"
     folder.mkdir()
@@ -57,8 +55,8 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_tutorial_leads_from_an_empty_folder_to_a_report(empty: Path, tmp_path: Path) -> None:
-    done = list(follow(empty, installed(tmp_path)))
+def test_the_tutorial_leads_from_an_empty_folder_to_a_report(empty: Path) -> None:
+    done = list(follow(empty))
     typed = [command for commands, _ in done for command in commands]
     shown = [text for _, text in done if text]
     assert (len(typed), len(shown)) == (10, 4)

@@ -1,11 +1,17 @@
-"""A shell in which the commands of a page are typed."""
+"""Commands of a page, typed into a shell, or run within this process."""
 
 from __future__ import annotations
 
+import io
 import os
+import runpy
+import shlex
 import subprocess
 import sys
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
+
+from sfumato.cli import run
 
 
 def type_all(folder: Path, lines: list[str], path: str) -> list[str]:
@@ -21,6 +27,26 @@ def type_all(folder: Path, lines: list[str], path: str) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split("=== end\n")[:-1]
+
+
+def run_all(folder: Path, lines: list[str]) -> list[str]:
+    """Run commands within this process, which has imported all that they need.
+
+    Returns what each printed on stdout.
+    """
+    return [_ran(folder, shlex.split(line, comments=True)) for line in lines]
+
+
+def _ran(folder: Path, words: list[str]) -> str:
+    with chdir(folder), redirect_stdout(io.StringIO()) as printed:
+        match words:
+            case ["sfumato", *rest]:
+                assert run(rest) == 0, words
+            case ["python", script]:
+                runpy.run_path(script, run_name="__main__")
+            case _:
+                raise AssertionError(f"no command of ours: {words}")
+    return printed.getvalue()
 
 
 def installed(folder: Path) -> str:

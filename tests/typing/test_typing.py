@@ -40,7 +40,13 @@ MYPY = (
 BASEDPYRIGHT = ("basedpyright", "--pythonpath", sys.executable, "--level", "error")
 
 
-@pytest.fixture(scope="module", params=[MYPY, BASEDPYRIGHT], ids=["mypy", "basedpyright"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(MYPY, id="mypy", marks=pytest.mark.deep),  # it reads the whole library anew
+        pytest.param(BASEDPYRIGHT, id="basedpyright"),
+    ],
+)
 def reported(request, tmp_path_factory):
     """What a checker reports, by file and line.
 
