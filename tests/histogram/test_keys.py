@@ -108,9 +108,9 @@ def test_one_row_for_each_key_and_person_takes_gaussian_noise(tmp_path: Path) ->
 def test_beside_other_axes_every_cell_of_a_key_that_is_shown_is_counted() -> None:
     release = published(sf.Histogram(["kind", "shop", "at"]), table(SHOPS))
     assert release.values.shape == (2, 3, 3)
-    shops = release.marginal("shop", "0.999999")
+    shops = release.marginal("shop", "0.999999999")
     assert ((shops.low <= [200, 500, 300]) & (shops.high >= [200, 500, 300])).all()
-    total = release.total("0.999999")
+    total = release.total("0.999999999")
     assert total.low <= 1000 <= total.high
     assert shops.value.sum() == total.value == release.values.sum()
     assert "selected" in release.guarantee.mechanism
