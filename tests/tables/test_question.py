@@ -134,8 +134,8 @@ def test_the_same_tables_in_another_order_are_paid_for_once() -> None:
 
 
 BAD = {
-    "no list": ("carrier", {}, "a family is a list of tables"),
-    "none": ([], {}, "a family is a list of tables"),
+    "no list": ("carrier", {}, "it must be a list of tables"),
+    "none": ([], {}, "it must be a list of tables"),
     "a table twice": ([["a", "b"], ["b", "a"]], {}, "asked for twice"),
     "an axis twice": ([["a", "a"]], {}, "an axis twice"),
     "both aims": ([["a"]], {"weights": [1], "accuracy": 3}, "weights with accuracy"),
@@ -144,7 +144,7 @@ BAD = {
     "no number": ([["a"]], {"weights": [None]}, "not a number"),
     "a huge weight": ([["a"]], {"weights": ["1e300"]}, "10\\^12"),
     "a weight for a number": ([["a"]], {"weights": 3}, "a list with a number for each"),
-    "many margins": ([[f"a{i}" for i in range(13)]], {}, "4,096 margins"),
+    "many margins": ([[f"a{i}" for i in range(13)]], {}, "4,096 sums over some of their axes"),
     "many tables": ([[f"a{i}", "b"] for i in range(2000)], {}, "1,024 tables"),
 }
 

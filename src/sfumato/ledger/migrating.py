@@ -73,7 +73,7 @@ def _moved(rows: PublicRows, secrets: SecretStore, target: Store) -> Migrated:
         secrets.writing(lambda kept: kept.add_value(MOVED, target.label.encode()))
     elif where != target.label.encode():
         obstacle = f"it was moved to {where.decode()} before"
-        raise LedgerError(secrets.label, obstacle, "Move that one")
+        raise LedgerError(secrets.label, obstacle, "Move the ledger there instead of this one")
     if target.reading(_is_filled):
         _require_same(rows, target)
     else:
@@ -116,7 +116,7 @@ def _require_never_copied(secrets: SecretStore) -> None:
     """Refuse a second copy in an empty store, where the first one may be spent from."""
     if secrets.reading(lambda kept: kept.value(COPIED)) is not None:
         obstacle = "it was copied to another store of this name before"
-        raise LedgerError(secrets.label, obstacle, "Use that one, or restore it")
+        raise LedgerError(secrets.label, obstacle, "Use the ledger there, or restore it")
 
 
 def _note_copied(kept: SecretRows) -> None:

@@ -43,7 +43,7 @@ def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
     if isinstance(tables, str) or not isinstance(tables, Sequence) or not tables:
         raise UsageError(
             f"tables = {shown(tables)}" if isinstance(tables, str) else "tables",
-            "a family is a list of tables, each an axis or a list of axes",
+            "it must be a list of tables, each of them an axis or a list of axes",
             'Write sf.Tables([["carrier", "hour"], "origin"])',
         )
     found = tuple(map(named_axes, tables))
@@ -83,7 +83,7 @@ def _require_few_margins(tables: Sequence[Sequence[str]]) -> None:
 def _too_many_margins() -> UsageError:
     return UsageError(
         "a family of tables",
-        f"its tables have more than {MOST_MARGINS:,} margins",
+        f"its tables have more than {MOST_MARGINS:,} sums over some of their axes",
         "Ask for tables of fewer axes",
     )
 
@@ -137,7 +137,7 @@ def _numbers(tables: int, given: object, name: str) -> tuple[float, ...] | None:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
-        obstacle = "it is a list with a number for each table"
+        obstacle = "it must be a list with a number for each table"
         raise UsageError(f"{name} = {shown(given)}", obstacle, "Give such a list")
     if len(given) != tables:
         raise UsageError(
@@ -153,7 +153,7 @@ def _number(given: object, name: str) -> float:
         raise UsageError(f"{name} of {shown(given)}", "it is not a number", "Give a number above 0")
     found = float(positive(given, name))
     if not 1 / LARGEST <= found <= LARGEST:
-        obstacle = "it is a number from 10^-12 to 10^12"
+        obstacle = "it must lie from 10^-12 to 10^12"
         raise UsageError(f"{name} of {shown(given)}", obstacle, "Give such a number")
     return found
 

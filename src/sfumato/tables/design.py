@@ -156,8 +156,8 @@ def design_for(
     if not unknown:
         raise UsageError(
             "a family of tables",
-            "all of them are margins of its public totals",
-            "Publish the totals, or ask for a table that they do not tell",
+            "all of its tables follow from its public totals",
+            "Publish these totals as they are, or ask for a table that does not follow from them",
         )
     chosen = tuple(tables[at] for at in unknown)
     wanted = _with_margins(chosen, aim.of(unknown, len(tables)), known)

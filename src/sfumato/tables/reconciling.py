@@ -263,7 +263,8 @@ def _require_same_data(parts: Sequence[Part], same_data: bool) -> None:
         raise UsageError(
             f"{ASKED} of answers about {names[0]}",
             "they were charged one by one, and no receipt says whether the data changed meanwhile",
-            "Ask in one plan, give the source version=, or say same_data=True if you know it",
+            "Ask in one plan, give the source version=, or say same_data=True if you know "
+            "that they did not change",
         )
 
 
@@ -272,7 +273,7 @@ def _require_one_ledger(parts: Sequence[Part]) -> None:
     if _are_of_two_ledgers(_receipts(parts)):
         raise UsageError(
             _pair(parts[0], parts[-1]),
-            "two ledgers paid for them, and what one calls so may be other data in the other",
+            "two ledgers paid for them, and the same name may stand for other data in each",
             "Say same_data=True if you know that the data are the same",
         )
 

@@ -124,7 +124,7 @@ class TablesRelease(
             )
         names = {name for table in self.tables for name in table}
         if not (fits and self.measured and self.tables and names <= set(self.lattice.names)):
-            obstacle = "its numbers are not those of its cells"
+            obstacle = "its numbers do not fit its tables"
             raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
 
     @cached_property

@@ -86,7 +86,7 @@ def _unroundable(names: Sequence[str]) -> Infeasible:
     listed = ", ".join(names)
     return Infeasible(
         f"published() of {listed}",
-        "they overlap in so many margins that whole numbers need not exist, and a table of all "
+        "they share so many totals that no whole numbers may agree in all, and a table of all "
         f"their axes has more than {MOST_JOINED_CELLS:,} cells",
         "Ask for fewer tables of three or more axes in one family, or use the estimates, which "
         "agree",

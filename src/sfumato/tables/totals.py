@@ -66,7 +66,7 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             obstacle = "a count is below 0 or above 2^53"
             raise UsageError(self.title, obstacle, "Give numbers of rows")
         if self.labels and len(self.labels) != len(self.counts):
-            raise UsageError(self.title, "it has not one count for each cell", WRITE)
+            raise UsageError(self.title, "it does not have one count for each cell", WRITE)
 
     @property
     def title(self) -> str:
@@ -100,7 +100,9 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             names = [axis.cell_names()[at] for axis, at in zip(axes, lacking[0], strict=True)]
             cell = " x ".join(map(printable, names))
             raise UsageError(
-                self.title, f"the cell {cell} has no count", "Give one count for each cell, also 0"
+                self.title,
+                f"the cell {cell} has no count",
+                "Give each cell a count, which may be 0",
             )
         if len(self.labels) > cells:
             raise UsageError(self.title, "a cell has two counts", "Name each cell once")
@@ -147,7 +149,7 @@ def plain_totals(given: object) -> tuple[PublicTotal, ...]:
         return tuple(given)
     if not isinstance(given, Mapping):
         asked = f"totals of type {type(given).__name__}"
-        raise UsageError(asked, "they are counts by the axes of a table", WRITE)
+        raise UsageError(asked, "they must be counts by the axes of a table", WRITE)
     return tuple(_plain(axes, counts) for axes, counts in given.items())
 
 

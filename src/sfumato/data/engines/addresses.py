@@ -135,7 +135,7 @@ def duckdb_address(data: object) -> TableAddress | None:
     if not place or place.startswith(":memory:"):
         raise UsageError(
             "a source duckdb: without a file",
-            "a database in memory is known to the connection that made it alone",
+            "only the connection that made a database in memory sees it",
             'Give a relation of that connection, as in connection.table("trips")',
         )
     return TableAddress(place, _stated(table, "duckdb:trips.db"))

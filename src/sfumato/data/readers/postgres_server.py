@@ -63,8 +63,8 @@ _MEANING: dict[str, tuple[str, str]] = {
 }
 _UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
 _WITHOUT_SECRETS = (
-    "it opens no second connection that has settings of its own and sees the same snapshot, and"
-    " rows of persons are chosen on such a one",
+    "the rows of each person are chosen on a second connection that sees the same snapshot, and"
+    " the server opens none",
     "Give the address of the server itself instead of a pooler's, and see that its user may open"
     " two connections and call pg_export_snapshot()",
 )

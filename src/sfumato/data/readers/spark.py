@@ -112,13 +112,13 @@ class SparkTable(ChoosingTable):
         if int(version.partition(".")[0]) < LEAST_VERSION:
             raise DataError(
                 self.name,
-                f"its session is of Spark {version}, which lacks functions that are used",
+                f"its session is of Spark {version}, which lacks functions that Sfumato needs",
                 f"Use Spark {LEAST_VERSION} or later",
             )
         if self._frame.isStreaming:
             raise DataError(
                 self.name,
-                "it is a stream, whose rows are not all there",
+                "it is a stream, which never has all its rows",
                 "Write the stream to a table, and give that",
             )
         return session

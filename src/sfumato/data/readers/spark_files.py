@@ -38,7 +38,9 @@ class SparkFiles(SparkTable):
             listed = files_of([given])
             if any(file.form != "Parquet" for file in listed):
                 raise DataError(
-                    given, "it is not all Parquet files", "Give Spark Parquet files, or a DataFrame"
+                    given,
+                    "not all of these files are Parquet",
+                    "Give Spark Parquet files, or a DataFrame",
                 )
             folder = os.path.isdir(given)
             paths = [os.path.abspath(given)] if folder else [str(file.path) for file in listed]

@@ -78,7 +78,7 @@ class PostgresStore(Store):
         """The role that logged in: the server knows it, whatever is stated."""
         who = self._who = self._who or self._logged_in()
         if stated is not None and stated != who.name:
-            obstacle = f"the server was logged in to as {who.name!r}"
+            obstacle = f"you are logged in to the server as {who.name!r}"
             raise UsageError(f"spending as {stated!r}", obstacle, "Leave the spender out")
         return who
 
