@@ -18,7 +18,9 @@ from sfumato.cube import Cube
 from sfumato.demo import cities_path
 from sfumato.label_axes import LabelAxis
 from sfumato.lattice import Lattice
+from sfumato.tables import uneven
 from sfumato.tables.chains import Chains, TreeLevels
+from sfumato.tables.design import estimated
 
 TREE = {
     "Germany": {"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]},
@@ -174,11 +176,12 @@ def test_levels_that_do_not_fit_their_axes_are_refused(tree: TreeLevels) -> None
     assert not tree.fits(chains().lattice)
 
 
-@pytest.mark.parametrize("table", [["place"], ["region"], ["country", "age"], ["sex", "age"], []])
-def test_variances_of_whole_tables_over_uneven_levels_are_exact(table: list[str]) -> None:
+@pytest.mark.parametrize("most_kinds", [uneven.MOST_KINDS, 0], ids=["best", "with even weights"])
+def test_variances_of_whole_tables_over_uneven_levels_are_exact(
+    most_kinds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Under epsilon whole tables are measured; regions have different numbers of places."""
-    from sfumato.tables.design import estimated
-
+    monkeypatch.setattr(uneven, "MOST_KINDS", most_kinds)
     rng = np.random.default_rng(1)
     people = pa.table({"place": rng.choice(LEAVES, 9), "sex": ["f"] * 9, "age": [30.0] * 9})
     source = sf.source(people, DOMAIN, name="few")
@@ -186,25 +189,19 @@ def test_variances_of_whole_tables_over_uneven_levels_are_exact(table: list[str]
         release = few.release(sf.Tables(FAMILY, bins=3), epsilon="1")
     assert all(each.whole for each in release.measured)
     levels, family = release.chains.levels, release._errors.family
-    margin = release.chains.margin(table)
-    size = len(release.noisy)
-    weights = np.array(
-        [
-            family.estimate(margin, estimated(levels, release.measured, unit)).reshape(-1)
-            for unit in np.eye(size, dtype=np.int64)
-        ]
-    )
-    shapes = [family.cells(each.margin) for each in release.measured]
+    units = np.eye(len(release.noisy), dtype=np.int64)
+    residuals = [estimated(levels, release.measured, unit) for unit in units]
     laws = [each.law for each in release.measured]
+    shapes = [family.cells(each.margin) for each in release.measured]
     of_draws = np.repeat([law.variance for law in laws], shapes)
-    dense = of_draws @ weights**2
-    axes = zip(levels, margin, strict=True)
-    kinds, places = zip(*(axis.kinds(level, within=True) for axis, level in axes), strict=True)
-    found = [family.variance_of(margin, paths) for paths in itertools.product(*kinds)]
-    laid = np.array(found).reshape([len(kind) for kind in kinds])[np.ix_(*places)]
-    assert np.allclose(laid.reshape(-1), dense, rtol=1e-10)
-    spread = release[table].accuracy().reshape(-1) / np.sqrt(dense)
-    assert np.all((spread > 1.7) & (spread < 2.4))
+    for table in (["place"], ["region"], ["country", "age"], ["sex", "age"], []):
+        margin = release.chains.margin(table)
+        weights = np.array([family.estimate(margin, of_unit).reshape(-1) for of_unit in residuals])
+        dense = of_draws @ weights**2
+        found = release._errors.variances(margin).reshape(-1)
+        assert np.allclose(found, dense, rtol=1e-10)
+        spread = release[table].accuracy().reshape(-1) / np.sqrt(dense)
+        assert np.all((spread > 1.7) & (spread < 2.4))
 
 
 @pytest.mark.deep

@@ -57,7 +57,12 @@ def test_levels_of_unequal_size_take_either_noise() -> None:
     pure = design_for(UNEVEN, ((2, 1, 0),), Aim(), sf.PureDP("1"), sf.Unit())
     assert not pure.has_residuals
     cost = sf.ApproxDP("1", "1e-6")
-    assert design_for(UNEVEN, ((2, 1, 0),), Aim(), cost, sf.Unit()).has_residuals
+    assert not design_for(UNEVEN, ((2, 1, 0),), Aim(), cost, sf.Unit()).has_residuals
+    pairs = (UNEVEN[0], *flat(*[2] * 9))
+    either = design_for(
+        pairs, tuple((2 * one[0], *one[1:]) for one in PAIRS), Aim(), cost, sf.Unit()
+    )
+    assert either.has_residuals
 
 
 @pytest.mark.parametrize("rows", [1, 3])

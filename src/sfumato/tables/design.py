@@ -16,12 +16,13 @@ from sfumato.privacy.composition import approx_to_zcdp
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.tables.aims import Aim
+from sfumato.tables.aims import Aim, shares_of_variance
 from sfumato.tables.gaussian_design import gaussian_design
 from sfumato.tables.laplace_design import laplace_shares
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, is_margin
 from sfumato.tables.residuals import Family, Measured, closure_of
+from sfumato.tables.uneven import UnevenFamily
 
 LEAST_VARIANCE = 1e-100
 
@@ -215,14 +216,22 @@ def _better_of(asked: _Asked, cost: ApproxDP) -> Design:
     except UsageError:  # they allow no Gaussian noise at all
         return _laplace(asked, pure)
     gaussian = replace(gaussian, cost=cost)
-    if not all(axis.is_even for axis in asked.axes):
-        return gaussian
     laplace = _laplace(asked, pure)
     errors = [
-        asked.aim.error(np.array([design.family.variance_of(table) for table in asked.tables]))
-        for design in (gaussian, laplace)
+        asked.aim.error(_mean_variances(design, asked.tables)) for design in (gaussian, laplace)
     ]
     return gaussian if errors[0] < errors[1] else laplace
+
+
+def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
+    """The variance of a count of each table, on average over its cells.
+
+    Where regions have different numbers of towns, whole tables are a little better than this.
+    """
+    family = design.family
+    residuals = [kept for kept in closure_of(tables) if family.contrasts(kept)]
+    variances = [1 / family.total_precisions[kept] for kept in residuals]
+    return np.asarray(shares_of_variance(design.axes, tables, residuals) @ np.array(variances))
 
 
 def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
@@ -306,5 +315,7 @@ def estimated(
     known = known or {}
     family = family_of(axes, measured, tuple(known))
     counts = [*tables_of(axes, measured, published), *known.values()]
+    if (uneven := UnevenFamily.of(family)) is not None:
+        return uneven.residuals(counts)
     closure = closure_of([each.margin for each in family.measured])
     return {kept: family.residual(kept, counts) for kept in closure}

@@ -177,7 +177,7 @@ class Family:
         for kept in below(margin):
             if not self.contrasts(kept):
                 continue
-            share = math.prod(map(_share, kept, paths))
+            share = math.prod(map(share_of, kept, paths))
             terms.append(share / self.total_precisions[kept])
         return math.fsum(terms)
 
@@ -195,7 +195,7 @@ class Family:
             common = tuple(map(min, measured, margin))
             for parted in product(*(range(1, level + 2) for level in common)):
                 factor = self._factor(index, paths, common, parted)
-                times = math.prod(map(_parted_cells, self.axes, paths, measured, parted))
+                times = math.prod(map(parted_cells, self.axes, paths, measured, parted))
                 if factor and times:
                     found.append(Weight(index, factor, times))
         return found
@@ -206,7 +206,7 @@ class Family:
         for kept in below(common) if self.measured[index].whole else (common,):
             if not self.contrasts(kept):
                 continue
-            entry = math.prod(map(_entry, paths, kept, parted))
+            entry = math.prod(map(entry_of, paths, kept, parted))
             terms.append(self.weight(kept, index) * entry)
         return math.fsum(terms)
 
@@ -250,18 +250,18 @@ class Family:
         return found
 
 
-def _share(level: int, path: Path) -> float:
+def share_of(level: int, path: Path) -> float:
     """What one axis multiplies the variance of a residual by in a cell of a margin."""
     own = 1 - 1 / path.fanouts[level - 1] if level else 1.0
     return own / math.prod(path.fanouts[level:]) ** 2
 
 
-def _entry(path: Path, level: int, parted: int) -> float:
+def entry_of(path: Path, level: int, parted: int) -> float:
     """What one axis multiplies a count of a residual by in a cell of a margin."""
     return float(contrast(path, level, parted)) / math.prod(path.fanouts[level:])
 
 
-def _parted_cells(axis: Levels, path: Path, level: int, parted: int) -> int:
+def parted_cells(axis: Levels, path: Path, level: int, parted: int) -> int:
     """How many cells of a level part from the way to a cell at a level."""
     own = len(path.fanouts)
     if path.within:
