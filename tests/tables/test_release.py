@@ -60,18 +60,19 @@ def figures_of(cost: CentralMeasure, trials: int) -> dict[str, list[float]]:
 def require_coverage(figures: dict[str, list[float]], trials: int, errors: float) -> None:
     """None is lower than 95% by more than some standard errors, and none says nothing.
 
-    Of so few trials only the largest table has enough cells to tell 95% from 99% at 1e-9.
+    Of so few trials only the largest table has enough cells to tell 95% from 99.5% at 1e-9.
     """
     least = 0.95 - errors * (0.95 * 0.05 / trials) ** 0.5
     for name, found in figures.items():
         assert all(each >= least for each in found), name
     of_cells = list(figures) if trials >= 1000 else ["hour x carrier"]
-    assert all(figures[name][0] < 0.99 for name in of_cells if len(figures[name]) > 1)
+    least_misses = 0.01 if trials >= 1000 else 0.005
+    assert all(figures[name][0] < 1 - least_misses for name in of_cells if len(figures[name]) > 1)
 
 
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
-def test_sixty_families(cost: CentralMeasure) -> None:
-    require_coverage(figures_of(cost, 60), 60, 9)
+def test_thirty_families(cost: CentralMeasure) -> None:
+    require_coverage(figures_of(cost, 30), 30, 9)
 
 
 @pytest.mark.deep

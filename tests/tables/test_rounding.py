@@ -217,11 +217,11 @@ def test_tables_that_cannot_all_be_rounded_are_refused_by_name() -> None:
 
 
 def test_published_numbers_are_as_near_the_truth_as_they_say() -> None:
-    """Of 80 releases of 25 numbers each; their half-widths are conservative."""
+    """Of 40 releases of 25 numbers each; their half-widths are conservative."""
     truth = np.random.default_rng(1).poisson(1.0, (4, 5))
     held, together = [], []
     with deterministic(5):
-        for _ in range(80):
+        for _ in range(40):
             release = answered(truth, [["a", "b"], "b"], rho="0.05")
             expected = np.concatenate([truth.reshape(-1), truth.sum(axis=0)])
             off = np.abs(release.published() - expected)
@@ -230,8 +230,8 @@ def test_published_numbers_are_as_near_the_truth_as_they_say() -> None:
             assert (release.published_accuracy() >= 0).all()
             # Also where the interval of an estimate lies below 0, nothing is said to be exact.
             assert (release.published_accuracy("0.5") > 0).all()
-    assert np.mean(held, axis=0).min() > 0.9 - 4 * np.sqrt(0.9 * 0.1 / 80)
-    assert np.mean(together) > 0.9 - 4 * np.sqrt(0.9 * 0.1 / 80)
+    assert np.mean(held, axis=0).min() > 0.9 - 4 * np.sqrt(0.9 * 0.1 / 40)
+    assert np.mean(together) > 0.9 - 4 * np.sqrt(0.9 * 0.1 / 40)
 
 
 @pytest.mark.deep
