@@ -106,6 +106,20 @@ def test_the_label_changes_with_the_rows_and_not_with_counting(held: str, table:
     assert source(held, DOMAIN, name="people").label != source(held, DOMAIN, name="other").label
 
 
+def test_a_named_table_that_is_made_anew_is_not_taken_for_unchanged(held: str, table: str) -> None:
+    """Whatever its statistics say, which lag behind, and begin anew with it."""
+    labels = [source(held, DOMAIN, name="people").label]
+    for statements in (
+        [f"TRUNCATE {table}"],
+        [f"CREATE TABLE {table}_new (LIKE {table})", f"DROP TABLE {table}"],
+    ):
+        run(*statements)
+        if len(statements) > 1:
+            run(f"ALTER TABLE {table}_new RENAME TO {table.rpartition('.')[2]}")
+        labels.append(source(held, DOMAIN, name="people").label)
+    assert len(set(labels)) == 3
+
+
 def test_a_view_is_a_data_set_of_its_own(held: str, table: str) -> None:
     run(f"CREATE VIEW {table}_seen AS SELECT * FROM {table} WHERE x > 0")
     one, other = (source(f"{held}_seen", DOMAIN) for _ in range(2))

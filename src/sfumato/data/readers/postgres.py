@@ -69,7 +69,8 @@ _STATE = """
     SELECT bool_and(relkind IN ('r', 'p', 'm')), min(part::text),
            sum(pg_stat_get_tuples_inserted(part))::text || ' '
            || sum(pg_stat_get_tuples_updated(part))::text || ' '
-           || sum(pg_stat_get_tuples_deleted(part))::text
+           || sum(pg_stat_get_tuples_deleted(part))::text || ' in '
+           || string_agg(part || ' ' || relfilenode, ', ' ORDER BY part)
     FROM parts JOIN pg_class ON oid = part
 """
 
@@ -78,8 +79,9 @@ class PostgresTable(RowReader, ChoosingTable):
     """A table or a view on a server: the server counts it, in one state for all scans of a release.
 
     The label of a table that has no name changes with every transaction that may have changed it.
-    A view, and a table elsewhere, may show other rows without a trace: each such source is a data
-    set of its own, unless it is named.
+    That of a named one changes with the server's statistics of rows written, which may lag behind
+    by some seconds, and when the table is emptied or made anew. A view, and a table elsewhere, may
+    show other rows without a trace: each such source is a data set of its own, unless it is named.
     """
 
     in_memory = False
