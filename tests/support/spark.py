@@ -6,12 +6,15 @@ import os
 import sys
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from conformance.kinds import Rows, table
+from conformance.reader_contract import _same as same_counts
+from sfumato.cube import Cube
 from sfumato.data.engines import spark_session
 
 SETTINGS = {
@@ -24,12 +27,26 @@ SETTINGS = {
     "spark.default.parallelism": "2",
 }
 
+QUICK = {
+    # A short test ends before Java's second compiler pays, and before plans are adapted.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""What shortens a test of few rows; the long tests run as Spark is."""
+
 
 def require() -> None:
     """Skip a test where Spark cannot run, and say why."""
     stands = spark_session.obstacle()
     if stands is not None:
         pytest.skip(f"Spark does not run here: {stands[0]}")
+
+
+def installed_in() -> Path:
+    """The folder of Spark and its package for Python."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
 
 
 @cache
@@ -67,3 +84,11 @@ def of_table(spark: Any, rows: pa.Table, partitions: int = 2) -> Any:
     for name in local:
         made = made.withColumn(name, made[name].cast("timestamp_ntz"))
     return made.repartition(partitions)
+
+
+def same(one: Cube, other: Cube) -> None:
+    """Two cubes are the same, to the last bit."""
+    same_counts(one, other)
+    assert (one.sums is None) == (other.sums is None)
+    if one.sums is not None and other.sums is not None:
+        assert one.sums.tolist() == other.sums.tolist()

@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -29,7 +26,6 @@ from conformance.kinds import people, table
 from conformance.toys import Pile, PileReader
 from data import random_tables
 from sfumato.answers.counts import Needs
-from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
@@ -37,6 +33,9 @@ from sfumato.errors import DataError
 from sfumato.lattice import Lattice
 from support import collations as texts_by_bytes
 from support import spark
+from support.spark import same
+from support.spark_cluster import killed
+from support.spark_settings import reading, settings
 
 ROWS = people(200, seed=2)
 KEY = bytes([0xC3, 0x5A, 0x99, 0x1E] * 8)
@@ -114,14 +113,6 @@ def _derived(session: Any) -> int:
     return sum(len(needs) for _, needs in ours)
 
 
-def same(one: Cube, other: Cube) -> None:
-    """Two cubes are the same, to the last bit."""
-    reader_contract._same(one, other)
-    assert (one.sums is None) == (other.sums is None)
-    if one.sums is not None and other.sums is not None:
-        assert one.sums.tolist() == other.sums.tolist()
-
-
 def keys(kind: str) -> dict[str, bool]:
     """Keys are selected on executors as they are on the driver."""
     session = spark.session(connect=kind == "connect")
@@ -132,60 +123,6 @@ def keys(kind: str) -> dict[str, bool]:
     reader_contract.selects_as_it_counts(opened)
     reader_contract.selects_as_it_counts(opened, limit=2)
     return {"on executors": True}
-
-
-SESSIONS: dict[str, dict[str, str]] = {
-    "as Spark is": {},
-    "without ANSI": {"spark.sql.ansi.enabled": "false"},
-    "another time zone": {"spark.sql.session.timeZone": "Pacific/Apia"},
-    "names by case": {"spark.sql.caseSensitive": "true"},
-    "other literals": {
-        "spark.sql.parser.escapedStringLiterals": "true",
-        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
-        "spark.sql.ansi.enforceReservedKeywords": "true",
-        "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    },
-    "other plans": {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.sql.session.timeZone": "America/New_York",
-    },
-}
-"""Settings of sessions on which no result may depend."""
-
-
-def settings(kind: str, folder: str) -> list[str]:
-    """The cubes under each of ``SESSIONS`` are those of a scan, and the same rows are kept."""
-    session = spark.session(connect=kind == "connect")
-    domain = sf.Domain({**random_tables.DOMAIN, "hour": sf.Hour("utc", timezone="Asia/Kolkata")})
-    rows = table(ROWS).append_column("utc", table(ROWS)["at"].cast(pa.timestamp("us", "UTC")))
-    # A file is read as it is; what ``createDataFrame`` makes of local times depends on settings.
-    pq.write_table(rows, f"{folder}/rows.parquet")
-    data = session.read.parquet(f"{folder}/rows.parquet")
-    bins = {"x": 7, "price": 10, "flag": 2, "day": 62, "at": 48}
-    asked = [
-        sf.Histogram(axes, bins={name: bins[name] for name in axes if name in bins})
-        .needs(domain)
-        .lattice
-        for axes in (["price", "at", "day", "code"], ["x", "word", "hour", "flag"])
-    ]
-    scan = count(source(rows, domain), asked)
-    kept = []
-    for changed in SESSIONS.values():
-        for name, value in changed.items():
-            session.conf.set(name, value)
-        for one, other in zip(count(source(data, domain), asked), scan, strict=True):
-            same(one, other)
-        (bounded,) = count(source(data, domain, "who", 2), asked[-1:], key=KEY)
-        kept.append(bounded.counts.tolist())
-        for name in changed:
-            session.conf.unset(name)
-    assert all(each == kept[0] for each in kept)
-    assert 0 < sum(kept[0]) < int(scan[-1].counts.sum())
-    return list(SESSIONS)
 
 
 def law(kind: str) -> dict[str, list[int]]:
@@ -376,53 +313,6 @@ def memory(rows: str) -> dict[str, Any]:
     return found
 
 
-def killed(folder: str) -> dict[str, Any]:
-    """An executor is killed in the middle: the counts are those of a run in peace."""
-    session = spark.session(master="local-cluster[2,1,1024]")
-    n = 10**6
-    path = f"{folder}/visits.parquet"
-    columns = [each.format(persons=n // 10) for each in VISITS_SQL]
-    session.range(0, n, 1, 8).selectExpr(*columns).write.parquet(path)
-    src = source(session.read.parquet(path), VISITS, "who", 4)
-    lattice = sf.Histogram(["x", "g"], bins={"x": 50}).needs(VISITS).lattice
-    peace = count(src, [lattice], key=KEY)[0].counts.tolist()
-    before = _executors()
-    thread = threading.Thread(target=_kill_amid, args=(session.sparkContext, before[0]))
-    thread.start()
-    counted = count(src, [lattice], key=KEY)[0].counts.tolist()
-    thread.join()
-    gone = before[0] not in _executors()
-    return {"same": counted == peace, "executor gone": gone}
-
-
-def _kill_amid(context: Any, executor: int) -> None:
-    """Kill an executor when some tasks of a stage are done, and others are not."""
-    tracker = context.statusTracker()
-    for _ in range(6000):
-        for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
-            if stage is not None and 0 < stage.numCompletedTasks < stage.numTasks:
-                os.kill(executor, signal.SIGKILL)
-                return
-        time.sleep(0.01)
-
-
-def _executors() -> list[int]:
-    """The processes of this session's executors, which are its own children's."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if any(b"CoarseGrainedExecutorBackend" in word for word in words) and _is_ours(folder):
-            found.append(int(folder.name))
-    return sorted(found)
-
-
-def _is_ours(folder: Path) -> bool:
-    return f"SPARK_JOB={os.environ['SPARK_JOB']}".encode() in (folder / "environ").read_bytes()
-
-
 def _java() -> int:
     """The process of Java that this process started."""
     from pyspark import SparkContext
@@ -450,6 +340,7 @@ JOBS: dict[str, Callable[..., Any]] = {
         collations,
         keys,
         settings,
+        reading,
         law,
         logs,
         failures,

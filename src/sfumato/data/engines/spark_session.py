@@ -31,6 +31,16 @@ _SETTINGS = {
     "spark.log.level": "OFF",
 }
 """Spark would show pages, progress and messages that quote values."""
+_READING = {
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+"""Files are read as a scan reads them, whatever the defaults of a machine or a server are."""
 
 
 def installed() -> dict[str, str]:
@@ -136,6 +146,8 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
         with _silenced(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             builder = importlib.import_module("pyspark.sql").SparkSession.builder
+            for name, value in _READING.items():
+                builder = builder.config(name, value)
             if remote is not None:
                 builder = builder.remote(remote)
             else:
