@@ -22,7 +22,8 @@ def differs(found: Account, rule: str, total: Amount | None) -> UsageError:
     return UsageError(
         f"account {found.name!r} with {asked}",
         obstacle,
-        "Leave the budget out to use that account, or choose another name",
+        "Leave the budget out to use that account, or choose another name "
+        "(command line: --account NAME)",
     )
 
 
