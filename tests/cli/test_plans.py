@@ -37,6 +37,13 @@ def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None
     assert "Each of the 3 answers: Pure differential privacy, epsilon = 0.2, for any" in err
 
 
+def test_what_all_previews_of_a_plan_remark_is_said_once(sfumato: Run) -> None:
+    _, out, _ = sfumato("preview", "plan.toml")
+    assert out.count("not counted: further rows of a who") == 1
+    assert out.index("For all of them:") > out.index("Histogram of day at")
+    assert out.index("For all of them:") < out.index("Together:")
+
+
 def test_a_plan_in_a_pipe_is_tab_separated(sfumato: Run) -> None:
     code, out, err = sfumato("release", "plan.toml", "--ledger", "b.db")
     assert code == 0

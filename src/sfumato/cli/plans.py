@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,8 +32,9 @@ from sfumato.publishing.plan_choice import PlanChoice
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 
 DELTA = Fraction(1, 10**6)
-WORTH_SAYING = Fraction(99, 100)  # of the sum: a plan that costs more than this saves nothing
 """The delta at which the cost of a whole plan is also shown, where it is tighter that way."""
+
+WORTH_SAYING = Fraction(99, 100)  # of the sum: a plan that costs more than this saves nothing
 
 
 @click.command(short_help="Show the cost and accuracy of a plan.")
@@ -66,13 +68,26 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     if as_json:
         emit_json([_plain(one, previews.choice) for one in previews])
         return
-    for one in previews:
-        say(str(one))
+    _say_all(previews)
     if previews.choice is not None:
         say(f"Picked: {previews.choice}")
         say(_at(previews.choice.cost, unit))
     elif len(previews) > 1:
         say(_together([one.cost for one in previews], unit))
+
+
+def _say_all(previews: Sequence[Preview]) -> None:
+    """Print previews; what all of them remark is said once, below them."""
+    shared = [
+        remark
+        for remark in previews[0].remarks()
+        if len(previews) > 1 and all(remark in one.remarks() for one in previews)
+    ]
+    for one in previews:
+        lines = str(one).split("\n")
+        say("\n".join(line for line in lines if line.strip() not in shared))
+    if shared:
+        say("\n  ".join(["For all of them:", *shared]))
 
 
 def _plain(one: Preview, choice: PlanChoice | None) -> dict[str, object]:
