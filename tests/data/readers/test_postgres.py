@@ -106,6 +106,33 @@ def test_the_label_changes_with_the_rows_and_not_with_counting(held: str, table:
     assert source(held, DOMAIN, name="people").label != source(held, DOMAIN, name="other").label
 
 
+def test_no_function_of_another_user_runs_with_the_rights_of_who_counts(
+    held: str, table: str
+) -> None:
+    """In a schema of the search path, where everybody may make functions; as by habit in public."""
+    schema, _, name = table.partition(".")
+    run(
+        f"CREATE TABLE {schema}.ran (x text)",
+        f"CREATE FUNCTION {schema}.convert_to(text, text) RETURNS bytea LANGUAGE plpgsql"
+        f" AS $$ BEGIN RAISE EXCEPTION 'ran'; END $$",
+        f"CREATE FUNCTION {schema}.seen(text) RETURNS text LANGUAGE plpgsql"
+        f" AS $$ BEGIN RAISE EXCEPTION 'ran'; END $$",
+        f"CREATE FUNCTION {schema}.to_regclass(varchar) RETURNS regclass LANGUAGE plpgsql"
+        f" AS $$ BEGIN RAISE EXCEPTION 'ran'; END $$",
+    )
+    place = held.rpartition("&")[0]
+    by_path = f"{place}&options=-csearch_path%3D{schema}&table={name}"
+    for address in (by_path, f"{by_path.rpartition('=')[0]}={schema}.{name}"):
+        src = source(address, DOMAIN, person="who", rows_per_person=2)
+        assert count(src, [LATTICE], key=bytes(32))[0].total > 0
+        assert src.label != ""
+    later = source(f"{place}&options=-csearch_path%3D{schema}&table=later", DOMAIN)
+    with pytest.raises(sf.DataError, match="no such table"):
+        later.require([LATTICE])
+    run(f"CREATE TABLE {schema}.later (LIKE {table})")
+    assert count(later, [LATTICE])[0].total == 0
+
+
 def test_a_named_table_that_is_made_anew_is_not_taken_for_unchanged(held: str, table: str) -> None:
     """Whatever its statistics say, which lag behind, and begin anew with it."""
     labels = [source(held, DOMAIN, name="people").label]

@@ -96,9 +96,13 @@ class PostgresTable(RowReader, ChoosingTable):
     def __init__(self, address: TableAddress) -> None:
         self.name = address.table
         self._dialect = Postgres()
-        self._table = ".".join(map(self._dialect.name, address.parts))
-        self._server = Server(address.place, address.table)
+        table = ".".join(map(self._dialect.name, address.parts))
+        self._server = Server(address.place, address.table, table)
         self._known = KnownSchemas()
+
+    @property
+    def _table(self) -> str:
+        return self._server.table
 
     # --- what it has ----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from sfumato.data.engines.dialect import SECRETS
-from sfumato.data.engines.postgres import SETTING
+from sfumato.data.engines.postgres import SETTING, Postgres
 from sfumato.data.engines.secrets import text_of_secret
 from sfumato.errors import DataError, UsageError
 
@@ -32,7 +32,17 @@ T = TypeVar("T")
 # What an address says of these comes first.
 _CONNECTING = {"connect_timeout": "10", "application_name": "sfumato"}
 
+_FOUND = """
+    SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n
+    ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+    WHERE c.oid OPERATOR(pg_catalog.=) CAST(pg_catalog.to_regclass(%s) AS pg_catalog.oid)
+"""
+
+# Functions and operators are those of the server itself. Where others may make some in a schema of
+# the search path, theirs would run with the rights of whoever counts, as soon as types fit better.
 _SETTINGS = """
+    SET search_path = pg_catalog;
     SET client_encoding = 'UTF8';
     SET DateStyle = ISO;
     SET TimeZone = 'UTC';
@@ -79,11 +89,15 @@ class Server:
         A URL of libpq. It may hold a password, so it is in no message.
     name : str
         What messages call the table.
+    table : str
+        Its name in quotes, perhaps without a schema.
     """
 
-    def __init__(self, address: str, name: str) -> None:
+    def __init__(self, address: str, name: str, table: str) -> None:
         self._address = address
         self._name = name
+        self._asked = table
+        self._found: str | None = None
         self._connection: Connection | None = None
         self._process = os.getpid()
         self._is_inside = False
@@ -96,11 +110,18 @@ class Server:
         """Which snapshot is shown; None outside of any."""
         return self._snapshots if self._is_inside else None
 
-    def __getstate__(self) -> tuple[str, str]:
-        return self._address, self._name
+    def __getstate__(self) -> tuple[str, str, str]:
+        return self._address, self._name, self._asked
 
-    def __setstate__(self, state: tuple[str, str]) -> None:
+    def __setstate__(self, state: tuple[str, str, str]) -> None:
         Server.__init__(self, *state)
+
+    @property
+    def table(self) -> str:
+        """The table as statements name it: in the schema where the user's search path finds it."""
+        if self._found is None:
+            self._answered(self._ready)
+        return self._found or self._asked
 
     def looked_at(self, action: Callable[[Connection], T]) -> T:
         """Ask the server something outside of any choice of rows.
@@ -164,6 +185,8 @@ class Server:
             _ABANDONED.extend((self._connection, self._with_secrets))
             self._connection, self._with_secrets, self._is_inside = None, None, False
             self._process = os.getpid()
+        if self._found is None and self._connection is not None and not self._is_inside:
+            self.close()  # the table may have been made since
         if self._connection is None or (self._connection.closed and not self._is_inside):
             self._connection = self._connect({})
         return self._connection
@@ -197,6 +220,9 @@ class Server:
         options += [f"-c {SETTING}.{name}={text}" for name, text in settings.items()]
         arguments = {**_CONNECTING, **given, "options": " ".join(options).strip()}
         connection: Connection = psycopg.connect(autocommit=True, **arguments)
+        if self._found is None:
+            names = connection.execute(_FOUND.encode(), [self._asked]).fetchone()
+            self._found = None if names is None else ".".join(map(Postgres().name, names))
         connection.execute(_SETTINGS.encode())
         return connection
 
