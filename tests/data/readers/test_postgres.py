@@ -122,8 +122,8 @@ def test_no_function_of_another_user_runs_with_the_rights_of_who_counts(
     )
     place = held.rpartition("&")[0]
     by_path = f"{place}&options=-csearch_path%3D{schema}&table={name}"
-    for address in (by_path, f"{by_path.rpartition('=')[0]}={schema}.{name}"):
-        src = source(address, DOMAIN, person="who", rows_per_person=2)
+    for given in (by_path, f"{by_path.rpartition('=')[0]}={schema}.{name}"):
+        src = source(given, DOMAIN, person="who", rows_per_person=2)
         assert count(src, [LATTICE], key=bytes(32))[0].total > 0
         assert src.label != ""
     later = source(f"{place}&options=-csearch_path%3D{schema}&table=later", DOMAIN)
@@ -204,7 +204,7 @@ def _refused(address: str) -> None:
     """Before the charge; and rows without persons are counted all the same."""
     assert count(source(address, DOMAIN), [LATTICE])[0].total > 0
     with sf.Publisher(source(address, DOMAIN, person="who"), budget=1) as publisher:
-        with pytest.raises(sf.DataError, match="no second connection") as caught:
+        with pytest.raises(sf.DataError, match="chosen on a second connection") as caught:
             publisher.release(sf.Histogram("yes"), epsilon=1)
         assert publisher.remaining == 1
     assert caught.value.__context__ is caught.value.__cause__ is None
