@@ -21,6 +21,7 @@ import pytest
 
 from sfumato.ledger.postgres import database as server
 from sfumato.ledger.sqlite import database as file
+from support.postgres import quick_folder
 from support.workers import HANG
 
 pytest_plugins = ["support.entropy"]
@@ -34,6 +35,16 @@ file.PATIENCE = server.PATIENCE = HANG
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--evidence", type=Path, help="folder for the figures of the long tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests that are not long keep their files in memory, if there is room.
+
+    A ledger waits for the disk at each of its statements, and hundreds of tests for a ledger.
+    """
+    folder = quick_folder()
+    if config.getoption("markexpr") == "not deep" and folder is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 
 @pytest.hookimpl(wrapper=True)
