@@ -7,6 +7,7 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -242,8 +243,17 @@ INSTANTS: dict[str, Callable[[list[Any], Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("timezone", ZONES)
-@pytest.mark.parametrize("kind", INSTANTS)
+SLOW = {("duckdb", "America/New_York"), ("duckdb", "Europe/Berlin")}
+"""Zones of many changes, which make long queries; one such is enough."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "timezone"),
+    [
+        pytest.param(*each, marks=[pytest.mark.deep] if each in SLOW else [])
+        for each in product(INSTANTS, ZONES)
+    ],
+)
 def test_instants_are_read_on_the_clocks_of_the_zone(
     kind: str, timezone: str | None, tmp_path: Path
 ) -> None:

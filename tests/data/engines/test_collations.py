@@ -66,7 +66,10 @@ def server(folder: Path) -> str:
     return f"{address()}&table={schema}.t"
 
 
-@pytest.mark.parametrize("held", [without_a_collation, relation, setting, server])
+@pytest.mark.parametrize(
+    "held",
+    [without_a_collation, relation, pytest.param(setting, marks=pytest.mark.deep), server],
+)
 def test_texts_are_counted_by_their_bytes(held: Any, tmp_path: Path) -> None:
     counted_by_bytes(held(tmp_path))
 

@@ -55,7 +55,10 @@ def same_clocks(timezone: str) -> None:
     assert in_engine(instants, timezone).tolist() == local(instants, timezone).tolist()
 
 
-@pytest.mark.parametrize("timezone", FEW)
+@pytest.mark.parametrize(
+    "timezone",
+    [*(pytest.param(each, marks=pytest.mark.deep) for each in FEW[:2]), *FEW[2:]],
+)
 def test_an_engine_reads_instants_as_a_scan_does(timezone: str) -> None:
     same_clocks(timezone)
 

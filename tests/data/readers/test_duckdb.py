@@ -88,15 +88,18 @@ def test_no_table_of_a_user_hides_the_secrets(is_file: bool, tmp_path: Path) -> 
     import duckdb
 
     kept = []
-    for taken in ("other", "sfumato_secrets", "sfumato_counted_rows"):
-        path = tmp_path / f"{taken}.db"
+    for taken in ((), ("sfumato_secrets", "sfumato_counted_rows")):
+        path = tmp_path / f"{len(taken)}.db"
         with duckdb.connect(str(path)) as connection:
             connection.execute(f"CREATE TABLE visits AS {AGES}")
-            connection.execute(f"CREATE TABLE {taken} AS SELECT '' AS rows, '' AS cells, 0 AS who")
+            for name in taken:
+                connection.execute(
+                    f"CREATE TABLE {name} AS SELECT '' AS rows, '' AS cells, 0 AS who"
+                )
             table = f"duckdb:{path}?table=visits" if is_file else connection.table("visits")
             src = source(table, TRIPS, person="who", rows_per_person=2)
             kept.append([count(src, [TRIPS_BY_AGE], key=key)[0].counts.tolist() for key in KEYS])
-    assert kept[0] == kept[1] == kept[2]
+    assert kept[0] == kept[1]
     assert kept[0][0] != kept[0][1]
 
 
@@ -151,20 +154,6 @@ def test_another_type_of_a_column_of_a_relation_is_seen() -> None:
     connection.execute("ALTER TABLE visits ALTER COLUMN age TYPE VARCHAR")
     with pytest.raises(sf.DataError, match="of type string"):
         count(src, [TRIPS_BY_AGE])
-
-
-def test_a_collation_makes_no_two_labels_one(tmp_path: Path) -> None:
-    import duckdb
-
-    with duckdb.connect(str(tmp_path / "t.db")) as connection:
-        columns = "kind VARCHAR COLLATE NOCASE, who VARCHAR COLLATE NOCASE"
-        connection.execute(f"CREATE TABLE t ({columns})")
-        connection.execute("INSERT INTO t VALUES ('a', 'x'), ('A', 'X'), ('á', 'x'), (' a', 'X')")
-    domain = sf.Domain(kind=sf.Categories(["a", "A"]), who=sf.Keys())
-    src = source(f"duckdb:{tmp_path / 't.db'}?table=t", domain, person="who", rows_per_person=9)
-    kinds, keys = (sf.Histogram(axis).needs(domain) for axis in ("kind", "who"))
-    assert count(src, [kinds])[0].counts.tolist() == [2, 1]
-    assert count(src, [keys])[0].keys["who"].to_pylist() == ["X", "x"]
 
 
 @pytest.mark.parametrize("type_", ["HUGEINT", "UHUGEINT", "DECIMAL(38, 0)"])
@@ -244,7 +233,15 @@ ENDS = ("infinity", "-infinity", "0044-03-15 (BC)", "0001-01-01", "9999-12-31", 
 
 
 @pytest.mark.parametrize(
-    "type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"]
+    "type_",
+    [
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+        pytest.param("TIMESTAMP_S", marks=pytest.mark.deep),
+        pytest.param("TIMESTAMP_MS", marks=pytest.mark.deep),
+        "TIMESTAMP_NS",
+    ],
 )
 def test_times_beyond_the_calendar_are_counted_as_in_a_scan(type_: str) -> None:
     import duckdb
