@@ -103,6 +103,26 @@ def test_no_table_of_a_user_hides_the_secrets(is_file: bool, tmp_path: Path) -> 
     assert kept[0][0] != kept[0][1]
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+def test_macros_in_place_of_functions_are_refused(is_file: bool, tmp_path: Path) -> None:
+    """Before the charge; others are the user's own affair."""
+    import duckdb
+
+    path = tmp_path / "t.db"
+    for macro in ("mine(a) AS a", "hash(a, b, c) AS 1", '"+"(a, b) AS 0'):
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(f"CREATE OR REPLACE TABLE visits AS {AGES}")
+            connection.execute(f"CREATE MACRO {macro}")
+            table = f"duckdb:{path}?table=visits" if is_file else connection.table("visits")
+            publisher = sf.Publisher(source(table, TRIPS, person="who"), budget=1)
+            if macro.startswith("mine"):
+                publisher.release(sf.Histogram("age"), epsilon="0.1")
+                continue
+            with pytest.raises(sf.DataError, match="take the place of functions: '"):
+                publisher.release(sf.Histogram("age"), epsilon="0.1")
+            assert publisher.remaining == 1
+
+
 def test_how_far_a_query_has_come_is_not_printed(
     held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

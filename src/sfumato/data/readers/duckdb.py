@@ -24,6 +24,7 @@ from sfumato.data.engines.readings import Table
 from sfumato.data.engines.results import columns_of
 from sfumato.data.reader import Ability, Columns, Progress, RowReader
 from sfumato.data.readers.duckdb_file import DuckDatabase
+from sfumato.errors import DataError
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.unit import Unit
 
@@ -53,6 +54,7 @@ class _DuckTable(RowReader, ChoosingTable):
     abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     table: str
     _known: KnownSchemas
+    _state_of_functions = ""
 
     @abstractmethod
     def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
@@ -73,8 +75,37 @@ class _DuckTable(RowReader, ChoosingTable):
             yield from self.ask(f"SELECT {_listed(columns)} FROM {self.table}")
 
     def supports(self, needs: Needs, unit: Unit) -> bool:
-        """Whether DuckDB can count this."""
+        """Whether DuckDB can count this. A database that makes functions its own is refused."""
+        state = self._state()
+        if state != self._state_of_functions:
+            self._require_functions()
+            self._state_of_functions = state
         return can_count(needs)
+
+    def _state(self) -> str:
+        """What changes when the database does, as far as it can be told."""
+        return "open"
+
+    def _require_functions(self) -> None:
+        """Refuse macros in the place of DuckDB's own functions and operators.
+
+        Queries would call them: a macro may make one person's priorities depend on others' rows, or
+        change what is counted.
+        """
+        own = set(self._functions("NOT internal"))
+        taken = sorted(own.intersection(self._functions("internal"))) if own else []
+        if taken:
+            listed = ", ".join(map(repr, taken))
+            raise DataError(
+                self.name,
+                f"macros in its database take the place of functions: {listed}",
+                "Drop them, or give them other names",
+            )
+
+    def _functions(self, which: str) -> list[str]:
+        query = f"SELECT function_name FROM system.main.duckdb_functions() WHERE {which}"
+        names: list[str] = self.ask(query).read_all().column(0).to_pylist()
+        return names
 
     def count(
         self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
@@ -202,6 +233,9 @@ class DuckFile(_DuckTable):
         if self._seen[1]:
             return "" if name is None else f"{name} table {self.table}"
         return f"{name or self._path.resolve()} table {self.table} {state}"
+
+    def _state(self) -> str:
+        return self._file.state()
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Hold one read-only transaction, in which every scan sees the same rows."""
