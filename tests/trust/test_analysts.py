@@ -89,8 +89,8 @@ STATEMENTS = {
     "who may spend": "SELECT {0}.require_spender('trips')",
     "quoting": "SELECT {0}.quoted('words')",
     "faults": "SELECT {0}.analyst_fault(NULL, NULL)",
-    "a custodian's charge": "SELECT {0}.charge_new('trips', NULL, NULL, '', '', 1, 0, '', 1, '', "
-    "NULL, NULL, NULL)",
+    "a custodian's charge": "SELECT {0}.charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, "
+    "'', NULL, NULL, NULL)",
     "a custodian's answer": "SELECT {0}.answer_new(4, '', 'x')",
     "ceilings": "SELECT {0}.under_ceiling('trips', 'n', 1, 0, NULL)",
     "block code": "DO $$ BEGIN UPDATE {0}.accounts SET total_first = 1000; END $$",
@@ -182,7 +182,7 @@ def test_what_an_auditor_or_a_stranger_may_call(people: People) -> None:
         "take_turn()",
         "name_question('trips', NULL, '{q}', '', '')",
         "is_of_state(4, '', true)",
-        "charge_new('trips', NULL, NULL, '', '', 1, 0, '', 1, '', NULL, NULL, NULL)",
+        "charge_new('trips', true, '', NULL, '', '', 1, 0, '', 1, '', NULL, NULL, NULL)",
         "answer_new(4, '', 'x')",
     )
     for who in ("eve", "stranger"):

@@ -65,11 +65,11 @@ class NewCharge(NamedTuple):
     ----------
     account : str
     name : NameRow
-        What the question is to be called.
+        What the question is to be called, with its tag in the words of now.
     given : bool
         Whether the user gave its key.
-    tags : sequence of bytes
-        Those of the question, first in the words of now, then of earlier versions.
+    former : sequence of bytes
+        The tags of the question in the words of earlier versions.
     cost, note, lease
         As for `Request`.
     holder : str
@@ -81,7 +81,7 @@ class NewCharge(NamedTuple):
     account: str
     name: NameRow
     given: bool
-    tags: Sequence[bytes]
+    former: Sequence[bytes]
     cost: Amount
     note: str
     lease: float

@@ -128,7 +128,7 @@ class Secrets:
             request.account,
             NameRow(name.key, tags[0], name.digest),
             request.key is not None,
-            tags,
+            tags[1:],
             (request.cost[0], request.cost[1]),
             request.note,
             request.lease,

@@ -30,15 +30,16 @@ CREATE TABLE ceilings (
   second BIGINT NOT NULL CHECK (second >= 0)
 );
 
+-- What an entry holds is checked by entries_fit alone: a server reads the text of a CHECK anew for every statement.
 CREATE TABLE entries (
   sequence     BIGINT PRIMARY KEY,
   account      TEXT NOT NULL,                                -- one of the accounts: entries_fit looks
-  kind         TEXT NOT NULL CHECK (kind IN ('open', 'bind', 'cap', 'reserve', 'resume', 'abandon', 'store', 'hand')),
+  kind         TEXT NOT NULL,
   time         TEXT NOT NULL,
   key          TEXT NOT NULL,
   digest       TEXT NOT NULL,
-  cost_first   BIGINT NOT NULL CHECK (cost_first >= 0),
-  cost_second  BIGINT NOT NULL CHECK (cost_second >= 0),
+  cost_first   BIGINT NOT NULL,
+  cost_second  BIGINT NOT NULL,
   note         TEXT NOT NULL,
   payload_hash TEXT NOT NULL,
   spent_first  BIGINT NOT NULL,
@@ -48,8 +49,8 @@ CREATE TABLE entries (
   previous     TEXT NOT NULL,
   hash         TEXT NOT NULL,
   spender      TEXT NOT NULL,                                -- whose charge or ceiling it is; '' where there are no spenders
-  own_first    BIGINT NOT NULL CHECK (own_first >= 0),       -- what that spender has spent from the account so far
-  own_second   BIGINT NOT NULL CHECK (own_second >= 0)
+  own_first    BIGINT NOT NULL,                              -- what that spender has spent from the account so far
+  own_second   BIGINT NOT NULL
 );
 CREATE INDEX entries_by_account ON entries (account, sequence);
 CREATE INDEX entries_by_key ON entries (account, key);
@@ -91,15 +92,16 @@ BEGIN
 END $$;
 CREATE TRIGGER reached_forward BEFORE UPDATE ON reached FOR EACH ROW EXECUTE FUNCTION reached_forward();
 
--- A text as JSON in ASCII, as Python writes it. Signs are told by their numbers: a session may change what a backslash means.
-CREATE FUNCTION quoted(words TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
+-- What is between the quotes of a text as JSON in ASCII, as Python writes it. Signs are told by their numbers: a session
+-- may change what a backslash means.
+CREATE FUNCTION escaped(words TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
   written TEXT := '';
   sign TEXT;
   code INT;
 BEGIN
   IF words COLLATE "C" !~ '[^ -~]' AND strpos(words, '"') = 0 AND strpos(words, chr(92)) = 0 THEN
-    RETURN '"' || words || '"';
+    RETURN words;
   END IF;
   FOREACH sign IN ARRAY string_to_array(words, NULL) LOOP
     code := ascii(sign);
@@ -115,32 +117,30 @@ BEGIN
       ELSE chr(92) || 'u' || to_hex(55296 + ((code - 65536) >> 10)) || chr(92) || 'u' || to_hex(56320 + ((code - 65536) & 1023))
     END;
   END LOOP;
-  RETURN '"' || written || '"';
+  RETURN written;
 END $$;
 
--- The hash of an entry: SHA-256 of its other fields, as ledger/chain.py writes them.
-CREATE FUNCTION linked(added entries) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-  written TEXT;
+-- A text as JSON in ASCII.
+CREATE FUNCTION quoted(words TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  -- Together first: hardly any entry has a sign that is written otherwise. These are all printed signs of ASCII but two.
-  IF added.account || added.kind || added.time || added.key || added.digest || added.note || added.payload_hash || added.until
-     || added.holder || added.previous || added.spender COLLATE "C" ~ '[^] !#-[^-~]' THEN
-    written := added.sequence || ',' || quoted(added.account) || ',' || quoted(added.kind) || ','
-      || quoted(added.time) || ',' || quoted(added.key) || ',' || quoted(added.digest)
-      || ',[' || added.cost_first || ',' || added.cost_second || '],' || quoted(added.note) || ',' || quoted(added.payload_hash)
-      || ',[' || added.spent_first || ',' || added.spent_second || '],' || quoted(added.until) || ',' || quoted(added.holder)
-      || ',' || quoted(added.previous)
-      || CASE added.spender WHEN '' THEN '' ELSE ',' || quoted(added.spender) || ',[' || added.own_first || ',' || added.own_second || ']' END;
-  ELSE
-    written := added.sequence || ',"' || added.account || '","' || added.kind || '","'
-      || added.time || '","' || added.key || '","' || added.digest
-      || '",[' || added.cost_first || ',' || added.cost_second || '],"' || added.note || '","' || added.payload_hash
-      || '",[' || added.spent_first || ',' || added.spent_second || '],"' || added.until || '","' || added.holder
-      || '","' || added.previous || '"'
-      || CASE added.spender WHEN '' THEN '' ELSE ',"' || added.spender || '",[' || added.own_first || ',' || added.own_second || ']' END;
-  END IF;
-  RETURN encode(sha256(convert_to('["sfumato-ledger-1",' || written || ']', 'UTF8')), 'hex');
+  RETURN '"' || escaped(words) || '"';
+END $$;
+
+-- An entry with its texts as they are in JSON.
+CREATE FUNCTION escaped(added entries) RETURNS entries LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  added.account := escaped(added.account);
+  added.kind := escaped(added.kind);
+  added.time := escaped(added.time);
+  added.key := escaped(added.key);
+  added.digest := escaped(added.digest);
+  added.note := escaped(added.note);
+  added.payload_hash := escaped(added.payload_hash);
+  added.until := escaped(added.until);
+  added.holder := escaped(added.holder);
+  added.previous := escaped(added.previous);
+  added.spender := escaped(added.spender);
+  RETURN added;
 END $$;
 
 -- Why an entry that has a spender does not fit; NULL where it fits.
@@ -169,6 +169,9 @@ END $$;
 CREATE FUNCTION entries_fit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   was RECORD;
+  form TEXT := '["sfumato-ledger-1",%s,"%s","%s","%s","%s","%s",[%s,%s],"%s","%s",[%s,%s],"%s","%s","%s"';
+  signs entries%ROWTYPE;
+  linked TEXT;
   wrong TEXT;
 BEGIN
   -- All that the rules compare with, in one look: the last entry, that of the account, and what the key has been through.
@@ -187,11 +190,29 @@ BEGIN
     NEW.previous := was.hash;
     NEW.spent_first := was.spent_first + NEW.cost_first;
     NEW.spent_second := was.spent_second + NEW.cost_second;
-    NEW.hash := linked(NEW);
-  ELSIF NEW.hash <> linked(NEW) THEN
-    wrong := 'the hash is not that of the entry';
+  END IF;
+  -- The hash: SHA-256 of all other fields, as ledger/chain.py writes them. All printed signs of ASCII but two are written as
+  -- they are, and hardly any entry has another one.
+  signs := NEW;
+  IF NEW.account || NEW.kind || NEW.time || NEW.key || NEW.digest || NEW.note || NEW.payload_hash || NEW.until
+     || NEW.holder || NEW.previous || NEW.spender COLLATE "C" ~ '[^] !#-[^-~]' THEN
+    signs := escaped(NEW);
+  END IF;
+  form := format(form, signs.sequence, signs.account, signs.kind, signs.time, signs.key, signs.digest, signs.cost_first,
+                 signs.cost_second, signs.note, signs.payload_hash, signs.spent_first, signs.spent_second, signs.until,
+                 signs.holder, signs.previous);
+  IF NEW.spender <> '' THEN
+    form := format('%s,"%s",[%s,%s]', form, signs.spender, signs.own_first, signs.own_second);
+  END IF;
+  linked := encode(sha256(convert_to(form || ']', 'UTF8')), 'hex');
+  IF NEW.hash IS NULL THEN
+    NEW.hash := linked;
   END IF;
   wrong := CASE
+    WHEN NEW.kind NOT IN ('open', 'bind', 'cap', 'reserve', 'resume', 'abandon', 'store', 'hand')
+      THEN 'there is no such kind of entry'
+    WHEN NEW.cost_first < 0 OR NEW.cost_second < 0
+      THEN 'a cost is less than nothing'
     WHEN NEW.sequence <> was.sequence + 1 OR NEW.previous <> was.hash
       THEN 'the entry is not the next of the chain'
     WHEN NEW.spent_first - NEW.cost_first <> was.spent_first OR NEW.spent_second - NEW.cost_second <> was.spent_second
@@ -210,8 +231,8 @@ BEGIN
       THEN 'there is nothing to hand out'
     WHEN NEW.kind IN ('resume', 'abandon', 'store') AND was.stored
       THEN 'the key is answered'
-    WHEN wrong IS NOT NULL
-      THEN wrong
+    WHEN NEW.hash <> linked
+      THEN 'the hash is not that of the entry'
     WHEN NEW.spender <> ''
       THEN spender_fault(NEW)
     WHEN NEW.own_first <> 0 OR NEW.own_second <> 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.entries import Entry
@@ -13,7 +13,7 @@ from sfumato.ledger.postgres.database import Database
 from sfumato.ledger.postgres.rows import PostgresAnalystRows, PostgresPublicRows, PostgresSecretRows
 from sfumato.ledger.postgres.schema import BOOK, SECRETS
 from sfumato.ledger.request import NewCharge
-from sfumato.ledger.sql_public import Ask, entry_of
+from sfumato.ledger.sql_public import Ask
 from sfumato.ledger.store import (
     Caller,
     PublicRows,
@@ -25,6 +25,7 @@ from sfumato.ledger.store import (
 )
 
 T = TypeVar("T")
+Charged: TypeAlias = tuple[int, str, int, int, str, str, str]
 ROWS: Mapping[Role, type[PostgresPublicRows]] = {
     "custodian": PostgresPublicRows,
     "analyst": PostgresAnalystRows,
@@ -36,7 +37,10 @@ WHO = """
     FROM pg_namespace n LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'enter'
     WHERE n.nspname = ? GROUP BY n.oid, n.nspowner
 """
-CHARGE = "SELECT * FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+CHARGE = """
+    SELECT sequence, time, spent_first, spent_second, until, previous, hash
+    FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 ANSWER = "SELECT sequence, hash FROM answer_new(?, ?, ?)"
 OPEN_TO = """
     SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') AS who
@@ -108,16 +112,19 @@ class PostgresStore(Store):
         return lambda ask: action(kind(ask, self.database.reached, secrets))
 
     def charge(self, new: NewCharge) -> Entry | None:
-        name = new.name
+        account = new.account
+        key, tag, digest = new.name
+        cost = new.cost
         found = self.database.at_once(
             CHARGE,
             (
-                new.account,
-                name.key if new.given else None,
-                list(new.tags),
-                name.key,
-                name.digest,
-                *new.cost,
+                account,
+                new.given,
+                tag,
+                list(new.former) or None,
+                key,
+                digest,
+                *cost,
                 new.note,
                 float(new.lease),
                 new.holder,
@@ -128,9 +135,24 @@ class PostgresStore(Store):
         )
         if found is None:
             return None
-        entry = entry_of(found)
-        self.database.reached.known.entry = (entry.sequence, entry.hash)
-        return entry
+        number, time, first, second, until, previous, linked = cast("Charged", found)
+        self.database.reached.known.entry = (number, linked)
+        return Entry(
+            number,
+            account,
+            "reserve",
+            time,
+            key,
+            digest,
+            cost,
+            new.note,
+            "",
+            (first, second),
+            until,
+            new.holder,
+            previous,
+            linked,
+        )
 
     def answer(self, first: Entry, payload: bytes) -> bool:
         found = self.database.at_once(ANSWER, (first.sequence, first.hash, payload))
