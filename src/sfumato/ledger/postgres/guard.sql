@@ -122,7 +122,8 @@ DECLARE
   last_kind TEXT;
 BEGIN
   SELECT * INTO first FROM entries WHERE account = added.account AND entries.key = added.key AND kind = 'reserve';
-  SELECT kind INTO last_kind FROM entries WHERE account = added.account AND entries.key = added.key ORDER BY sequence DESC LIMIT 1;
+  -- Ordered by an expression, which no index gives: or all entries of the account would be read, in order, for one key.
+  SELECT kind INTO last_kind FROM entries WHERE account = added.account AND entries.key = added.key ORDER BY sequence + 0 DESC LIMIT 1;
   RETURN CASE
     WHEN added.kind NOT IN ('bind', 'reserve', 'resume', 'abandon', 'store', 'hand') THEN 'only the custodian enters this'
     WHEN added.spender <> CASE added.kind WHEN 'reserve' THEN session_user::text ELSE '' END THEN 'a charge is its spender''s own'
