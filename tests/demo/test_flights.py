@@ -268,5 +268,5 @@ def test_the_sentences_of_the_captions_are_those_of_the_numbers(
     assert sentence.replace("-", "−") in pages[index].caption
     assert (
         f"{alone} of {len(counts)} counts stand out from the noise, each judged alone; "
-        f"{seen} do, judged all at once." in pages[index].caption
+        f"judged all at once, {seen}." in pages[index].caption
     )

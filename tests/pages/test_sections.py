@@ -88,9 +88,8 @@ def test_an_answer_and_the_front_page_count_the_same_numbers_as_lost_in_noise():
     )
     assert 0 < together < alone < 50
     said = html.unescape(page.render([release]))
-    assert (
-        f"{alone} of 50 counts stand out from the noise, each judged alone; {together} do" in said
-    )
+    assert f"{alone} of 50 counts stand out from the noise, each judged alone; " in said
+    assert f"judged all at once, {together}." in said
     assert f"{50 - alone} of them ({2 * (50 - alone)}%) are lost in the noise, each judged" in said
 
 

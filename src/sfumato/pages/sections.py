@@ -162,7 +162,7 @@ def _facts(release: Release) -> tuple[str, ...]:
     )
     shown = (
         f"{by_themselves:,} of {counts.size:,} counts stand out from the noise, each judged alone; "
-        f"{int(told.sum()):,} do, judged all at once."
+        f"judged all at once, {int(told.sum()):,}."
     )
     return (largest, shown) if counts.size > 1 else (largest,)
 
