@@ -106,3 +106,12 @@ def test_sums_of_equal_draws_have_the_exact_law(law: Law) -> None:
     exact = float(10**6) * sum_half_width(DiscreteLaplace(Fraction(10**3)), 12, 0.05) / 10**3
     assert sum_half_width(wide, 12, 0.05) == pytest.approx(exact, rel=0.02)
     assert sum_half_width(wide, 12, 0.05) >= 0.999 * exact
+
+
+def test_bounds_of_few_and_of_many_sums_are_the_same() -> None:
+    parts = [(DiscreteLaplace(Fraction(7)), 0.5), (DiscreteGaussian(Fraction(30)), 1.0)]
+    variances = np.geomspace(1e-3, 1e5, 3000).reshape(30, 100)
+    many = half_widths(variances, parts, 0.01)
+    few = np.stack([half_widths(row, parts, 0.01) for row in variances])
+    np.testing.assert_array_equal(few, many)
+    assert half_widths(np.array(0.0), parts, 0.01) == 0

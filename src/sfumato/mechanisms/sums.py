@@ -30,6 +30,9 @@ them.
 LEAST_SPREAD = 1e-250
 """Stands for the variance of noise that is all but never there, where variances are divided."""
 
+FEW = 1024
+"""Variances for which all bounds are computed at once."""
+
 OUTSIDE = 1e-9
 """The share of alpha that the circle of ``exact_half_width`` may get wrong."""
 
@@ -78,10 +81,20 @@ def half_widths(variances: Array, parts: Sequence[Part], alpha: float) -> Array:
     psi = np.max([_cumulant(v, coefficient, t) for v, coefficient in laplace], axis=0)
     if any(isinstance(law, DiscreteGaussian) for law, _ in parts):
         psi = np.maximum(psi, t**2 / 2)
+    best = _least(variances, psi, t, need)
+    best[variances <= 0] = 0
+    return best
+
+
+def _least(variances: Array, psi: Array, t: Array, need: float) -> Array:
+    """The least half-width over all t, for each variance."""
+    if variances.size <= FEW:
+        bounds = (np.multiply.outer(psi, variances) + need).T / t
+        return np.asarray(bounds.min(axis=-1).T)
+    # One t at a time: all of them at once would take memory.
     best = np.full(variances.shape, np.inf)
     for psi_at_t, one_t in zip(psi, t, strict=True):
         np.minimum(best, (variances * psi_at_t + need) / one_t, out=best)
-    best[variances <= 0] = 0
     return best
 
 

@@ -64,6 +64,9 @@ FAINT = 1e-9
 ROUNDING = 1e-12
 """Of a sum of so many sines in doubles."""
 
+NOTHING = -50.0
+"""The logarithm of a Fourier coefficient below which all of them add less than rounding."""
+
 
 @dataclass(frozen=True)
 class Weighted:
@@ -133,19 +136,28 @@ class Weighted:
             return np.where(self.weights.any(axis=1), np.inf, 0.0)
         return np.asarray((self.numbers * self.weights).sum(axis=1) * self.law.bound)
 
-    def log_transform(self, angles: Array) -> Array:
-        """The logarithm of the size of the characteristic function: float64 ndarray like
-        ``angles``.
+    def add_log_transform(self, angles: Array, logs: Array) -> None:
+        """Add the logarithm of the size of the characteristic function of the draws.
+
+        Where what there is has fallen below ``NOTHING``, nothing is added: no draw makes it larger.
 
         Parameters
         ----------
         angles : float64 ndarray of shape (sums, frequencies)
+        logs : float64 ndarray like ``angles``
+            What is added to.
         """
-        found = np.zeros_like(angles)
+        every = logs.reshape(-1)
+        left = np.flatnonzero(every > NOTHING)
         for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
-            of_one = _log_transform(self.law, self.weights[:, at : at + 1] * angles)
-            found += self.numbers[:, at : at + 1] * of_one
-        return found
+            weights, numbers = self.weights[:, at : at + 1], self.numbers[:, at : at + 1]
+            if len(left) == len(every):
+                logs += numbers * _log_transform(self.law, weights * angles)
+            else:
+                rows = left // angles.shape[1]
+                of_one = _log_transform(self.law, weights[rows, 0] * angles.reshape(-1)[left])
+                every[left] += numbers[rows, 0] * of_one
+            left = left[every[left] > NOTHING]
 
     def sign(self, angles: Array) -> Array:
         """The sign of the characteristic function; only that of noise with a bound may change."""
@@ -255,7 +267,9 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     length = inner / (1 - 2 * share)
     reach = share * length
     angles = 2 * np.pi * np.arange(1, frequencies + 1) / length[:, None]
-    logs = np.sum([part.log_transform(angles) for part in large], axis=0)
+    logs = np.zeros_like(angles)
+    for part in large:
+        part.add_log_transform(angles, logs)
     coefficients = np.zeros((len(angles), points))
     coefficients[:, 1 : frequencies + 1] = np.exp(logs) * 4 / (angles * length[:, None])
     for part in large:
