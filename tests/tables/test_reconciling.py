@@ -285,6 +285,10 @@ def test_what_is_no_table_of_independent_counts_is_refused() -> None:
         sf.Histogram("age", bins=4, workload="ranges"), domain=sf.Domain(age=sf.Interval(0, 90))
     )
     refused([crossed, ranges], "do not each have noise of their own")
+    visits = sf.source(TABLE, DOMAIN, name="visits", version="1")
+    with sf.Publisher(visits, budget=sf.ApproxDP("1", "1e-6")) as paid:
+        bounded = paid.release(sf.Histogram("ward", noise="bounded"), epsilon="1", delta="1e-6")
+    refused([crossed, bounded], "its noise has a bound")
     (mean,) = answers(sf.Mean("age", by="ward"), domain=DOMAIN)
     refused([crossed, mean], "no table of counts")
     refused([crossed, TABLE], "no table of counts")

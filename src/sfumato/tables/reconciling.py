@@ -25,6 +25,7 @@ from sfumato.arrays import Array
 from sfumato.errors import UsageError, printable
 from sfumato.histogram.question import HistogramRelease
 from sfumato.lattice import Lattice, LatticeAxis
+from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.composition import compose
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof
@@ -174,6 +175,8 @@ def _part(release: Release) -> Part:
             return Part(release, release.tables, release.lattice, release.measured, numbers)
         case HistogramRelease():
             law = release.noise
+            if isinstance(law, TruncatedLaplace):
+                raise _unsuited(release, "its noise has a bound, and that of estimates has none")
             if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
                 raise _unsuited(release, "its counts do not each have noise of their own")
             if release.question.count != "rows":
