@@ -169,22 +169,32 @@ END $$;
 CREATE FUNCTION entries_fit() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   was RECORD;
+  taken BOOLEAN;
+  shared BOOLEAN;
+  reserved BOOLEAN;
+  stored BOOLEAN;
   form TEXT := '["sfumato-ledger-1",%s,"%s","%s","%s","%s","%s",[%s,%s],"%s","%s",[%s,%s],"%s","%s","%s"';
   signs entries%ROWTYPE;
   linked TEXT;
   wrong TEXT;
 BEGIN
-  -- All that the rules compare with, in one look: the last entry, that of the account, and what the key has been through.
-  SELECT coalesce(h.sequence, 0) AS sequence, coalesce(h.hash, '') AS hash, coalesce(b.spent_first, 0) AS spent_first,
-         coalesce(b.spent_second, 0) AS spent_second, a.name, a.total_first, a.total_second, k.taken, k.reserved, k.stored,
-         NEW.kind = 'reserve' AND NEW.spender = '' AND EXISTS
-           (SELECT 1 FROM entries WHERE account = NEW.account AND kind = 'cap' AND spender <> '') AS shared
+  -- What the rules compare with: the last entry of all, that of the account, and what the key has been through.
+  SELECT coalesce(h.sequence, 0) AS sequence, coalesce(h.hash, '') AS hash, a.name, a.total_first, a.total_second,
+         coalesce(b.spent_first, 0) AS spent_first, coalesce(b.spent_second, 0) AS spent_second
     INTO was
-    FROM (SELECT bool_or(TRUE) AS taken, bool_or(kind = 'reserve' AND digest = NEW.digest) AS reserved, bool_or(kind = 'store') AS stored
-          FROM entries WHERE account = NEW.account AND key = NEW.key AND NEW.kind NOT IN ('bind', 'cap')) k
+    FROM (SELECT 1) one
     LEFT JOIN (SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1) h ON TRUE
     LEFT JOIN (SELECT spent_first, spent_second FROM entries WHERE account = NEW.account ORDER BY sequence DESC LIMIT 1) b ON TRUE
     LEFT JOIN accounts a ON a.name = NEW.account;
+  IF NEW.kind IN ('open', 'reserve') THEN
+    taken := EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND key = NEW.key);
+    IF NEW.kind = 'reserve' AND NEW.spender = '' THEN
+      shared := EXISTS (SELECT 1 FROM entries WHERE account = NEW.account AND kind = 'cap' AND spender <> '');
+    END IF;
+  ELSIF NEW.kind NOT IN ('bind', 'cap') THEN
+    SELECT bool_or(kind = 'reserve' AND digest = NEW.digest), bool_or(kind = 'store') INTO reserved, stored
+      FROM entries WHERE account = NEW.account AND key = NEW.key;
+  END IF;
   IF NEW.sequence IS NULL THEN
     NEW.sequence := was.sequence + 1;
     NEW.previous := was.hash;
@@ -223,13 +233,13 @@ BEGIN
       THEN 'the account cannot pay'
     WHEN NEW.kind <> 'reserve' AND (NEW.cost_first <> 0 OR NEW.cost_second <> 0)
       THEN 'only a reservation costs'
-    WHEN NEW.kind IN ('open', 'reserve') AND was.taken
+    WHEN NEW.kind IN ('open', 'reserve') AND taken
       THEN 'the key is taken'
-    WHEN NEW.kind NOT IN ('open', 'bind', 'cap', 'reserve') AND was.reserved IS NOT TRUE
+    WHEN NEW.kind NOT IN ('open', 'bind', 'cap', 'reserve') AND reserved IS NOT TRUE
       THEN 'the key was never reserved'
-    WHEN NEW.kind = 'hand' AND NOT was.stored
+    WHEN NEW.kind = 'hand' AND NOT stored
       THEN 'there is nothing to hand out'
-    WHEN NEW.kind IN ('resume', 'abandon', 'store') AND was.stored
+    WHEN NEW.kind IN ('resume', 'abandon', 'store') AND stored
       THEN 'the key is answered'
     WHEN NEW.hash <> linked
       THEN 'the hash is not that of the entry'
@@ -237,7 +247,7 @@ BEGIN
       THEN spender_fault(NEW)
     WHEN NEW.own_first <> 0 OR NEW.own_second <> 0
       THEN 'the sum of the spender does not follow from the entry before'
-    WHEN was.shared
+    WHEN shared
       THEN 'the account is charged by its spenders only'
   END;
   IF wrong IS NOT NULL THEN
