@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -24,7 +24,9 @@ from sfumato.ledger.chain import fields, link, payload_digest
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.memory import MemoryPublicRows, MemorySecretRows, MemoryStore
 from sfumato.ledger.name_rows import NameRow
-from sfumato.ledger.store import Position, PublicRows, SecretRows
+from sfumato.ledger.store import Part, Position, PublicRows, SecretRows
+
+R = TypeVar("R")
 
 
 class Stopped(BaseException):
@@ -255,17 +257,29 @@ LIMITED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_the_rules_refuse_what_a_faulty_program_might_add(store, what):
+def is_refused(part: Part[R], write: Callable[[R], object]) -> bool:
+    """Whether a store refuses to write this, in words that quote none of it."""
+    try:
+        part.writing(write)
+    except LedgerError as error:
+        return "own rules refuse" in str(error) and "another" not in str(error)
+    return False
+
+
+def adds(changes: dict[str, Any]) -> Callable[[PublicRows], object]:
+    """Adds the next entry, with changes."""
+    return lambda rows: rows.add(chained(rows, **changes))
+
+
+def test_the_rules_refuse_what_a_faulty_program_might_add(store):
     before = public_rows(store)
-    with pytest.raises(LedgerError, match="own rules refuse"):
-        store.writing(lambda rows: rows.add(chained(rows, **BROKEN[what])))
-    assert public_rows(store) == before
-    store.writing(lambda rows: rows.add(chained(rows)))
+    for what, changes in BROKEN.items():
+        assert is_refused(store, adds(changes)), what
+        assert public_rows(store) == before, what
+    assert not is_refused(store, adds({}))
 
 
-@pytest.mark.parametrize("what", LIMITED)
-def test_the_rules_keep_spenders_to_their_ceilings(store, what):
+def test_the_rules_keep_spenders_to_their_ceilings(store):
     """A charge of 2 was entered for ann, and her ceiling was raised from (5, 1) to (10, 1)."""
 
     def limit(rows: PublicRows) -> None:
@@ -286,10 +300,10 @@ def test_the_rules_keep_spenders_to_their_ceilings(store, what):
         None,
     )
     before = public_rows(store)
-    with pytest.raises(LedgerError, match="own rules refuse"):
-        store.writing(lambda rows: rows.add(chained(rows, **right | LIMITED[what])))
-    assert public_rows(store) == before
-    store.writing(lambda rows: rows.add(chained(rows, **right)))
+    for what, changes in LIMITED.items():
+        assert is_refused(store, adds(right | changes)), what
+        assert public_rows(store) == before, what
+    assert not is_refused(store, adds(right))
     for account, has in (("trips", True), ("none", False)):
         assert store.reading(lambda rows, name=account: rows.has_spenders(name)) == has
 
@@ -306,13 +320,11 @@ ONCE: dict[str, Callable[[PublicRows], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", ONCE)
-def test_public_rows_are_added_once(store, what):
+def test_public_rows_are_added_once(store):
     before = public_rows(store)
-    with pytest.raises(LedgerError, match="own rules refuse") as refusal:
-        store.writing(ONCE[what])
-    assert "another" not in str(refusal.value)
-    assert public_rows(store) == before
+    for what, write in ONCE.items():
+        assert is_refused(store, write), what
+        assert public_rows(store) == before, what
 
 
 ONCE_SECRET: dict[str, Callable[[SecretRows], object]] = {
@@ -326,12 +338,11 @@ ONCE_SECRET: dict[str, Callable[[SecretRows], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", ONCE_SECRET)
-def test_secret_rows_are_added_once(secrets, what):
+def test_secret_rows_are_added_once(secrets):
     before = secret_rows(secrets)
-    with pytest.raises(LedgerError, match="own rules refuse"):
-        secrets.writing(ONCE_SECRET[what])
-    assert secret_rows(secrets) == before
+    for what, write in ONCE_SECRET.items():
+        assert is_refused(secrets, write), what
+        assert secret_rows(secrets) == before, what
 
 
 @pytest.mark.parametrize("way", ["singly", "writing"])
@@ -402,9 +413,10 @@ def test_an_entry_that_is_not_compared_is_found(monkeypatch):
     store = with_rows(monkeypatch, Careless)
     with pytest.raises(pytest.fail.Exception):
         test_an_entry_that_is_not_the_next_is_refused(lambda: store, store)
-    for what in BROKEN:
-        with pytest.raises(pytest.fail.Exception):
-            test_the_rules_refuse_what_a_faulty_program_might_add(filled(MemoryStore()), what)
+    with pytest.raises(AssertionError, match="a gap"):
+        test_the_rules_refuse_what_a_faulty_program_might_add(filled(MemoryStore()))
+    for what, changes in BROKEN.items():
+        assert not is_refused(filled(MemoryStore()), adds(changes)), what
 
 
 def test_a_step_that_is_not_compared_is_found(monkeypatch):

@@ -101,16 +101,16 @@ def test_killed_processes_lose_nothing_and_never_overspend(
     kind: str, open_book: Callable[[], Book], tmp_path: Path
 ) -> None:
     # So many that the last worker meets its fates even if all others have done all they can.
-    begin(open_book, 78)
+    begin(open_book, 38)
     most = {"SQLite": 59, "PostgreSQL": 44}[kind]
     fates = [
-        [fate(kind, tmp_path, 8 * life + name, most=most) for life in range(3)] for name in range(8)
+        [fate(kind, tmp_path, 4 * life + name, most=most) for life in range(3)] for name in range(4)
     ]
     deaths = workers.storm(
-        [partial(work, open_book, tmp_path, name, 10) for name in range(8)], fates
+        [partial(work, open_book, tmp_path, name, 10) for name in range(4)], fates
     )
-    assert deaths == 8 * 3
-    judge(open_book, tmp_path, 8)
+    assert deaths == 4 * 3
+    judge(open_book, tmp_path, 4)
 
 
 @pytest.mark.deep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,30 +34,28 @@ def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
         yield book
 
 
+def release_one(
+    book: Ledger, key: str, payload: bytes = b"noisy", cost: tuple[int, int] = (10, 0)
+) -> bytes:
+    """Reserve, store and hand out in one go."""
+    with book.reserve("trips", key, f"digest of {key}", cost, "a test") as hold:
+        return hold.store(payload)
+
+
 @pytest.fixture
 def release() -> Callable[..., bytes]:
-    """Reserve, store and hand out in one go."""
-
-    def run(
-        book: Ledger, key: str, payload: bytes = b"noisy", cost: tuple[int, int] = (10, 0)
-    ) -> bytes:
-        with book.reserve("trips", key, f"digest of {key}", cost, "a test") as hold:
-            return hold.store(payload)
-
-    return run
+    """Reserves, stores and hands out in one go."""
+    return release_one
 
 
-@pytest.fixture
-def charged_path(path: Path, release: Callable[..., bytes]) -> Path:
-    """A closed ledger of 11 entries.
-
-    It has two accounts, the answered keys a and b (entries 2 to 4 and 5 to 7), a lease that was
-    ended and one that runs.
-    """
+@pytest.fixture(scope="session")
+def charged_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `charged_path` copies."""
+    path = tmp_path_factory.mktemp("charged") / "budget.db"
     with open_ledger(path) as ledger:
         ledger.open_account("trips", "marbles", TOTAL)
-        release(ledger, "a", b"first answer")
-        release(ledger, "b", b"second answer")
+        release_one(ledger, "a", b"first answer")
+        release_one(ledger, "b", b"second answer")
         ledger.open_account("visits", "marbles", (50, 0))
         with ledger.reserve("trips", "c", "digest", (100, 0), "left without an answer"):
             pass
@@ -67,8 +66,19 @@ def charged_path(path: Path, release: Callable[..., bytes]) -> Path:
 
 
 @pytest.fixture
-def stream_path(path: Path) -> Path:
-    """A closed ledger with a stream of five steps (entry 2); three of them count a person."""
+def charged_path(path: Path, charged_ledger: Path) -> Path:
+    """A closed ledger of 11 entries.
+
+    It has two accounts, the answered keys a and b (entries 2 to 4 and 5 to 7), a lease that was
+    ended and one that runs.
+    """
+    return copied(charged_ledger, path)
+
+
+@pytest.fixture(scope="session")
+def stream_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `stream_path` copies."""
+    path = tmp_path_factory.mktemp("stream") / "budget.db"
     with open_ledger(path) as ledger:
         ledger.open_account("trips", "marbles", TOTAL)
         stream = open_stream(ledger)
@@ -76,4 +86,17 @@ def stream_path(path: Path) -> Path:
             tokens = [] if number % 2 else [b"someone"]
             assert stream.take(f"e{number}", add_one, tokens)[1]
         assert ledger.verify().ok
+    return path
+
+
+@pytest.fixture
+def stream_path(path: Path, stream_ledger: Path) -> Path:
+    """A closed ledger with a stream of five steps (entry 2); three of them count a person."""
+    return copied(stream_ledger, path)
+
+
+def copied(ledger: Path, path: Path) -> Path:
+    """Copy a closed ledger, with its secrets: to make it anew waits for the disk many times."""
+    for file in ledger.parent.iterdir():
+        shutil.copy2(file, path.with_name(file.name))
     return path

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sfumato.errors import UsageError
+from sfumato.ledger import Book
+from sfumato.ledger.memory import MemoryStore
+
+
+@pytest.fixture
+def ledger() -> Iterator[Book]:
+    """In the store that costs least: no store sees such a request."""
+    with Book(MemoryStore()) as book:
+        book.open_account("trips", "marbles", (1000, 0))
+        yield book
 
 
 def kinds(ledger):

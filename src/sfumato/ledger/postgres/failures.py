@@ -38,7 +38,8 @@ MEANING: dict[str, tuple[str, str]] = {
 UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
 TURNED_AWAY = (
     "the server is up, and refused the connection",
-    "Check the names of user and database, the password, and how many connections it allows",
+    "Check the names of user and database, the password, the right to connect, and how many "
+    "connections it allows",
 )
 UNKNOWN = ("the server refused", "Read the server's log")
 
