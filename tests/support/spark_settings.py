@@ -47,7 +47,6 @@ SESSIONS: dict[str, dict[str, str]] = {
     "other plans": {
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.optimizer.collapseProjectAlwaysInline": "true",
         "spark.sql.decimalOperations.allowPrecisionLoss": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
         "spark.sql.execution.arrow.useLargeVarTypes": "true",
