@@ -168,7 +168,8 @@ def named_source(**more: object) -> sf.data.Source:  # type: ignore[name-defined
 def test_true_counts_are_no_method_of_a_source() -> None:
     src = named_source(name="n")
     shown = [name for name in dir(src) if not name.startswith("_")]
-    assert shown == ["domain", "in_memory", "label", "name", "require", "title", "unit", "version"]
+    words = ["domain", "in_memory", "label", "name", "named", "require", "title", "unit", "version"]
+    assert shown == words
     assert not hasattr(sf, "count")
 
 
