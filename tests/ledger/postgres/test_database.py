@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,14 @@ def cut(store: PostgresStore) -> None:
     assert connection is not None
     with closing(psycopg.connect(postgres.address(), autocommit=True)) as other:
         other.execute(CUT, (connection.info.backend_pid,))
+
+
+def wait_for_entry(store: PostgresStore, key: str) -> None:
+    """Wait until others see an entry."""
+    query = f'SELECT FROM "{store.database.schema}".entries WHERE key = %s'.encode()
+    with closing(psycopg.connect(postgres.address(), autocommit=True)) as other:
+        while not other.execute(query, (key,)).rowcount:
+            time.sleep(0.01)
 
 
 def test_a_connection_that_was_cut_between_transactions_is_made_again(
@@ -75,6 +84,7 @@ def test_a_cut_while_it_commits_is_resolved_by_asking_the_server(
             return plain(query, *values)  # type: ignore[arg-type]
         if committed:
             plain("COMMIT")
+            wait_for_entry(store, "new")  # it was sent among others, and nobody has heard of it
         cut(store)
         raise psycopg.OperationalError("the server closed the connection unexpectedly")
 
