@@ -57,6 +57,7 @@ LATTICES = [
     Lattice((grid("x", 7),)),
     Lattice((EdgesAxis("x", (-1.5, 0.0, 0.1, 3.0, 8.5)), labels("word"))),
     Lattice((grid("n", 64), grid("flag", 2))),
+    Lattice((EdgesAxis("n", (-5.0, 0.0, 0.5, 2.0**52, 2.0**62)), labels("yes"))),
     Lattice((grid("price", 10),)),
     Lattice((grid("day", 62), labels("code"))),
     Lattice((grid("at", 48 * 60), labels("yes"))),

@@ -16,8 +16,10 @@ import sfumato as sf
 from sfumato.answers.counts import Needs
 from sfumato.answers.nearest import NearestAxis
 from sfumato.data import count, source
+from sfumato.data.engines.cells import integer_edges
+from sfumato.data.engines.spark import Spark
 from sfumato.domain import Domain
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from support.postgres import address, schema_of
 
 AXES = {
@@ -75,3 +77,56 @@ def test_each_number_has_the_cell_of_the_kernel(held: Any, axis: GridAxis, tmp_p
     else:
         found = cube.coordinates
     assert found.tolist() == [[row, cell] for row, cell in enumerate(expected) if cell >= 0]
+
+
+INTEGERS = {"int16": "int2", "int32": "int4", "int64": "int8"}
+_MOST = 2.0**53
+BINS_OF_INTEGERS = {
+    "between integers": [-3.0, -0.5, 0.5, 2.0, 2.5, 7.0],
+    "up to the last exact one": [-_MOST, 1 - _MOST, 0.0, _MOST - 1, _MOST],
+    "beyond it": [-(2.0**60), -_MOST, _MOST, 2.0**60],
+    "beyond 16 bits": [0.0, 10.0, 32767.0, 32768.0, 1e6],
+}
+
+
+def integers(table: pa.Table, folder: Path) -> list[Any]:
+    """The table in DuckDB and on PostgreSQL."""
+    name = f"{schema_of(folder)}.t"
+    types = ", ".join(f"{each.name} {INTEGERS[str(each.type)]}" for each in table.schema)
+    with psycopg.connect(address()) as connection:
+        connection.execute(f"CREATE SCHEMA {schema_of(folder)}".encode())
+        connection.execute(f"CREATE TABLE {name} ({types})".encode())
+        with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copied:
+            for row in zip(*table.to_pydict().values(), strict=True):
+                copied.write_row(row)
+    return [duckdb.connect().from_arrow(table), f"{address()}&table={name}"]
+
+
+@pytest.mark.parametrize("edges", BINS_OF_INTEGERS.values(), ids=BINS_OF_INTEGERS)
+def test_each_integer_has_the_cell_of_its_double(edges: list[float], tmp_path: Path) -> None:
+    near = [int(edge) + step for edge in edges for step in (-2, -1, 0, 1, 2)]
+    columns: dict[str, pa.Array] = {}
+    for name in INTEGERS:
+        most = np.iinfo(name).max
+        held = [each for each in near if abs(each) <= most] + [most, -most - 1, None]
+        padded = held + [None] * (len(near) + 3 - len(held))
+        columns[name] = pa.array(padded, name)
+    sources = integers(pa.table(columns), tmp_path)
+    for name, column in columns.items():
+        axis = EdgesAxis(name, tuple(edges))
+        doubles = np.array(column.to_pylist(), dtype=np.float64)
+        expected = np.bincount(axis.locate(doubles)[axis.locate(doubles) >= 0], minlength=axis.size)
+        for data in sources:
+            src = source(data, Domain(**{name: sf.Interval(edges[0], edges[-1])}))
+            (cube,) = count(src, [Lattice((axis,))])
+            assert cube.counts.tolist() == expected.tolist(), (name, type(data))
+
+
+def test_integers_are_compared_as_such_where_that_is_exact() -> None:
+    axis = EdgesAxis("n", (0.0, 2.5, 7.0, 9.0))
+    assert integer_edges(axis, pa.int32(), Spark({})) == ["CAST(3 AS INT)", "CAST(7 AS INT)"]
+    for bound in (-_MOST, _MOST):
+        edges = tuple(sorted((bound, 2 * bound, bound / 2)))
+        assert integer_edges(EdgesAxis("n", edges), pa.int64(), Spark({})) is None
+    assert integer_edges(EdgesAxis("n", (0.0, 128.0, 200.0)), pa.int8(), Spark({})) is None
+    assert integer_edges(GridAxis("n", 0.0, 9.0, 9), pa.int64(), Spark({})) is None

@@ -1,12 +1,13 @@
 """The cell of a row on an axis of numbers, dates or times, as an expression.
 
-Cells are found by comparison with public edges. An axis of given edges is a binary search among
-them. On an axis of equal cells, numbers beyond the bounds are found by comparison too. Within them,
-the kernel's own IEEE operations are written down in their order (``GridAxis.locate``, and
-``NearestAxis.locate`` where values are added up): a difference, a product, a quotient, a sum and a
-floor, each of which every engine rounds alike. None can overflow, because bounds are limited. What
-underflows lies in the first cell; where it would be an error, the first cell is found by
-comparison, with the least double of the next one.
+Cells are found by comparison with public edges: by binary search on an axis of given edges, or of
+few equal cells, where integers are compared as such and other numbers as doubles. On other axes of
+equal cells, numbers beyond the bounds are found by comparison too. Within them, the kernel's own
+IEEE operations are written down in their order (``GridAxis.locate``, and ``NearestAxis.locate``
+where values are added up): a difference, a product, a quotient, a sum and a floor, each of which
+every engine rounds alike. None can overflow, because bounds are limited. What underflows lies in
+the first cell; where it would be an error, the first cell is found by comparison, with the least
+double of the next one.
 
 A row has NULL instead of a cell where it is dropped.
 """
@@ -17,6 +18,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.answers.nearest import NearestAxis
 from sfumato.data.engines.dialect import Dialect
@@ -44,31 +46,117 @@ def binned(
         The type of integers that the cells have. None: of 64 bits.
     """
     type_ = type_ or dialect.integer_type
-    if isinstance(axis, BinsAndMissing):
-        return _or_missing(axis.bins, number, axis.bins.size, dialect, type_)
-    missing = int(axis.locate(np.array([math.nan]))[0])
-    return _or_missing(axis, number, None if missing == DROPPED else missing, dialect, type_)
-
-
-def _or_missing(
-    axis: GridAxis | EdgesAxis, number: str, missing: int | None, dialect: Dialect, type_: str
-) -> str:
-    beyond = "" if missing is None else f" ELSE {dialect.integer(missing, type_)}"
+    bins, missing = _bins_and_missing(axis)
     known = f"{number} <> {dialect.double(math.nan)}"
-    if isinstance(axis, EdgesAxis) or axis.cells <= COMPARED_CELLS:
-        edges = [dialect.double(edge) for edge in _inner(axis)]
-        cells = [dialect.integer(cell, type_) for cell in range(len(edges) + 1)]
-        return f"CASE WHEN {known} THEN {searched(edges, cells, number)}{beyond} END"
-    last = axis.cells - 1
-    lower, upper = map(dialect.double, _within(axis, dialect))
+    if _is_compared(bins):
+        edges = [dialect.double(edge) for edge in _inner(bins)]
+        return _compared(known, edges, number, missing, dialect, type_)
+    assert isinstance(bins, GridAxis)
+    last = bins.cells - 1
+    lower, upper = map(dialect.double, _within(bins, dialect))
     # Most numbers are within: an engine that evaluates a branch for many rows at once is fastest
     # where it is the first one, and the only one that they need.
     return (
         f"CASE WHEN {number} >= {lower} AND {number} < {upper}"
-        f" THEN {dialect.floor(_kernel(axis, number, dialect), type_)}"
+        f" THEN {dialect.floor(_kernel(bins, number, dialect), type_)}"
         f" WHEN {number} < {lower} THEN {dialect.integer(0, type_)}"
-        f" WHEN {known} THEN {dialect.integer(last, type_)}{beyond} END"
+        f" WHEN {known} THEN {dialect.integer(last, type_)}"
+        f"{_otherwise(missing, dialect, type_)} END"
     )
+
+
+def integer_edges(
+    axis: GridAxis | EdgesAxis | BinsAndMissing, held: pa.DataType, dialect: Dialect
+) -> list[str] | None:
+    """The least integer of each cell but the first, for a column of integers to be compared with.
+
+    An integer is compared sooner than the double that it is read as, and has the same cell: doubles
+    keep the order of integers, and each integer within 2^53 is a double.
+
+    Parameters
+    ----------
+    axis : GridAxis, EdgesAxis or BinsAndMissing
+    held : pyarrow.DataType
+        The type of the integers.
+    dialect : Dialect
+
+    Returns
+    -------
+    list of literals, or None
+        As ``Dialect.exact`` reads the column. None where doubles are to be binned: there are too
+        many edges, or one lies beyond 2^53 or beyond the integers of the type.
+    """
+    bins, _ = _bins_and_missing(axis)
+    if not _is_compared(bins):
+        return None
+    literals = []
+    for edge in _inner(bins):
+        literal = dialect.exact_literal(math.ceil(edge), held) if abs(edge) < _EXACT else None
+        if literal is None:
+            return None
+        literals.append(literal)
+    return literals
+
+
+def binned_integers(
+    axis: GridAxis | EdgesAxis | BinsAndMissing,
+    integer: str,
+    edges: Sequence[str],
+    dialect: Dialect,
+    type_: str | None = None,
+) -> str:
+    """The cell of a row along an axis, by its column of integers.
+
+    Parameters
+    ----------
+    axis : GridAxis, EdgesAxis or BinsAndMissing
+    integer : str
+        As ``Dialect.exact`` reads the column; null where it is missing.
+    edges : sequence of literals
+        See ``integer_edges``.
+    dialect : Dialect
+    type_ : str or None
+        See ``binned``.
+    """
+    _, missing = _bins_and_missing(axis)
+    known = f"{integer} IS NOT NULL"
+    return _compared(known, edges, integer, missing, dialect, type_ or dialect.integer_type)
+
+
+_EXACT = 2.0**53
+"""Below it, an integer that is less than an edge is so as a double, too."""
+
+
+def _bins_and_missing(
+    axis: GridAxis | EdgesAxis | BinsAndMissing,
+) -> tuple[GridAxis | EdgesAxis, int | None]:
+    """The cells of numbers, and the one where numbers are missing; None if there is none."""
+    if isinstance(axis, BinsAndMissing):
+        return axis.bins, axis.bins.size
+    missing = int(axis.locate(np.array([math.nan]))[0])
+    return axis, None if missing == DROPPED else missing
+
+
+def _is_compared(axis: GridAxis | EdgesAxis) -> bool:
+    """Whether a number is compared with every edge."""
+    return isinstance(axis, EdgesAxis) or axis.cells <= COMPARED_CELLS
+
+
+def _compared(
+    known: str,
+    edges: Sequence[str],
+    number: str,
+    missing: int | None,
+    dialect: Dialect,
+    type_: str,
+) -> str:
+    cells = [dialect.integer(cell, type_) for cell in range(len(edges) + 1)]
+    found = f"CASE WHEN {known} THEN {searched(edges, cells, number)}"
+    return f"{found}{_otherwise(missing, dialect, type_)} END"
+
+
+def _otherwise(missing: int | None, dialect: Dialect, type_: str) -> str:
+    return "" if missing is None else f" ELSE {dialect.integer(missing, type_)}"
 
 
 def _within(axis: GridAxis, dialect: Dialect) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.data.engines.calendar import of_calendar
-from sfumato.data.engines.cells import binned
+from sfumato.data.engines.cells import binned, binned_integers, integer_edges
 from sfumato.data.engines.dialect import Dialect, plain
 from sfumato.data.engines.labels import labelled
 from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, LatticeAxis
@@ -117,8 +117,7 @@ class Readings:
         if axis in self._cells or isinstance(axis, LabelAxis):
             return self._dialect.of_type(self.cell(axis), wanted)
         assert isinstance(axis, GridAxis | EdgesAxis | BinsAndMissing)
-        column, type_ = self._column(axis.column_name)
-        return binned(axis, self._number(column, type_, axis.time), self._dialect, wanted)
+        return self._binned(axis, wanted)
 
     def _cell(self, axis: LatticeAxis) -> str:
         column, type_ = self._column(axis.column_name)
@@ -127,7 +126,19 @@ class Readings:
                 return of_calendar(axis, column, type_, self._dialect, self._named)
             return labelled(axis, column, type_, self._dialect, self._named, self._joined)
         assert isinstance(axis, GridAxis | EdgesAxis | BinsAndMissing)
-        return binned(axis, self._number(column, type_, axis.time), self._dialect)
+        return self._binned(axis)
+
+    def _binned(
+        self, axis: GridAxis | EdgesAxis | BinsAndMissing, wanted: str | None = None
+    ) -> str:
+        column, type_ = self._column(axis.column_name)
+        held = plain(type_)
+        if axis.time is None and pt.is_integer(held):
+            edges = integer_edges(axis, held, self._dialect)
+            if edges is not None:
+                integer = self._named(self._dialect.exact(column, held))
+                return binned_integers(axis, integer, edges, self._dialect, wanted)
+        return binned(axis, self._number(column, type_, axis.time), self._dialect, wanted)
 
     def _number(self, column: str, type_: pa.DataType, time: TimeUnit | None) -> str:
         """The double that an axis reads."""
