@@ -37,3 +37,8 @@ def test_a_pipe_gets_lines_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     output.say(LONG)
     output.talk(LONG)
     assert capsys.readouterr() == (f"{LONG}\n", f"{LONG}\n")
+
+
+def test_a_field_without_a_value_is_empty_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["table", "age", "count"], [["kind", None, 3], [None, 0, 4.5]])
+    assert capsys.readouterr().out == "table\tage\tcount\nkind\t\t3\n\t0\t4.5\n"

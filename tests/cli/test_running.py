@@ -97,5 +97,6 @@ def test_a_reader_that_goes_away_is_no_error(sfumato: Run) -> None:
         env=os.environ,
         check=False,
     )
+    assert done.returncode == 141
     assert done.stdout.startswith("# Histogram")
     assert "Traceback" not in done.stderr

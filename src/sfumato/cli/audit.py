@@ -15,6 +15,7 @@ from sfumato.answers.registry import discover
 from sfumato.audit import COLUMNS, Finding, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
+from sfumato.cli.answer_files import page_of
 from sfumato.cli.options import json_option, report_option
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.errors import InternalError
@@ -53,6 +54,7 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
         raise refused[only]
     with _progress_bar() as progress:
         findings = audited(not quick, progress, only=only, processes=os.cpu_count() or 1)
+    said = page_of(findings, page, "What an audit found")
     if as_json:
         emit_json(findings)
     else:
@@ -61,10 +63,8 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     if only is None:
         for refusal in refused.values():
             talk(f"Left out: {refusal}")
-    if page is not None:
-        from sfumato.pages import report
-
-        talk(f"Report: {report(findings, page, title='What an audit found')}")
+    for line in said:
+        talk(line)
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 
 

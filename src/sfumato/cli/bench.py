@@ -44,14 +44,18 @@ def bench(
     if peers:
         _install_peers()
     found: dict[str, Measured] = {}
+    written: list[Path] = []
     for subject, rows in run(subjects, quick=quick):
         found[subject] = measured(rows)
+        if out is not None:
+            # At once: whoever reads stdout may leave before the last subject, which takes a while.
+            written = _write(out, found)
         if not as_json:
             table(*grid(rows), subject)
     if as_json:
         emit_json(found)
-    if out is not None:
-        _write(out, found)
+    if written:
+        talk(f"Written: {', '.join(map(str, written))}")
 
 
 def _install_peers() -> None:
@@ -64,7 +68,7 @@ def _install_peers() -> None:
             talk(f"{peer} could not be installed, and will be left out.")
 
 
-def _write(folder: Path, found: dict[str, Measured]) -> None:
+def _write(folder: Path, found: dict[str, Measured]) -> list[Path]:
     """Write the pages. Subjects that were measured before, and not now, keep their figures."""
     from sfumato.bench import picture
     from sfumato.bench.measuring import markdown
@@ -84,8 +88,7 @@ def _write(folder: Path, found: dict[str, Measured]) -> None:
     except (OSError, ValueError) as error:
         obstacle = getattr(error, "strerror", None)
     else:
-        talk(f"Written: {', '.join(str(folder / name) for name in pages)}")
-        return
+        return [folder / name for name in pages]
     raise DataError(
         f"writing to {folder}",
         obstacle or "it cannot be written, or its bench.json is not one of ours",

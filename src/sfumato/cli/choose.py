@@ -10,6 +10,7 @@ import msgspec
 
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
+from sfumato.cli.answer_files import page_of
 from sfumato.cli.option_types import INTEGER, Several
 from sfumato.cli.options import (
     NEIGHBOURS_HELP,
@@ -221,6 +222,7 @@ def choose(
             "options of files", "there is no FILE to read", "Give a FILE, or leave them out"
         )
     windows = _windows(choices, universe_settings.risk, window_settings)
+    said = page_of([*windows, *([] if choices is None else [choices])], page)
     if as_json:
         decision = windows[0].explain().splitlines()[0]
         listed = None if choices is None else list(choices.values())
@@ -230,14 +232,8 @@ def choose(
         _say(windows)
         if choices is not None:
             _show(choices)
-    if page is not None:
-        from sfumato.pages import report
-        from sfumato.pages.page import Item
-
-        shown: list[Item] = [*windows]
-        if choices is not None:
-            shown.append(choices)
-        talk(f"Report: {report(shown, page)}")
+    for line in said:
+        talk(line)
 
 
 def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:

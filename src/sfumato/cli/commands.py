@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -127,8 +129,40 @@ def unavailable_questions() -> dict[str, str]:
     }
 
 
+class ReaderLeft(Exception):
+    """Whoever reads our output has left, as `head` does."""
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """Raise `ReaderLeft` for a broken pipe, of which click would make an exit code of its own."""
+    try:
+        yield
+    except BrokenPipeError:
+        left = ReaderLeft()
+    else:
+        return
+    raise left
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one when it is asked for."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: object,
+    ) -> click.Context:
+        """Read the words before the command; --help among them is printed here."""
+        with _reader_may_leave():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        with _reader_may_leave():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, sorted."""
@@ -191,7 +225,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Data go to stdout, messages to stderr. Exit codes: 0 done, 2 usage, 3 budget, 4 data, "
-    "5 ledger, 70 a bug in Sfumato.",
+    "5 ledger, 70 a bug in Sfumato, 141 nobody reads stdout any more.",
 )
 @click.version_option(__version__, prog_name="sfumato")
 def cli() -> None:

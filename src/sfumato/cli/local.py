@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.cli.answer_files import page_of
 from sfumato.cli.local_options import (
     AXES,
     CLUSTERS,
@@ -160,6 +161,9 @@ def collect(
         "epsilon": mechanism.epsilon,
         "private": guarantee.private,
     }
+    said = []
+    if page is not None:
+        said = page_of([_fitted(collector, domain, clusters, seed)], page)
     show_clusters(decoded, domain, as_json, figures)
     talk(f"{len(collector):,} reports, {collector.refused:,} refused. {guarantee.sentence()}")
     if settings.epsilon is None:
@@ -167,10 +171,8 @@ def collect(
             f"The first report decided that reports to {label(mechanism)} were decoded: "
             "a stranger may have sent it."
         )
-    if page is not None:
-        from sfumato.pages import report
-
-        talk(f"Report: {report(_fitted(collector, domain, clusters, seed), page)}")
+    for line in said:
+        talk(line)
 
 
 def _fitted(collector: Collector, domain: Domain, clusters: int, seed: int) -> PrivateKMeans:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.cli.answer_files import page_of
 from sfumato.cli.local_options import (
     AXES,
     CLUSTERS,
@@ -36,6 +39,9 @@ from sfumato.errors import UsageError
 from sfumato.local.client import read_bounds, reports, to_unit
 from sfumato.local.collector import Collector, write
 from sfumato.local.decoding.decoder import Decoded
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
@@ -155,6 +161,7 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         repeats=rehearsal.repeats,
         random_state=seed,
     )
+    said = _drawn(rehearsal, found.plot) + page_of([found], rehearsal.page)
     if as_json:
         emit_json(found)
     else:
@@ -162,12 +169,16 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         for fact in found.facts():
             talk(fact)
     talk("These figures are not private: they were computed from true rows.")
-    if rehearsal.plot is not None:
-        save_picture(found.plot, rehearsal.plot)
-    if rehearsal.page is not None:
-        from sfumato.pages import report
+    for line in said:
+        talk(line)
 
-        talk(f"Report: {report(found, rehearsal.page)}")
+
+def _drawn(rehearsal: Rehearsal, draw: Callable[[], Axes]) -> list[str]:
+    """Draw the picture of ``--plot``, if it is asked for; return what to say of it."""
+    if rehearsal.plot is None:
+        return []
+    save_picture(draw, rehearsal.plot)
+    return [f"Plot: {rehearsal.plot}"]
 
 
 def _rehearse(
@@ -176,12 +187,14 @@ def _rehearse(
     """Print the clusters that a server would find, and what they lose."""
     mechanism = rehearsal.settings().made()
     drawn = reports(mechanism, points)
-    if rehearsal.out is not None:
-        write(drawn, rehearsal.out)
-        talk(f"Reports: {rehearsal.out}")
     collector = Collector(mechanism)
     collector.add(drawn)
     decoded = collector.decode(clusters, seed)
+    said = []
+    if rehearsal.out is not None:
+        write(drawn, rehearsal.out)
+        said.append(f"Reports: {rehearsal.out}")
+    said += _drawn(rehearsal, lambda: _reported(collector.points(), decoded.centers))
     losses = _losses(points, collector.points(), decoded, clusters, seed)
     figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
     show_clusters(decoded, domain, as_json, figures)
@@ -193,11 +206,15 @@ def _rehearse(
         f"k-means on the reports {_excess(losses['reports, k-means'], best)}."
     )
     talk("These three figures are not private: they were computed from true rows.")
-    if rehearsal.plot is not None:
-        from sfumato.charts.reports import draw_reports
+    for line in said:
+        talk(line)
 
-        places = collector.points()
-        save_picture(lambda: draw_reports(places, decoded.centers), rehearsal.plot)
+
+def _reported(places: Array, centers: Array) -> Axes:
+    """Draw the reports and the centres that were found in them."""
+    from sfumato.charts.reports import draw_reports
+
+    return draw_reports(places, centers)
 
 
 def _losses(

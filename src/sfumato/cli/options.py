@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from sfumato.cli.option_types import INTEGER, LEDGER
-from sfumato.cli.output_paths import NewFile, NewFolder, Picture
+from sfumato.cli.output_paths import FileOrFolder, NewFile, NewFolder, Picture
 from sfumato.cli.source_file import SourceFile
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger, open_ledger
@@ -121,9 +121,27 @@ json_ignored_option = click.option(
 report_option = click.option(
     "--report", "page", type=NewFile(), help="Also write one HTML page to this file."
 )
-out_option = click.option(
-    "--out", type=NewFolder(), help="Also save each release as JSON in this folder."
-)
+
+
+def files_options(command: Callable[P, R]) -> Callable[P, R]:
+    """--out, --csv and --excel: see ``cli.answer_files``."""
+    options = [
+        click.option(
+            "--out", type=NewFolder(), help="Also save each release as JSON in this folder."
+        ),
+        click.option(
+            "--csv",
+            type=FileOrFolder(),
+            help="Also write the numbers to this CSV file, or those of each table to a file in "
+            "this folder.",
+        ),
+        click.option(
+            "--excel",
+            type=FileOrFolder(),
+            help="Also write an Excel workbook, or one for each answer in this folder.",
+        ),
+    ]
+    return _with_options(options, command)
 
 
 def plot_option(what: str = "the answer") -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -254,7 +272,7 @@ def answer_options(what: str = "the answer") -> Callable[[Callable[P, R]], Calla
     """
 
     def decorate(command: Callable[P, R]) -> Callable[P, R]:
-        shown = words_options(out_option(plot_option(what)(command)))
+        shown = words_options(files_options(plot_option(what)(command)))
         return charged_option(fresh_option(shown))
 
     return decorate

@@ -9,7 +9,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
@@ -20,7 +19,6 @@ from sfumato.answers.forms import intervals_in_words, without_edges
 from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.display import Kind, cell
 from sfumato.errors import printable, printable_lines
-from sfumato.writing import file_name, made_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,8 +112,13 @@ def _plain_table(
 ) -> None:
     if title:
         click.echo(f"# {printable(title)}")
-    lines = ["\t".join(printable(str(cell)) for cell in row) for row in [columns, *rows]]
+    lines = ["\t".join(map(_field, row)) for row in [columns, *rows]]
     click.echo("\n".join(lines))
+
+
+def _field(value: object) -> str:
+    """A field in a pipe; it is empty where a row has no value, as in CSV."""
+    return "" if value is None else printable(str(value))
 
 
 def _framed_table(
@@ -154,16 +157,13 @@ def show_releases(
     releases: Sequence[Release],
     *,
     as_json: bool,
-    out: Path | None,
     charged: str | None = None,
     frame_of: FrameOf = to_frame,
 ) -> None:
-    """Print releases, and save them where a folder is given.
+    """Print releases. Files of them are written before: see ``cli.answer_files``.
 
     ``frame_of`` makes the table that is printed of each.
     """
-    if out is not None:
-        save_all(releases, out)
     if as_json:
         emit_json([_plain(release, frame_of) for release in releases])
         return
@@ -233,23 +233,6 @@ def _plain(release: Release, frame_of: FrameOf) -> dict[str, object]:
     """A release as JSON: as it is saved, and in addition its table by columns and its accuracy."""
     saved: dict[str, object] = msgspec.json.decode(to_bytes(release))
     return saved | {"table": frame_of(release).to_pydict(), "accuracy": accuracy_sentence(release)}
-
-
-def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
-    """Save releases as numbered JSON files, and return their paths.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be made.
-    """
-    made_folder(folder)
-    paths = [
-        release.save(folder / f"{i:02d}-{file_name(release.title)}.json")
-        for i, release in enumerate(releases, 1)
-    ]
-    talk(f"Saved {len(paths)} release{'s' if len(paths) > 1 else ''} in {folder}")
-    return paths
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import msgspec
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import listed_question, tag_of
+from sfumato.answers.release import Release
+from sfumato.cli.answer_files import Forms
 from sfumato.cli.option_types import FLOAT, INTEGER, Reading
 from sfumato.cli.options import (
     answer_options,
@@ -18,7 +20,6 @@ from sfumato.cli.options import (
     json_option,
     source_options,
 )
-from sfumato.cli.output import talk
 from sfumato.cli.output_paths import NewFile
 from sfumato.cli.parsing import parse_allocation, parse_shares
 from sfumato.cli.publishing import PublishSettings, made, publish
@@ -74,6 +75,19 @@ class PartitionSettings(msgspec.Struct, frozen=True):
         given = {name: value for name, value in options.items() if value is not None}
         method = self.method or ("auto" if self.partitions is None else "uniform")
         return _partitioner(method, axes, given)
+
+
+class MapForms(Forms):
+    """The cells also as GeoJSON."""
+
+    def __init__(self, geojson: Path) -> None:
+        self.geojson = geojson
+
+    def write_others(self, release: Release) -> list[str]:
+        """Write the GeoJSON file."""
+        assert isinstance(release, Partition)
+        release.to_geojson(self.geojson)
+        return [f"GeoJSON: {self.geojson}"]
 
 
 @click.command(short_help="Publish a map.")
@@ -167,10 +181,8 @@ def partition(
             "GeoJSON takes two",
             "Partition two axes, longitude and latitude",
         )
-    answer = publish(settings, domain, partition_settings.question(axes))
-    if geojson is not None and isinstance(answer, Partition):
-        answer.to_geojson(geojson)
-        talk(f"GeoJSON: {geojson}")
+    forms = None if geojson is None else MapForms(geojson)
+    publish(settings, domain, partition_settings.question(axes), forms)
 
 
 def _partitioner(method: str, axes: tuple[str, ...], given: Mapping[str, object]) -> AnyQuestion:

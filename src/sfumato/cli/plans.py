@@ -11,15 +11,16 @@ import click
 
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
+from sfumato.cli.answer_files import AnswerFiles, Forms, page_of, paid
 from sfumato.cli.engines import EngineSettings, engine_options
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
     charged_option,
+    files_options,
     fresh_option,
     gathers,
     json_option,
     opened,
-    out_option,
     report_option,
 )
 from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
@@ -121,17 +122,18 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 @click.command(short_help="Publish the answers to a plan.")
 @click.argument("plan", type=click.Path(path_type=Path))
 @charged_option
-@out_option
+@files_options
 @report_option
 @fresh_option
 @engine_options
 @json_option
 @gathers(EngineSettings)
+@gathers(AnswerFiles)
 def release(
+    files: AnswerFiles,
     engine: EngineSettings,
     plan: Path,
     ledger: str | Path,
-    out: Path | None,
     page: Path | None,
     fresh: bool,
     as_json: bool,
@@ -146,14 +148,15 @@ def release(
         --report report.html
     """
     spec = read_plan(plan)
+    files.require(spec.plan().settled(domain_of(spec)).questions)
     with engine.opened(spec.source.path) as table:
         releases, remaining = _released(spec, ledger, fresh, table)
-    paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
-    show_releases(releases, as_json=as_json, out=out, charged=f"{paid} {remaining}.")
-    if page is not None:
-        from sfumato.pages import report
-
-        talk(f"Report: {report(releases, page)}")
+    with paid():
+        said = files.write(releases, Forms()) + page_of(releases, page)
+    spent = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
+    show_releases(releases, as_json=as_json, charged=f"{spent} {remaining}.")
+    for line in said:
+        talk(line)
 
 
 def _released(

@@ -12,8 +12,9 @@ from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
+from sfumato.cli.answer_files import AnswerFiles, Forms, paid
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened
-from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
+from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.source_file import SourcePath
 from sfumato.data.file_options import StatedOptions
@@ -75,7 +76,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
     rho: str | None
     ledger: str | Path
     fresh: bool
-    out: Path | None
+    files: AnswerFiles
     plot: Path | None
     as_json: bool
     heading: str | None
@@ -133,15 +134,17 @@ def publish(
     settings: PublishSettings,
     domain: Domain,
     question: Question[R],
-    frame_of: FrameOf = to_frame,
+    forms: Forms | None = None,
 ) -> R:
-    """Ask one question about one file, and show the answer.
+    """Ask one question about one file, write the files that were asked for, and show the answer.
 
-    ``frame_of`` makes the table that is printed.
+    ``forms`` are those of the command, if it has forms of its own.
     """
+    forms = forms or Forms()
     question = msgspec.structs.replace(question, **settings.captions())
     if settings.plot is not None:
         _require_picture(type(question))
+    settings.files.require([question])
     measure_of(
         "the cost of a release",
         epsilon=settings.epsilon,
@@ -155,18 +158,27 @@ def publish(
     question.require_unit(source.unit)
     source.require([question.needs(source.domain)])
     answer, remaining = _released(settings, source, question)
-    paid = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
+    with paid():
+        said = _write_files(settings, answer, forms)
+    spent = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
     show_releases(
         [answer],
         as_json=settings.as_json,
-        out=settings.out,
-        charged=f"{paid}{_left(settings.account, remaining)}",
-        frame_of=frame_of,
+        charged=f"{spent}{_left(settings.account, remaining)}",
+        frame_of=forms.frame,
     )
+    for line in said:
+        talk(line)
+    return answer
+
+
+def _write_files(settings: PublishSettings, answer: Release, forms: Forms) -> list[str]:
+    """Write all files of an answer; return what to say of them."""
+    said = settings.files.write([answer], forms)
     if settings.plot is not None:
         save_plot(answer, settings.plot)
-        talk(f"Plot: {settings.plot}")
-    return answer
+        said.append(f"Plot: {settings.plot}")
+    return said + forms.write_others(answer)
 
 
 def _left(account: str, remaining: str) -> str:

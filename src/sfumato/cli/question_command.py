@@ -34,6 +34,7 @@ from msgspec.inspect import (
 from msgspec.structs import FieldInfo
 
 from sfumato.answers.question import AnyQuestion
+from sfumato.cli.answer_files import AnswerFiles
 from sfumato.cli.option_types import FLOAT, INTEGER, Reading, Several
 from sfumato.cli.options import (
     answer_options,
@@ -51,6 +52,7 @@ AXIS_FIELDS = ("axes", "axis")
 """The fields that --axis fills."""
 TAKEN = {
     *PublishSettings.__struct_fields__,
+    *AnswerFiles.__struct_fields__,
     *StatedOptions.__struct_fields__,
     *("anchor", "axis", "help", "json"),
 }

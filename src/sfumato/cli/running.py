@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.commands import cli
+from sfumato.cli.commands import ReaderLeft, cli
 
-INTERRUPTED = 130  # the exit code that shells give to a program ended by Ctrl-C
+if TYPE_CHECKING:
+    from sfumato.errors import DataError
+
+# The exit codes that shells give to a program that a signal has ended.
+INTERRUPTED = 130  # by Ctrl-C
+READER_LEFT = 141  # because nobody reads its output any more
+
+PRINTING = ("echo", "_print")
+"""The functions that write to stdout: click's, and that of a step of a stream."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command line, by default that of this process, and exit with its code."""
+    if sys.stdout is None:
+        # The shell closed it, as in `sfumato demo >&-`: nobody wants to see what is printed.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the end)
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 
@@ -28,7 +42,8 @@ def run(args: list[str]) -> int:
     Returns
     -------
     int
-        0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato, 130 interrupted.
+        0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato, 130 interrupted, 141 if
+        whoever read stdout has left, as `head` does.
     """
     from sfumato.errors import InternalError, SfumatoError
 
@@ -42,15 +57,33 @@ def run(args: list[str]) -> int:
         code = _show_refusal(args, error)
     except (SfumatoError, InternalError) as error:
         code = _show_error(args, str(error), error, error.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output has left, as `head` does. Without this, Python would complain when
-        # it flushes stdout at exit.
+    except ReaderLeft:
+        # Otherwise Python would complain when it flushes stdout at exit.
         sys.stdout = None
-        code = 0
+        code = READER_LEFT
     except Exception as error:
-        # The text of an unforeseen error may quote a value of the data, so it is never printed.
-        code = _show_error(args, _bug(error), error, InternalError.exit_code)
+        refusal = _unprintable(error)
+        if refusal is not None:
+            code = _show_error(args, str(refusal), refusal, refusal.exit_code)
+        else:
+            # The text of an unforeseen error may quote a value of the data, so it is not printed.
+            code = _show_error(args, _bug(error), error, InternalError.exit_code)
     return code
+
+
+def _unprintable(error: Exception) -> DataError | None:
+    """The error of an output that cannot be written, such as a file on a full disk."""
+    from sfumato.errors import DataError
+
+    frames = traceback.walk_tb(error.__traceback__)
+    printed = any(frame.f_code.co_name in PRINTING for frame, _ in frames)
+    if not printed or not isinstance(error, OSError):
+        return None
+    # Python would try again at exit, and complain.
+    sys.stdout = None
+    obstacle = error.strerror or "it cannot be written"
+    remedy = "Print to another place; what was paid for is stored, and costs nothing again"
+    return DataError("printing the output", obstacle, remedy)
 
 
 def _say_interrupted() -> None:

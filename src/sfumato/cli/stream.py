@@ -205,14 +205,30 @@ def stream(
         )
         with opened:
             first = opened.step + 1 if more else 1
-            _publish_steps(opened, source, first=first, history=history, stop=stop)
-            release = opened.history()
+            try:
+                _publish_steps(opened, source, first=first, history=history, stop=stop)
+            except BrokenPipeError:
+                # Whoever reads stdout has left, and may want the files alone.
+                _write_files(opened, save, plot)
+                raise
+            said = _write_files(opened, save, plot)
+    for line in said:
+        talk(line)
+
+
+def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[str]:
+    """Write the files that were asked for; return what to say of them."""
+    if save is None and plot is None:
+        return []
+    release = opened.history()
+    said = []
     if save is not None:
         release.save(save)
-        talk(f"Saved: {save}")
+        said.append(f"Saved: {save}")
     if plot is not None:
         save_plot(release, plot)
-        talk(f"Plot: {plot}")
+        said.append(f"Plot: {plot}")
+    return said
 
 
 def _publish_steps(

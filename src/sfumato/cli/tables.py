@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
 import pyarrow as pa
 
 from sfumato.answers.release import Release
+from sfumato.cli.answer_files import Forms
 from sfumato.cli.options import (
     answer_options,
     bin_options,
@@ -19,11 +18,8 @@ from sfumato.cli.options import (
     json_option,
     source_options,
 )
-from sfumato.cli.output import talk, to_frame
-from sfumato.cli.output_paths import FileOrFolder, NewFile
 from sfumato.cli.parsing import parse_bins, parse_totals, parse_widths
 from sfumato.cli.publishing import PublishSettings, publish
-from sfumato.errors import UsageError
 from sfumato.tables import Tables, TablesRelease
 
 ROUNDED = (
@@ -32,33 +28,22 @@ ROUNDED = (
 )
 
 
-class TableFiles(msgspec.Struct, frozen=True):
-    """What is written of the tables beside the release, and how their numbers are shown."""
-
-    published: bool
-    csv: Path | None
-    excel: Path | None
-
-    def require(self) -> None:
-        """Refuse what could not be written: before it is paid for."""
-        if self.excel is not None and importlib.util.find_spec("xlsxwriter") is None:
-            obstacle = "writing Excel needs xlsxwriter, which is not installed"
-            raise UsageError("--excel", obstacle, "Run: pip install 'sfumato[excel]'")
-
-    def write(self, release: TablesRelease) -> None:
-        """Write the files that were asked for."""
-        if self.csv is not None:
-            talk(f"CSV: {release.to_csv(self.csv, published=self.published)}")
-        if self.excel is not None:
-            talk(f"Excel: {release.to_excel(self.excel)}")
-        if self.published:
-            talk(ROUNDED)
+class PublishedForms(Forms):
+    """The tables with whole numbers beside the estimates."""
 
     def frame(self, release: Release) -> pa.Table:
         """The table that is printed."""
-        if self.published and isinstance(release, TablesRelease):
-            return release.to_frame(published=True)
-        return to_frame(release)
+        assert isinstance(release, TablesRelease)
+        return release.to_frame(published=True)
+
+    def to_csv(self, release: Release, path: Path) -> None:
+        """Write the CSV file, or one for each table."""
+        assert isinstance(release, TablesRelease)
+        release.to_csv(path, published=True)
+
+    def write_others(self, release: Release) -> list[str]:
+        """Nothing else is written; say what the whole numbers are."""
+        return [ROUNDED]
 
 
 @click.command(short_help="Publish several tables that add up.")
@@ -84,26 +69,15 @@ class TableFiles(msgspec.Struct, frozen=True):
 )
 @cost_options
 @answer_options()
-@click.option(
-    "--csv",
-    type=FileOrFolder(),
-    help="Also write the tables to this CSV file, or each to a file in this folder.",
-)
-@click.option(
-    "--excel",
-    type=NewFile(),
-    help="Also write an Excel workbook with a sheet for each table, sums on the edges.",
-)
 @json_option
 @gathers(PublishSettings)
-@gathers(TableFiles)
 def tables(
-    files: TableFiles,
     settings: PublishSettings,
     tables: Sequence[str],
     bins: tuple[str, ...],
     width: tuple[str, ...],
     totals: tuple[str, ...],
+    published: bool,
 ) -> None:
     """Publish several tables of FILE that agree in all totals they share.
 
@@ -111,7 +85,8 @@ def tables(
     these columns is counted in no table.
 
     The counts are estimates with fractions, and small ones may be negative. With --published there
-    are whole numbers beside them that still add up exactly.
+    are whole numbers beside them that still add up exactly. A workbook has a sheet for each table,
+    with its sums on the edges.
 
     \b
     Example:
@@ -133,7 +108,6 @@ def tables(
         totals=parse_totals(totals) or None,
     )
     domain = settings.domain()
-    if files.published:
+    if published:
         question.require_published(domain)
-    files.require()
-    files.write(publish(settings, domain, question, files.frame))
+    publish(settings, domain, question, PublishedForms() if published else None)

@@ -1,0 +1,229 @@
+"""Files of answers: numbered, refused before the charge, and there before anything is printed."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from cli.conftest import Run
+from sfumato.cli import run
+from sfumato.cli.running import main
+
+HISTOGRAM = (
+    *("histogram", "people.parquet", "--axis", "kind=a,b", "--epsilon", ".5", "--budget", "1"),
+)
+TABLES = (
+    *("tables", "people.parquet", "--axis", "age=0..120", "--axis", "kind=a,b", "--bins", "4"),
+    *("--table", "age,kind", "--table", "kind", "--rho", ".5", "--budget", "1"),
+)
+PLAN_FAMILY = """
+[[questions]]
+type = "tables"
+tables = [["kind"], ["kind", "age"]]
+bins = { age = 3 }
+"""
+NAMES = ["01-histogram-of-kind-x-age", "02-uniform-grid-of-age", "03-histogram-of-day"]
+
+
+class Gone(io.StringIO):
+    """The stdout of a command whose reader has left."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    def flush(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+class Full(io.StringIO):
+    """A stdout that is a file on a full disk."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def names_in(folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+# --- a plan's answers as files --------------------------------------------------------------------
+
+
+def test_answers_of_a_plan_as_numbered_files(sfumato: Run) -> None:
+    pytest.importorskip("xlsxwriter", reason="make venv installs it")
+    code, out, err = sfumato("release", "plan.toml", "--csv", "csv", "--excel", "books")
+    assert code == 0, err
+    assert names_in("csv") == [f"{name}.csv" for name in NAMES]
+    assert names_in("books") == [f"{name}.xlsx" for name in NAMES]
+    assert err.endswith("CSV: csv\nExcel: books\n")
+    _, *rows = list(csv.reader(Path("csv", f"{NAMES[0]}.csv").read_text("utf-8").splitlines()))
+    printed = [line.split("\t") for line in out.splitlines()[2 : len(rows) + 2]]
+    counts = [[float(field) for field in row[4:]] for row in printed]
+    assert [[float(field) for field in row[4:]] for row in rows] == counts
+
+
+def test_a_family_in_a_plan_has_a_folder_of_its_own(sfumato: Run) -> None:
+    plan = Path("plan.toml").read_text(encoding="utf-8").replace("[2, 1, 1]", "[2, 1, 1, 1]")
+    Path("family.toml").write_text(plan + PLAN_FAMILY, encoding="utf-8")
+    code, _, err = sfumato("release", "family.toml", "--csv", "csv")
+    assert code == 0, err
+    (folder,) = (name for name in names_in("csv") if name.startswith("04-"))
+    assert names_in(f"csv/{folder}") == ["01-kind.csv", "02-kind-x-age.csv"]
+
+
+def test_the_only_answer_is_a_file_or_a_file_in_a_folder(sfumato: Run) -> None:
+    code, _, err = sfumato(*HISTOGRAM, "--csv", "counts.csv")
+    assert code == 0, err
+    code, _, err = sfumato(*HISTOGRAM, "--csv", "folder")
+    assert code == 0, err
+    (file,) = Path("folder").iterdir()
+    assert file.name == "01-histogram-of-kind.csv"
+    assert file.read_bytes() == Path("counts.csv").read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--csv", "--excel"])
+def test_one_file_for_several_answers_is_refused_before_the_charge(
+    sfumato: Run, option: str
+) -> None:
+    code, out, err = sfumato("release", "plan.toml", option, "all.csv")
+    assert (code, out) == (2, "")
+    assert f"{option} all.csv: a file holds one answer, and the plan has 3" in err
+    assert f"{option} all," in err
+    assert not Path("sfumato.db").exists()
+
+
+def test_a_plan_that_adds_up_is_one_answer(sfumato: Run) -> None:
+    plan = Path("plan.toml").read_text(encoding="utf-8").replace("shares = [2, 1, 1]", "")
+    plan = plan.replace('type = "uniform"', 'type = "histogram"\nbins = { age = 4 }')
+    plan = plan.replace("bins = { age = [0, 18, 65, 120] }", "bins = { age = 4 }")
+    plan = plan.replace("[release]\n", "[release]\nadds_up = true\n")
+    plan = plan.replace('axes = "day"', 'axes = "kind"')
+    Path("family.toml").write_text(plan, encoding="utf-8")
+    code, _, err = sfumato("release", "family.toml", "--csv", "all.csv")
+    assert code == 0, err
+    assert Path("all.csv").read_text(encoding="utf-8").startswith('"table",')
+
+
+def test_without_xlsxwriter_excel_is_refused_before_the_charge(
+    sfumato: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, _, err = sfumato(*HISTOGRAM, "--excel", "counts.xlsx")
+    assert code == 2
+    assert "sfumato[excel]" in err
+    assert not Path("sfumato.db").exists()
+
+
+def test_a_file_that_fails_after_the_charge_says_that_the_answer_is_kept(
+    sfumato: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise sf.DataError("writing counts.csv", "No space left on device", "Choose a path")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sf.HistogramRelease, "to_csv", full)
+        code, out, err = sfumato(*HISTOGRAM, "--csv", "counts.csv")
+    assert (code, out) == (4, "")
+    assert "The charge stands, and the answer is stored" in err
+    code, out, err = sfumato(*HISTOGRAM, "--csv", "counts.csv")
+    assert code == 0
+    assert "Nothing was spent" in err
+    assert Path("counts.csv").exists()
+
+
+# --- stdout that nobody reads ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (
+            (*TABLES, "--csv", "csv", "--excel", "t.xlsx", "--out", "saved", "--published"),
+            ["csv/01-age-x-kind.csv", "t.xlsx", "saved/01-tables-of-age-x-kind-kind.json"],
+        ),
+        ((*HISTOGRAM, "--json", "--plot", "p.svg", "--csv", "c.csv"), ["p.svg", "c.csv"]),
+        (
+            ("release", "plan.toml", "--out", "saved", "--csv", "csv"),
+            [*(f"saved/{name}.json" for name in NAMES)],
+        ),
+        (
+            (
+                *("partition", "people.parquet", "--axis", "who=0..90", "--axis", "age=0..99"),
+                *("--epsilon", "1", "--budget", "1", "--geojson", "map.json"),
+            ),
+            ["map.json"],
+        ),
+        (("choose", "--report", "choice.html"), ["choice.html"]),
+    ],
+    ids=["tables", "histogram", "release", "partition", "choose"],
+)
+def test_files_are_written_before_anything_is_printed(
+    sfumato: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], files: list[str]
+) -> None:
+    if "--excel" in words:
+        pytest.importorskip("xlsxwriter", reason="make venv installs it")
+    monkeypatch.setattr(sys, "stdout", Gone())
+    code, _, err = sfumato(*words)
+    assert (code, err) == (141, "")
+    assert [file for file in files if not Path(file).stat().st_size] == []
+
+
+def test_a_stream_that_nobody_reads_is_saved(sfumato: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("steps.txt").write_text("3\n4\n5\n")
+    words = ("stream", "steps.txt", "--horizon", "9", "--epsilon", "1", "--budget", "1")
+    ask = (*words, "--key", "k", "--save", "totals.json")
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", Gone())
+        assert sfumato(*ask)[0] == 141
+    saved = sf.load("totals.json")
+    code, out, _ = sfumato(*ask, "--history")
+    assert code == 0
+    totals = [json.loads(line)["total"] for line in out.splitlines()]
+    assert len(totals) == 3
+    assert np.asarray(saved.values).tolist() == totals[: len(saved.values)]
+
+
+def test_bench_writes_each_subject_before_it_is_printed(
+    sfumato: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"what": "a step", "who": "Sfumato", "ms": 1.0}]
+    monkeypatch.setattr("sfumato.bench.run", lambda subjects, quick: iter([("start", rows)]))
+    monkeypatch.setattr(sys, "stdout", Gone())
+    assert sfumato("bench", "start", "--out", "figures")[0] == 141
+    assert json.loads(Path("figures/bench.json").read_text())["start"]["rows"] == rows
+
+
+def test_help_that_nobody_reads_is_no_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Gone())
+    assert run(["--help"]) == 141
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stdout_that_was_closed_is_no_bug(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["choose", "--cells", "2"])
+    assert ended.value.code == 0
+    assert sys.stdout is not None
+    sys.stdout.close()
+
+
+def test_a_full_disk_under_stdout_is_no_bug(sfumato: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Full())
+    code, _, err = sfumato(*HISTOGRAM, "--csv", "counts.csv")
+    assert code == 4
+    assert "printing the output: No space left on device" in err
+    assert "A bug" not in err
+    assert Path("counts.csv").exists()
