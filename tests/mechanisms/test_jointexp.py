@@ -305,6 +305,30 @@ def test_slack_is_small_and_charged():
     )
 
 
+@pytest.mark.parametrize(("quantiles", "edges", "rows"), [(1, 2, 1), (9, 2**20, 7), (3, 2**14, 2)])
+def test_the_slack_is_that_of_the_proof(quantiles, edges, rows):
+    """The errors of the top of the module: of a factor, of the terms of a sum, of the scans."""
+    factor = Fraction(1, 2**41)
+    stage = (32 + Fraction(edges, 2**14)) * factor + Fraction(1, 2**38)
+    # Of each stage twice, for a sum and for its denominator, with two stages more for both ends.
+    of_tuple = 2 * (quantiles + 2) * stage
+    # ln P of either table errs by it, and the range of the loss is twice the loss.
+    assert joint_slack(quantiles, edges, Unit(rows)) == 4 * of_tuple * rows
+
+
+@pytest.mark.parametrize("number", [1, 2, 35, 10**6, 10**200])
+def test_the_clamp_is_far_beyond_the_number_of_tuples(number):
+    """So a draw takes an even tuple with a probability below e^-48."""
+    assert math.log(number) + 48 <= jointexp.clamp_of(number) <= math.log(number) + 49
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(10**20, 7), Fraction(2, 3**60)])
+def test_a_rate_is_rounded_down_to_a_double(rate):
+    found = jointexp.rounded_rate(rate)
+    assert Fraction(float(found)) == found
+    assert rate * (1 - Fraction(1, 2**50)) < found < rate
+
+
 def test_what_is_too_much_at_once_is_refused():
     with pytest.raises(Infeasible, match="tuples"):
         tuples(200, 2**20)

@@ -42,6 +42,14 @@ def found(batch: pa.RecordBatch) -> dict[Any, int]:
     return dict(zip(batch["key"].to_pylist(), batch["noisy_rows"].to_pylist(), strict=True))
 
 
+def test_keys_of_no_rows_are_not_shown_and_move_no_other() -> None:
+    law = LAWS["threshold"]
+    keys, rows = ["a", "b", "c", "d"], [0, 10**6, 0, 10**6]
+    assert found(KeyRule(law, SECRET).shown(groups(keys, rows))) == found(
+        KeyRule(law, SECRET).shown(groups(["b", "d"], [10**6, 10**6]))
+    )
+
+
 @pytest.mark.parametrize("name", LAWS)
 def test_a_key_has_the_same_noise_in_every_part_and_order(name: str) -> None:
     law = LAWS[name]

@@ -9,8 +9,16 @@ import pytest
 from scipy import signal
 
 from sfumato.audit.runs import Scripted
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, add_noise, count_law
+from sfumato.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    add_noise,
+    count_law,
+    exceeds,
+    unit_of_table,
+)
 from sfumato.numbers import sidak
+from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
@@ -121,6 +129,23 @@ def test_scales_are_exact(unit):
     assert count_law(PureDP("1/3"), unit) == DiscreteLaplace(Fraction(3 * unit.counts_l1))
     assert count_law(ApproxDP("1/3", "1e-6"), unit) == count_law(PureDP("1/3"), unit)
     assert count_law(ZCDP("1/3"), unit) == DiscreteGaussian(Fraction(3 * unit.counts_l2_squared, 2))
+
+
+def test_a_table_of_few_cells_has_the_noise_of_what_a_person_can_have_there():
+    unit = Unit(100, person="rider", limits=Limits(norm_per_person=10))
+    for cost, cells in ((PureDP(1), 4), (ZCDP(1), 4), (PureDP(1), 10**6)):
+        within = unit_of_table(cost, unit, cells)
+        least = count_law(cost, unit.on_cells(cells)).variance
+        # The unit that is stated changes only where it allows less noise.
+        assert count_law(cost, within).variance == least
+        assert (within == unit) == (least == count_law(cost, unit).variance)
+    assert unit_of_table(PureDP(1), unit, 4) != unit
+
+
+@pytest.mark.parametrize(("noise", "above"), [(-1, False), (0, False), (1, True)])
+def test_a_noisy_count_that_reaches_its_limit_does_not_exceed_it(noise, above):
+    found = exceeds(np.array([5, 7]), LAPLACE[1], np.array([5, 7]), Scripted((noise, -9)))
+    assert found.tolist() == [above, False]
 
 
 def test_simultaneous_error():

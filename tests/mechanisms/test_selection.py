@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sfumato.errors import UsageError
+from sfumato.mechanisms import selection
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
 from sfumato.mechanisms.selection import CLAMP, SHIFT, RankLaw
 from sfumato.privacy.unit import Unit
@@ -132,6 +134,20 @@ def test_far_edges_share_the_clamp():
     assert sorted(set(np.round(p - p.max()))) == [-CLAMP, 0]
     assert {law.draw(current()) for _ in range(100)} <= set(range(25, 33))
     assert [law._outside(i) for i in (0, 24, 25, 56)] == [0, 24, 33, 64]
+
+
+def test_far_edges_are_drawn_as_often_as_the_clamp_says(monkeypatch):
+    """With weights clamped at e^-2 of the best, half of the draws are of edges beyond the clamp."""
+    monkeypatch.setattr(selection, "CLAMP", 2)
+    cells = np.zeros(64, np.int64)
+    cells[::8] = 1000
+    law = RankLaw(Ranks.of_counts(cells), HALF, Fraction(10**6), ADD)
+    p = np.full(65, math.exp(-2))
+    p[25:33] = 1
+    p /= p.sum()
+    assert np.exp(law.log_probabilities()) == pytest.approx(p)
+    drawn = np.bincount([law.draw(current()) for _ in range(4_000)], minlength=65)
+    assert ((drawn - 4_000 * p) ** 2 / (4_000 * p)).sum() < stats.chi2.isf(1e-9, 64)
 
 
 def test_a_vanishing_epsilon_is_even():

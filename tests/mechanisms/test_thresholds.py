@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
+from sfumato.audit.runs import Scripted
 from sfumato.errors import UsageError
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.thresholds import (
@@ -49,6 +51,55 @@ def test_it_spends_no_more_than_it_claims(rows: int, relation: str, rule: str) -
     assert found <= DELTA * (1 + ROUNDING) + cut
     if rule == "truncated-geometric" and relation == "add-remove":
         assert found == pytest.approx(DELTA, rel=1e-6)  # nothing is left on the table
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_counts_of_keys_that_are_surely_shown_are_private(rows: int, rule: str) -> None:
+    """The rows of one person leave a key of many rows, and those of another enter a second one."""
+    law = key_law(COST, Unit(rows, "replace"), rule)
+    many = 60 * rows
+    assert law.kept(many) > 0.99
+    moved = (many + rows, many), (many, many + rows)
+    assert selection.worst(law, iter([moved]), EPSILON) <= DELTA * (1 + ROUNDING)
+    if rule != "stability":  # its noise is that of a replacement under either relation
+        narrow = key_law(COST, Unit(rows), rule)
+        assert selection.worst(narrow, iter([moved]), EPSILON) > 1.2 * DELTA
+
+
+def placements(rows: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """All ways to place so many rows in keys, the fullest key first."""
+    if not rows:
+        yield ()
+    for first in range(min(rows, largest), 0, -1):
+        for rest in placements(rows - first, first):
+            yield (first, *rest)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("rows", [1, 2, 5, 12])
+@pytest.mark.parametrize("epsilon", ["0.3", "3", "40"])
+def test_the_threshold_is_the_least_that_delta_allows(
+    epsilon: str, rows: int, relation: str
+) -> None:
+    """By 60 digits, over all ways to place a person's rows in keys that nobody else has."""
+    law = key_law(ApproxDP(epsilon, "1e-6"), Unit(rows, relation), "threshold")
+    assert isinstance(law, ThresholdLaplace)
+    with mpmath.workdps(60):
+        # Under replace rows go, then others come: each at half of epsilon, and both within delta.
+        sides = 1 if relation == "add-remove" else 2
+        each = mpmath.mpf(epsilon) / sides
+        delta = mpmath.mpf("1e-6") / sum(mpmath.exp(i * each) for i in range(sides))
+        assert law.scale == Fraction(rows * sides) / Fraction(epsilon)
+        q = mpmath.exp(-each / rows)
+
+        def noticed(tau: int) -> mpmath.mpf:
+            ways = placements(rows, rows)
+            return max(sum(q ** (tau - a) / (1 + q) for a in way) for way in ways)
+
+        assert law.tau >= rows
+        assert noticed(law.tau) <= delta
+        assert law.tau == rows or noticed(law.tau - 1) > delta * (1 - mpmath.mpf("1e-10"))
 
 
 @pytest.mark.parametrize(
@@ -208,6 +259,16 @@ def test_a_selected_count_is_never_of_a_key_that_nobody_has() -> None:
     for law in laws():
         places, _ = released(np.zeros(1000, np.int64), law, current())
         assert len(places) == 0
+
+
+def test_no_noise_shows_a_key_that_nobody_has() -> None:
+    """Noise as large as can be is drawn for the one key that occurs, and for no other."""
+    for law in laws():
+        assert law.kept(0) == 0
+        counts = np.array([0, 7, 0])
+        places, values = released(counts, law, Scripted((law.threshold - 1,)))
+        assert places.tolist() == [1]
+        assert values.tolist() == [law.threshold + 6]
 
 
 @pytest.mark.parametrize("cost", [PureDP(1), ZCDP(1), ApproxDP(1, 0)], ids=str)

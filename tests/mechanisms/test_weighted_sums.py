@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.arrays import Array
+from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 from sfumato.mechanisms.weighted_sums import Weighted, sum_half_width, weighted_half_widths
@@ -96,6 +97,27 @@ def test_they_are_never_wider_than_chernoffs_bound() -> None:
         found = weighted_half_widths([Weighted.of(law, np.ones(10))], alpha)[0]
         assert found <= bound
         assert alpha < 1e-9 or found < 0.95 * bound
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("alpha", [0.05, 1e-10])
+def test_half_widths_grow_with_the_weights(law: Law, alpha: float) -> None:
+    """Weights of any size, not only those whose largest is 1; 1e-10 is left to Chernoff's bound."""
+    weights = np.array([[1.0, 0.5, 0.25], [0.5, 0.25, 0.125]])
+    of_one, of_half = weighted_half_widths([Weighted.of(law, weights)], alpha)
+    assert of_half == pytest.approx(of_one / 2, rel=1e-6)
+    scaled = weighted_half_widths([Weighted.of(law, 40 * weights)], alpha)
+    assert scaled == pytest.approx([40 * of_one, 40 * of_half], rel=1e-6)
+    squared = float((weights[0] ** 2).sum())
+    bound = half_widths(np.array([squared * spread(law)]), [(law, 1.0)], alpha)[0]
+    assert of_one == pytest.approx(bound, rel=1e-9) if alpha < 1e-9 else of_one < bound
+
+
+def test_noise_with_a_bound_moves_a_sum_by_its_weights_times_the_bound() -> None:
+    law = TruncatedLaplace(Fraction(100), 10)
+    weights = np.array([3.0, 0.25])
+    drawn = Weighted.of(law, weights, np.array([1.0, 8.0]))
+    assert weighted_half_widths([drawn], 1e-30) == pytest.approx([(3 + 8 * 0.25) * 10])
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
