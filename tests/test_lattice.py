@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.domain import Interval, grid_axis
 from sfumato.errors import InternalError
-from sfumato.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
+from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 
 
 def ieee(value: Fraction) -> Fraction | float:
@@ -238,6 +238,7 @@ def test_each_kind_of_axis_says_what_it_is():
 
 def test_cells_are_named():
     assert GridAxis("x", 0.0, 3.0, 3).cell_names() == ["below 1", "1 to 2", "2 and above"]
+    assert GridAxis("x", 0.0, 3.0, 1, step=1.0).cell_names() == ["all values"]
     months = EdgesAxis("day", (0.0, 31.0, 59.0), time="day")
     assert months.cell_names() == ["before 1970-02-01", "1970-02-01 and later"]
     assert LabelAxis("k", ("a", 1)).cell_names() == ["a", "1"]
@@ -257,3 +258,39 @@ def test_labels_and_keys_have_no_edges(axis):
         axis.edges()
     with pytest.raises(InternalError):
         axis.scale  # noqa: B018
+
+
+WHOLE = (
+    (GridAxis("x", 0.0, 4.0, 4, snap=True, step=1.0), ["0 and below", "1", "2", "3 and above"]),
+    (GridAxis("x", -4.0, 5.0, 3, snap=True, step=1.0), ["-2 and below", "-1 to 1", "2 and above"]),
+    (GridAxis("x", 0.0, 3e6, 3, step=1.0), ["999999 and below", "1000000 to 1999999"]),
+    (EdgesAxis("x", (0.0, 18.0, 19.0, 65.0), step=1.0), ["17 and below", "18", "19 and above"]),
+    (EdgesAxis("x", (0.0, 1.5, 3.0, 4.0), step=1.0), ["1 and below", "2", "3 and above"]),
+    (BinsAndMissing(GridAxis("x", 0.0, 2.0, 2, step=1.0)), ["0 and below", "1 and above"]),
+)
+
+
+@pytest.mark.parametrize(("axis", "names"), WHOLE)
+def test_bins_of_whole_numbers_are_named_by_them(axis, names) -> None:
+    assert axis.cell_names()[: len(names)] == names
+    assert axis.edge_names() != axis.cell_names()
+    # Each number lies in the cell that names it.
+    inner = [(at, name) for at, name in enumerate(names) if name.lstrip("-").isdigit()]
+    for at, name in inner:
+        assert axis.locate(np.array([float(name)])).tolist() == [at]
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        GridAxis("x", 0.0, 4.0, 4),
+        GridAxis("x", 0.5, 4.5, 4, step=1.0),
+        GridAxis("x", 0.0, 4.0, 4, step=0.5),
+        # A cell without a whole number.
+        EdgesAxis("x", (0.0, 1.2, 1.8, 4.0), step=1.0),
+        GridAxis("x", 0.0, 4.0, 4, time="day", step=1.0),
+    ],
+)
+def test_other_bins_are_named_by_their_edges(axis) -> None:
+    assert axis.whole_names() == []
+    assert axis.cell_names() == axis.edge_names()

@@ -87,6 +87,16 @@ class AxisCells(msgspec.Struct, frozen=True):
         """Name the cells: labels, or "a to b" for bins; an axis of keys names none."""
         return []
 
+    def edge_names(self) -> list[str]:
+        """Name bins by their edges, whatever values occur; as ``cell_names`` where there is no bin.
+
+        >>> from sfumato.extending import GridAxis
+        >>> axis = GridAxis("age", 0, 100, cells=4, step=1)
+        >>> axis.cell_names()[1:], axis.edge_names()[1:]
+        (['25 to 49', '50 to 74', '75 and above'], ['25 to 50', '50 to 75', '75 and above'])
+        """
+        return self.cell_names()
+
     def cell_values(self) -> list[Label]:
         """What a column of a table holds for each cell.
 

@@ -57,8 +57,40 @@ class BinnedCells(AxisCells, frozen=True):
     def declared(self) -> str:
         return f"the domain declares {self.scale.declared}"
 
+    @property
+    def values(self) -> tuple[float, float] | None:
+        """One of the values that occur and the step between them; None: any number occurs."""
+        raise NotImplementedError
+
+    def extremes(self) -> tuple[Array, Array]:
+        """The least and largest value that each cell can hold: float64 ndarrays of shape (cells,).
+
+        Without a step they are its edges. With one they are the first and the last step in the
+        cell: one value where cells are steps. A value beyond the bounds counts as the nearest of
+        all steps.
+        """
+        raise NotImplementedError
+
     def cell_names(self) -> list[str]:
+        return self.whole_names() or self.edge_names()
+
+    def edge_names(self) -> list[str]:
         return self.scale.bin_names(self.scale.text(self.edges()))
+
+    def whole_names(self) -> list[str]:
+        """Name the cells by the whole numbers in them, such as "18 to 64".
+
+        None of them has a name where other numbers occur too, or where a cell has no whole number.
+        """
+        if self.scale.kind != "number" or self.values is None:
+            return []
+        lowest, highest = self.extremes()
+        start, step = self.values
+        if step != 1 or start % 1 or (lowest % 1).any():
+            return []
+        return self.scale.value_names(
+            [f"{number:.0f}" for number in lowest], [f"{number:.0f}" for number in highest]
+        )
 
 
 class GridAxis(
@@ -109,6 +141,10 @@ class GridAxis(
         return self.lower, self.upper
 
     @property
+    def values(self) -> tuple[float, float] | None:
+        return None if self.step is None else (self.lower, self.step)
+
+    @property
     def nudge(self) -> float:
         """How far below an edge, in cells, a value may lie and still open the cell.
 
@@ -121,12 +157,6 @@ class GridAxis(
         return self.points(range(self.cells + 1))
 
     def extremes(self) -> tuple[Array, Array]:
-        """The least and largest value that each cell can hold: float64 ndarrays of shape (cells,).
-
-        Without a step they are its edges. With one they are the first and the last step in the
-        cell: one value where cells are steps. A value beyond the bounds counts as the nearest of
-        all steps.
-        """
         import numpy as np
 
         edges = self.edges()
@@ -253,6 +283,10 @@ class EdgesAxis(
         """The first and the last edge."""
         return self.bounds[0], self.bounds[-1]
 
+    @property
+    def values(self) -> tuple[float, float] | None:
+        return None if self.step is None else (self.origin, self.step)
+
     def edges(self) -> Array:
         """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
         import numpy as np
@@ -260,10 +294,6 @@ class EdgesAxis(
         return np.array(self.bounds)
 
     def extremes(self) -> tuple[Array, Array]:
-        """The least and largest value that each cell can hold: float64 ndarrays of shape (cells,).
-
-        As for ``GridAxis``.
-        """
         import numpy as np
 
         edges = self.edges()
@@ -336,6 +366,9 @@ class BinsAndMissing(
 
     def cell_names(self) -> list[str]:
         return [*self.bins.cell_names(), MISSING]
+
+    def edge_names(self) -> list[str]:
+        return [*self.bins.edge_names(), MISSING]
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN to the last one."""

@@ -119,6 +119,20 @@ class Scale:
         between = [f"{a} to {b}" for a, b in pairwise(edges[1:-1])]
         return [f"{first} {edges[1]}", *between, f"{edges[-2]} {last}"]
 
+    def value_names(self, lowest: Sequence[str], highest: Sequence[str]) -> list[str]:
+        """Name cells by the least and the largest value in each, as printed.
+
+        The two at the ends are open, because they also hold the values that lie beyond.
+
+        >>> NUMBERS.value_names(["0", "18", "65"], ["17", "64", "99"])
+        ['17 and below', '18 to 64', '65 and above']
+        """
+        if len(lowest) < 2:
+            return ["all values"]
+        pairs = list(zip(lowest, highest, strict=True))[1:-1]
+        between = [low if low == high else f"{low} to {high}" for low, high in pairs]
+        return [f"{highest[0]} and below", *between, f"{lowest[-1]} and above"]
+
 
 class Dates(Scale):
     """Days since 1970-01-01."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sfumato.charts import scales
+from sfumato.charts import scales, style
 from sfumato.domain import Interval, grid_axis
-from sfumato.lattice import EdgesAxis, LabelAxis
+from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis
 
 DAY = grid_axis("at", Interval("2013-01-01T00:00", "2013-01-02T00:00", step=3600), 4)
 
@@ -53,3 +53,19 @@ def test_years_are_ticked_at_whole_numbers_and_without_separators():
     assert "2000" in shown
     assert all(text.isdecimal() for text in shown), shown
     assert any("." in text for text in ticks(Interval(0, 2), 20, 0, 2))
+
+
+def test_whole_numbers_that_have_a_bin_each_are_ticked_at_the_middle_of_their_bins():
+    axis = GridAxis("absences", 0.0, 13.0, 13, snap=True, step=1.0)
+    assert scales.positions_of(axis)[[0, -1]].tolist() == [-0.5, 12.5]
+    assert scales.tick_labels(axis) == ["≤0", *map(str, range(1, 12)), "≥12"]
+    assert scales.cell_labels(axis) == ["0 and below", *map(str, range(1, 12)), "12 and above"]
+    _, ax = style.figure(300)
+    scales.slots(ax.xaxis, axis, 20)
+    assert ax.get_xticks().tolist() == list(range(13))
+    # Two numbers to a slot: ticks are at the edges again.
+    scales.slots(ax.xaxis, axis, 20, np.arange(0, 13, 2))
+    assert [label.get_text() for label in ax.get_xticklabels()][:3] == ["…", "2", "4"]
+    wide = GridAxis("age", -20.0, 20.0, 10, snap=True, step=1.0)
+    assert scales.positions_of(wide)[0] == -20
+    assert scales.cell_labels(wide)[:2] == ["−17 and below", "−16 to −13"]

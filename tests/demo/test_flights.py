@@ -48,8 +48,8 @@ def test_delays_are_near_the_truth(
     all_rows = np.bincount(where, minlength=30)
     kept = np.bincount(where[~delays.beyond], minlength=30)
     assert [row[0] for row in shown] == [
-        "below -50",
-        *[f"{a:g} to {a + 10:g}" for a in edges[1:-2]],
+        "-51 and below",
+        *[f"{a:g} to {a + 9:g}" for a in edges[1:-2]],
         "230 and above",
     ]
     assert near(numbers(shown, 1), release.accuracy(SURE, simultaneous=True), kept, all_rows)
@@ -61,14 +61,14 @@ def test_delays_are_near_the_truth(
 def test_delays_by_carrier_and_by_time_of_day(
     pages: list[Answer], demo: run.Demo, delays: pd.DataFrame
 ) -> None:
-    hours = [f"{h} to {h + 3}" for h in range(3, 21, 3)]
+    hours = [f"{h} to {h + 2}" for h in range(3, 21, 3)]
     carrier = delays.carrier.map({name: i for i, name in enumerate(CARRIERS)}).to_numpy()
     for index, first, names in (
         (DELAYS_BY_CARRIER, carrier, list(CARRIER_NAMES.values())),
         (
             DELAYS_BY_HOUR,
             delays.hour.to_numpy() // 3,
-            ["below 3", *hours, "21 and above"],
+            ["2 and below", *hours, "21 and above"],
         ),
     ):
         release, shown = demo.releases[index], pages[index].rows
@@ -140,8 +140,8 @@ def test_means_are_near_the_truth(
 ) -> None:
     release: Any = demo.releases[index]
     shown = pages[index].rows
-    names = [f"{h} to {h + 1}" for h in range(24)]
-    names[0] = "below 1"
+    names = [str(h) for h in range(24)]
+    names[0] = "0 and below"
     names[-1] = "23 and above"
     assert [row[0] for row in shown] == (
         names if column == "hour" else list(CARRIER_NAMES.values())

@@ -38,7 +38,7 @@ def test_the_edges_are_the_margins():
     # The longer axis goes down.
     assert (table.down, table.across) == ("hour", "carrier")
     assert table.columns == ("AA", "DL", "UA", ALL)
-    assert table.rows[0] == "below 1"
+    assert table.rows[0] == "0 and below"
     assert table.rows[-1] == ALL
     assert len(table.rows) == 6
     assert np.array_equal(table.estimates[:-1, :-1], release["hour", "carrier"].values)

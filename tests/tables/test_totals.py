@@ -15,7 +15,7 @@ from sfumato.answers.loading import stored_releases
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
-from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
+from sfumato.lattice import GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
@@ -75,6 +75,13 @@ def test_cells_of_several_axes_are_named_by_tuples() -> None:
         {("ward", "sex"): {(w, s): 1 for w in "ab" for s in ("m", "f", "else")}}
     )
     assert crossed.on([axis("ward"), axis("sex")]).tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_bins_of_whole_numbers_are_named_by_them_or_by_their_edges() -> None:
+    hours = GridAxis("hour", 0.0, 3.0, 3, snap=True, step=1.0)
+    for names in (("0 and below", "1", "2 and above"), ("below 1", "1 to 2", "2 and above")):
+        (total,) = plain_totals({"hour": dict(zip(names, (5, 6, 7), strict=True))})
+        assert total.on([hours]).tolist() == [5, 6, 7]
 
 
 @pytest.mark.parametrize(

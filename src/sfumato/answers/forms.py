@@ -24,7 +24,7 @@ ENDS = ("_lower", "_upper")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a text begins with that a spreadsheet program would run as a formula."""
 _NUMBER = r"[-−]?\d+(\.\d+)?(e[+-]?\d+)?"
-_HARMLESS = re.compile(rf"{_NUMBER}( to {_NUMBER}| and above)?")
+_HARMLESS = re.compile(rf"{_NUMBER}( to {_NUMBER}| and (above|below))?")
 
 
 def without_edges(table: pa.Table) -> pa.Table:

@@ -51,7 +51,7 @@ def draw(
         interpolation="none",
         origin="lower" if upward else "upper",
     )
-    if not all(scales.names_bins(axis) for axis in axes):
+    if not all(scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True)):
         note = f"{note} {scales.BEYOND}".strip()
     _tick(ax, axes, starts)
     slot = _plot_width(ax, axes[0]) / columns
@@ -88,7 +88,7 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) ->
     down, right = axes
     room = _plot_width(ax, down)
     longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8
-    turned = scales.names_bins(right) and longest > room / len(starts[1])
+    turned = scales.names_bins(right, len(starts[1])) and longest > room / len(starts[1])
     scales.slots(
         ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0
     )

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from sfumato.arrays import Array
 from sfumato.charts.style import plain, short, thin
-from sfumato.lattice import EdgesAxis, GridAxis, LatticeAxis
+from sfumato.lattice import BinnedCells, EdgesAxis, GridAxis, LatticeAxis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,8 +94,22 @@ def edges_of(axis: LatticeAxis) -> Array | None:
 
 
 def positions_of(axis: LatticeAxis) -> Array | None:
-    """Edges of an axis of bins, of whatever width, as positions; None for labels."""
-    return axis.scale.positions(axis.edges()) if axis.has_edges else None
+    """Edges of an axis of bins, of whatever width, as positions; None for labels.
+
+    A bin of one whole number lies around its number, so that the tick stands at its middle.
+    """
+    if not axis.has_edges:
+        return None
+    edges = axis.scale.positions(axis.edges())
+    return edges - 0.5 if _has_single_numbers(axis) else edges
+
+
+def _has_single_numbers(axis: LatticeAxis) -> bool:
+    """Whether each bin holds one whole number alone."""
+    if not isinstance(axis, GridAxis) or not axis.whole_names():
+        return False
+    lowest, highest = axis.extremes()
+    return bool((lowest == highest).all())
 
 
 def name_of(axis: LatticeAxis) -> str:
@@ -119,22 +133,29 @@ def _edge_texts(axis: LatticeAxis) -> list[str]:
 
 
 def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
-    """Names of cells as text: labels, or "a to b"; "below a" and "b and above" at the ends."""
-    if axis.has_edges:
-        return axis.scale.bin_names(_edge_texts(axis))
+    """Names of cells as text: labels, numbers or "a to b"; the ends are "b and above"."""
+    if isinstance(axis, BinnedCells):
+        whole = [name.replace("-", "−") for name in axis.whole_names()]
+        return whole or axis.scale.bin_names(_edge_texts(axis))
     return [plain(label, longest) for label in axis.cell_names()]
 
 
-def names_bins(axis: LatticeAxis) -> bool:
+def names_bins(axis: LatticeAxis, slots: int | None = None) -> bool:
     """Whether ticks name the cells; else they stand at the edges between bins.
 
-    They name labels, and bins where these are few.
+    They name labels, bins where these are few, and whole numbers that have a bin each, unless
+    neighbours were added up to fewer slots.
     """
-    return not axis.has_edges or axis.size <= FEW_BINS
+    if not axis.has_edges or axis.size <= FEW_BINS:
+        return True
+    return slots in (None, axis.size) and _has_single_numbers(axis)
 
 
 def tick_labels(axis: LatticeAxis) -> list[str]:
     """What stands at the ticks: names of cells, or the edges between them."""
+    if axis.size > FEW_BINS and _has_single_numbers(axis):
+        first, *between, last = axis.scale.picture_text(axis.edges()[:-1])
+        return [f"≤{first}", *between, f"≥{last}"]
     return cell_labels(axis) if names_bins(axis) else edge_labels(axis)
 
 
@@ -170,8 +191,8 @@ def slots(
         By which labels are turned.
     """
     starts = np.arange(axis.size) if starts is None else starts
-    named = names_bins(axis)
-    labels = tick_labels(axis)
+    named = names_bins(axis, len(starts))
+    labels = tick_labels(axis) if named else edge_labels(axis)
     shift = 0.0 if named else -0.5
     ends = starts if named else np.append(starts, axis.size)
     shown = thin(len(ends), most)

@@ -115,10 +115,13 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         found = []
         for label, axis in zip(labels, axes, strict=True):
             names = axis.cell_names()
-            if str(label) not in names:
+            # Plans may name bins of whole numbers by their edges, as answers once did. A name of
+            # either form says where its bin begins, so no name means two bins.
+            known = names if str(label) in names else axis.edge_names()
+            if str(label) not in known:
                 obstacle = f"{printable(axis.name)} has no cell {shown(label)}"
                 raise UsageError(self.title, f"{obstacle}; {nearest(str(label), names)}", WRITE)
-            found.append(names.index(str(label)))
+            found.append(known.index(str(label)))
         return tuple(found)
 
 
