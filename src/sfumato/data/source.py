@@ -13,31 +13,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sfumato.answers.receipt import VERSION
-from sfumato.data.column_uses import (
-    check_names,
-    check_person_names,
-    counts_days,
-    dates,
-    shared,
-    type_names,
-)
-from sfumato.data.engine_abilities import WHAT, abilities
+from sfumato.data.column_uses import check_person_names
 from sfumato.data.engines.addresses import with_table
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.guard import guarded
-from sfumato.data.reader import Column, CountingReader, Reader, RowReader
+from sfumato.data.reader import Column, CountingReader, RowReader
+from sfumato.data.requirements import Requirements
 from sfumato.data.stated_names import check_person, public_text, version_text
 from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
-from sfumato.errors import DataError, UsageError, nearest, printable, without_frames
-from sfumato.lattice import Lattice, LatticeAxis
+from sfumato.errors import UsageError, printable, without_frames
+from sfumato.lattice import Lattice
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import as_written, conditions_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from sfumato.answers.counts import Needs
     from sfumato.data.where import RowFilter
 
@@ -236,6 +227,8 @@ class Source:
         self._stated = stated
         self._token = secrets.token_hex(16)
         self._row_filter = self._filter()
+        filtered = () if self._row_filter is None else self._row_filter.axes
+        self._required = Requirements(reader, domain, unit, filtered)
 
     def _filter(self) -> RowFilter | None:
         """What keeps the rows that satisfy the public conditions; None without any."""
@@ -317,150 +310,11 @@ class Source:
             If a lattice has an axis that the domain does not have, or persons are to be counted
             where no column names them.
         """
-        from sfumato.data.external_partitions import memory_limit
-
-        asked = [as_need(need) for need in needs]
-        columns = self._columns(asked)
-        parts = guarded(self._reader.name, self._reader.parts)
-        uses = self._uses(asked)
-        schemas = [self._fitting_schema(part, columns, uses) for part in parts]
-        for part, schema in zip(parts, schemas, strict=True):
-            self._check_period(part, schema)
-        if (person := self.unit.person) is not None:
-            memory_limit()  # a bad limit is refused now, and not after the charge
-            self._check_ids([schema.field(person).type for schema in schemas])
-        for name, column in columns.items():
-            if column is not None and column.has_keys:
-                self._check_keys(name, [schema.field(name).type for schema in schemas])
-        self._check_engine(asked)
-
-    def _check_engine(self, needs: Sequence[Needs]) -> None:
-        """Refuse what an engine that counts by itself does not count."""
-        reader = self._reader
-        if not isinstance(reader, CountingReader):
-            return
-        for need in needs:
-            unknown = sorted(abilities(need, self.unit) - reader.abilities)
-            if unknown:
-                raise DataError(
-                    f"counting {need.counted} of {reader.name}",
-                    f"its engine does not know {' and '.join(map(WHAT.__getitem__, unknown))}",
-                    "Give a file or a frame, or ask without",
-                )
-            if not guarded(reader.name, partial(reader.supports, need, self.unit)):
-                raise DataError(
-                    f"counting {need.counted} of {reader.name}",
-                    "its engine does not count that, or not under these limits",
-                    "Give a file or a frame, or ask for rows under a limit on rows alone",
-                )
-
-    def _fitting_schema(
-        self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
-    ) -> pa.Schema:
-        """The schema of one table, if it has each column once and of a type that fits."""
-        from sfumato.data.column_types import misfit, type_name
-
-        check_names(table, columns, self.unit.person_columns)
-        schema = guarded(table.name, partial(table.schema, columns))
-        for name, column in columns.items():
-            type_ = schema.field(name).type
-            for use in uses.get(name, (column,)):
-                if obstacle := misfit(use, type_):
-                    raise DataError(
-                        f"{table.name}, column {name!r}",
-                        f"it is of type {type_name(type_)}, and {obstacle}",
-                        "Convert the column, or declare it as what it is",
-                    )
-        return schema
-
-    def _check_ids(self, types: list[pa.DataType]) -> None:
-        from sfumato.data.column_types import ids_form
-
-        if ids_form(types) is None:
-            raise DataError(
-                f"{self._reader.name}, column {self.unit.person!r}",
-                f"ids of persons are of different types in different files: {type_names(types)}",
-                "Write the files with ids of one type, so that a person is the same in all of them",
-            )
-
-    def _check_keys(self, name: str, types: list[pa.DataType]) -> None:
-        from sfumato.data.column_types import keys_kind
-
-        if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
-            raise DataError(
-                f"{self._reader.name}, column {name!r}",
-                f"its keys are of different types in different files: {type_names(types)}",
-                "Write the files with keys of one type, so that a key is the same in all of them",
-            )
+        self._required.check([as_need(need) for need in needs])
 
     def _columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
         """The columns that are needed, and the person's."""
-        columns: dict[str, Column] = {}
-        for axis in self._axes_of(needs):
-            if axis.name not in self.domain:
-                raise UsageError(
-                    f"axis {axis.name!r}",
-                    f"the domain has no axis of that name; {nearest(axis.name, self.domain)}",
-                    "Declare it there",
-                )
-            name = axis.column_name
-            columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
-        if self.unit.person is not None:
-            columns.setdefault(self.unit.person, None)
-            self._add_period(columns)
-        elif any(need.counted != "rows" for need in needs):
-            raise UsageError(
-                "counting persons",
-                "no column names them",
-                'Give the source person="rider", the column that names the person',
-            )
-        return columns
-
-    def _uses(self, needs: Sequence[Needs]) -> dict[str, list[Column]]:
-        """What each column is read as: its type must fit all of it."""
-        uses: dict[str, list[Column]] = {}
-        for axis in self._axes_of(needs):
-            uses.setdefault(axis.column_name, []).append(axis)
-        if self.unit.person is not None:
-            uses.setdefault(self.unit.person, []).append(None)
-        return uses
-
-    def _axes_of(self, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
-        """The axes that the needs and the conditions look at."""
-        for need in needs:
-            yield from need.columns
-        if self._row_filter is not None:
-            yield from self._row_filter.axes
-
-    def _add_period(self, columns: dict[str, Column]) -> None:
-        """Have the column of the period read as dates."""
-        period = self.unit.period
-        if period is msgspec.UNSET:
-            return
-        column = columns.setdefault(period, dates(period))
-        if column is None or not counts_days(column):
-            raise UsageError(
-                f"person = [{self.unit.person!r}, {period!r}]",
-                "the second column is a period, and the domain declares it as no dates",
-                "Declare it as an Interval of dates, or leave it out of the domain",
-            )
-
-    def _check_period(self, table: Reader, schema: pa.Schema) -> None:
-        """Refuse a period that is no date; a file of text is read as if it were."""
-        import pyarrow.types as pt
-
-        from sfumato.data.column_types import plain_type, type_name
-
-        period = self.unit.period
-        if period is msgspec.UNSET or not table.has_schema:
-            return
-        type_ = plain_type(schema.field(period).type)
-        if not (pt.is_date(type_) or pt.is_null(type_)):
-            raise DataError(
-                f"{table.name}, column {period!r}",
-                f"it is of type {type_name(type_)}, and a period is a date",
-                "Convert the column to dates",
-            )
+        return self._required.columns(needs)
 
     def __repr__(self) -> str:
         return f"<Source {self._table}: {', '.join(self.domain)}; {self.unit}>"
