@@ -253,6 +253,7 @@ def forged(people: People) -> Mapping[str, tuple[Entry, bytes | None]]:
         "with a smaller own sum": of(own=(1, 0)),
         "with a smaller sum": of(spent=(1, 0)),
         "at a negative cost": of(cost=(-1, 0), spent=(2, 0), own=(1, 0)),
+        "at no cost": of(cost=(0, 0), spent=(3, 0), own=(2, 0)),
         "in an account of others": of(account="visits", spent=(1, 0), own=(1, 0)),
         "in no account": of(account="none", spent=(1, 0), own=(1, 0)),
         "of no named question": of(key="never named"),
@@ -346,6 +347,36 @@ def test_a_view_of_before_charges_nothing(people: People, isolation: str) -> Non
         with pytest.raises(psycopg.Error):
             old.execute(cast("Any", ENTER.format(people.schema)), values)
         old.rollback()
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_nobody_charges_who_would_not_see_that_the_ledger_was_moved(
+    people: People, isolation: str
+) -> None:
+    """A move enters nothing, so the right entry may be the next of an older state as well."""
+    name = cast("Any", NAME.format(people.schema))
+    with closing(people.connect("ann")) as db:
+        fresh = (os.urandom(16).hex(), "d" * 64)
+        db.execute(name, ("trips", None, [f"not moved yet {isolation}"], *fresh))
+        right = next_entry(people, key=fresh[0], digest=fresh[1])
+        values = (*columns_of(right), right.spender, *right.own, None)
+        for begun in ("BEGIN ISOLATION LEVEL {}", "SET default_transaction_isolation = '{}'"):
+            db.execute(cast("Any", begun.format(isolation)))
+            with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="there now"):
+                db.execute(cast("Any", ENTER.format(people.schema)), values)
+            db.rollback()
+
+
+def test_a_charge_is_not_resumed_for_ever(people: People, tried: Callable[..., str | None]) -> None:
+    assert tried(NAME, ("trips", None, ["resumed often"], "d" * 32, "b" * 64)) is None
+    first = next_entry(people, key="d" * 32, digest="b" * 64)
+    assert tried(ENTER, (*columns_of(first), first.spender, *first.own, None)) is None
+    codes: list[str | None] = []
+    while not codes or codes[-1] is None:
+        again = next_entry(people, kind="resume", key="d" * 32, time=now(), until=now(60))
+        codes.append(tried(ENTER, (*columns_of(again), "", 0, 0, None)))
+    assert codes == [None] * 16 + ["23000"]
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -487,7 +518,6 @@ def test_objects_of_an_analyst_do_not_stand_in_for_those_of_the_ledger(people: P
         "transform_null_equals = on",
         "plpgsql.extra_errors = 'none'",
         "lc_messages = 'C'",
-        "default_transaction_isolation = serializable",
     ],
 )
 def test_settings_of_a_session_change_nothing(people: People, setting: str) -> None:

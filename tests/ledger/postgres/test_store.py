@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -12,6 +13,7 @@ import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, Entry
+from sfumato.ledger.entries import LARGEST
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.request import NewCharge
 from sfumato.ledger.store import StoreError, Unclear
@@ -53,6 +55,7 @@ def lead(book: Book) -> list[object]:
         spend("b", key, cost, binding=CAPPED)
     spend("b", "another ceiling", binding=Binding("one row", "n", (51, 5)))
     spend("a", "over the total", (60, 0))
+    spend("a", "over any number", (LARGEST, LARGEST))
     spend("none", "no account")
     with pytest.raises(ZeroDivisionError), book.reserve("a", "left", "q", (1, 0), ""):
         raise ZeroDivisionError
@@ -110,6 +113,19 @@ def test_it_writes_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(charged) == len(usual) + 2, "one without a key, and one more with the signs"
     unusual = ("the first that is bound", "the first that is capped", "without a binding")
     assert len(answered) == len(charged) + len((*unusual, "bound as well", "left", "of a spender"))
+
+
+def test_a_name_that_no_index_holds_is_refused_with_a_sentence(
+    open_store: Callable[[], PostgresStore],
+) -> None:
+    with Book(open_store()) as book:
+        book.open_account("a", "pure", (2, 0))
+        bits = random.Random(0)
+        book.reserve("a", bits.randbytes(500).hex(), "q", (1, 0), "").store(b"answer")
+        # Keys that cannot be compressed: the index keeps others shorter than they are.
+        with pytest.raises(LedgerError, match="at most 1,000 bytes"):
+            book.reserve("a", bits.randbytes(2048).hex(), "q", (1, 0), "")
+        assert book.account("a").spent == (1, 0)
 
 
 def test_a_charge_that_was_cut_off_is_known_again(

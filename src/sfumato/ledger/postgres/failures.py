@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 NO_SPENDER = "SFM01"  # the codes of guard.sql
 MOVED = "SFM02"
+TOO_LARGE = "22003"
 
 # What a class of SQLSTATE codes, or one code, means to the caller: the obstacle and the remedy.
 MEANING: dict[str, tuple[str, str]] = {
@@ -28,6 +29,10 @@ MEANING: dict[str, tuple[str, str]] = {
     "42501": ("this user may not do that", "Ask the owner of the ledger for access"),
     "53300": ("the server has no connection to spare", "Ask again, or raise its max_connections"),
     "53": ("the server has no room left", "Free some space on it, then ask again"),
+    "54000": (
+        "a name or key in it is too long for the indexes of the server",
+        "Choose names and keys of at most 1,000 bytes",
+    ),
     "55P03": (
         "others kept it busy",
         "Ask again; if it stays so, look for a process that is stopped",
@@ -74,5 +79,9 @@ def is_clash(error: psycopg.Error) -> bool:
 
 
 def is_refused(error: psycopg.Error) -> bool:
-    """Whether a rule of the ledger, or a constraint, refused a row."""
-    return (error.sqlstate or "").startswith("23")
+    """Whether a rule of the ledger, or a constraint, refused a row.
+
+    A sum that is larger than any number that the server keeps is more than any account has.
+    """
+    code = error.sqlstate or ""
+    return code.startswith("23") or code == TOO_LARGE

@@ -130,6 +130,10 @@ BEGIN
     WHEN added.kind IN ('resume', 'abandon', 'store') AND first.spender IS DISTINCT FROM session_user::text
       THEN 'the charge is another spender''s'
     WHEN added.kind = 'abandon' AND last_kind NOT IN ('reserve', 'resume') THEN 'there is no lease to end'
+    -- So that all entries of an account are few for what was paid from it.
+    WHEN added.kind = 'resume' AND (SELECT count(*) FROM entries WHERE account = added.account AND entries.key = added.key AND kind = 'resume') >= 16
+      THEN 'the charge was resumed too often'
+    WHEN added.kind = 'reserve' AND added.cost_first = 0 AND added.cost_second = 0 THEN 'a charge costs something'
     WHEN added.kind = 'hand' AND last_kind = 'hand' THEN 'it was handed out before'
     WHEN leases AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.account = added.account AND r.key = added.key AND r.digest = added.digest)
       THEN 'the question was never named'
@@ -182,6 +186,10 @@ DECLARE
   settled JSON;
 BEGIN
   LOCK TABLE entries IN EXCLUSIVE MODE;
+  -- A transaction that goes on seeing an older state would not see that the ledger was moved meanwhile.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'a charge sees what is there now' USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
   IF NOT (added IS NOT NULL) THEN
     RAISE EXCEPTION 'an entry has all its fields' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
