@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import Ledger, journal
+from sfumato.ledger import Hold, Ledger, journal, open_ledger
+from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.entries import Entry
 from sfumato.ledger.own_leases import OwnLeases
 from sfumato.ledger.store import PublicRows
@@ -85,6 +87,52 @@ def test_who_was_not_told_of_a_charge_goes_on_under_its_lease(
     assert kinds(ledger) == ["open", "reserve", "store", "hand"]
     assert ledger.account("trips").spent == (10, 0)
     assert ledger.verify().ok
+
+
+def test_an_error_gives_nobody_the_lease_that_another_thread_took(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads find the lease unused. One takes it, and the other is given an error."""
+    cut_once(ledger, monkeypatch)
+    with pytest.raises(Cut):
+        ledger.reserve(*ASK)
+    writing = ledger._store.writing
+    holds: list[Hold] = []
+
+    def write(action):
+        monkeypatch.setattr(ledger._store, "writing", writing)
+        writing(action)
+        holds.append(ledger.reserve(*ASK, wait=0))
+        raise Cut("charging", "the connection was cut", "Ask again")
+
+    monkeypatch.setattr(ledger._store, "writing", write)
+    with pytest.raises(Cut):
+        ledger.reserve(*ASK, wait=0)
+    with pytest.raises(LedgerError, match="another process is answering"):
+        ledger.reserve(*ASK, wait=0)
+    assert [hold.store(b"answer") for hold in holds] == [b"answer"]
+    assert kinds(ledger) == ["open", "reserve", "store", "hand"]
+
+
+def test_who_took_an_own_lease_and_got_nothing_leaves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An anchor may be full each time; the lease is unused until somebody works under it."""
+    anchor = tmp_path / "anchor"
+    with open_ledger(tmp_path / "budget.db", anchor=anchor) as ledger:
+        ledger.open_account("trips", "marbles", (1000, 0))
+
+        def refuse(*_: object) -> None:
+            raise Cut("the anchor", "the disk is full", "Free some space")
+
+        for _ in range(3):
+            with monkeypatch.context() as full:
+                full.setattr(Anchor, "note", lambda self, *lines: refuse() if lines else None)
+                with pytest.raises(Cut):
+                    ledger.reserve(*ASK, wait=0)
+        with ledger.reserve(*ASK, wait=0) as hold:
+            hold.store(b"answer")
+        assert kinds(ledger) == ["open", "reserve", "store", "hand"]
 
 
 def test_who_could_not_give_up_a_lease_resumes_the_charge(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from sfumato.ledger import process_identity
@@ -23,3 +25,13 @@ def test_in_doubt_a_holder_has_not_ended():
         f"{place}/1/{process_identity._started(1)}",
     ):
         assert not process_identity.ended(doubtful)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_does_not_take_the_identity_of_an_ancestor_of_its_number():
+    process_identity.current()
+    assert process_identity._identity.cache_info().currsize
+    child = os.fork()
+    if child == 0:
+        os._exit(process_identity._identity.cache_info().currsize)
+    assert os.waitpid(child, 0)[1] == 0

@@ -96,8 +96,12 @@ class Charges:
             )
             if mine is None:
                 is_free = not past or _is_answered(past)
+            elif mine in past:
+                is_free = OWN_LEASES.use(mine)
+                # From here on it is this caller's. Another thread works under it if it is not free.
+                tried = [mine] if is_free else []
             else:
-                is_free = mine not in past or OWN_LEASES.use(mine)
+                is_free = True
             return self._held(past, mine) if is_free else past[-1]
         except BaseException:
             # Whether anything is written may be unknown: the caller finds it by asking again.
@@ -120,7 +124,7 @@ class Charges:
     ) -> tuple[list[Entry], Entry | None]:
         """What was entered under the key before, and the entry by which the caller may work now.
 
-        That entry is added to ``tried``: it may be written although an error follows.
+        An entry that is new is added to ``tried``: it may be written although an error follows.
         """
         request, past = self._named(rows, request)
         if _is_answered(past):
@@ -128,7 +132,7 @@ class Charges:
         mine = self._go_on(rows, request, caller, past) if past else None
         if not past:
             mine = self._charge(rows, request, caller)
-        if mine is not None:
+        if mine is not None and mine not in past:
             tried.append(mine)
         return past, mine
 

@@ -29,6 +29,12 @@ def _identity(pid: int) -> str:
     return f"{namespace}/{pid}/{started}" if namespace and started else ""
 
 
+if hasattr(os, "register_at_fork"):
+    # A descendant may be given the number of an ancestor that has ended. As that one, it would seem
+    # to have ended, too.
+    os.register_at_fork(after_in_child=_identity.cache_clear)
+
+
 def _namespace() -> str:
     """This boot of this machine, and the namespace of its process numbers."""
     try:
