@@ -111,6 +111,20 @@ def test_the_command_line_notices_an_older_copy_by_its_anchor(
     assert "older copy" in capsys.readouterr().err
 
 
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk may take the beginning of a line, and say how much it took instead of failing."""
+    anchor = Anchor(tmp_path / "anchor")
+    anchor.note(f"entry 1 {'0' * 64}")
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda handle, text: write(handle, text[:20]))
+        with pytest.raises(sf.LedgerError, match="disk is full"):
+            anchor.note(f"entry 2 {'0' * 64}")
+    assert anchor.read().entry == (1, "0" * 64)
+
+
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 25])
 def test_an_anchor_with_numbers_that_no_ledger_has_is_refused(number: str, tmp_path: Path) -> None:
     anchor = tmp_path / "anchor"

@@ -95,12 +95,14 @@ class Anchor:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)
             try:
                 # One write in append mode: lines of several processes do not mix.
-                os.write(handle, text)
+                written = os.write(handle, text)
                 os.fsync(handle)
             finally:
                 os.close(handle)
         except OSError as error:
             reason = error.strerror or "it cannot be written"
         else:
-            return
+            if written == len(text):
+                return
+            reason = "its disk is full"
         raise LedgerError(self.label, reason, "Name a file that can be written")
