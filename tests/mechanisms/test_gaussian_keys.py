@@ -219,3 +219,23 @@ def test_keys_are_kept_as_often_as_the_curve_says(count: int) -> None:
     assert low <= len(places) <= high
     assert values.min() >= law.threshold
     assert not len(released(np.zeros(50, np.int64), law, PublicSeed("none"))[0])
+
+
+@pytest.mark.parametrize(
+    ("squared", "tau"), [(Fraction(0), 9), (Fraction(1, 10**25), 9), (Fraction(4), 0)]
+)
+def test_no_law_without_noise_or_threshold(squared: Fraction, tau: int) -> None:
+    with pytest.raises(UsageError):
+        ThresholdGaussian(squared, tau)
+    assert ThresholdGaussian(Fraction(1, 10**24), 1).threshold == 1
+
+
+def test_the_curve_of_wide_noise_goes_on_where_it_is_computed_otherwise() -> None:
+    """Below a sigma of 2000 masses are added up, above it the tail is that of the normal law."""
+    narrow, wide = (ThresholdGaussian(Fraction(sigma**2), 9000) for sigma in (2000, 2001))
+    counts = np.arange(1, 20_000, 97)
+    assert wide.kept(counts) == pytest.approx(narrow.kept(counts), abs=1e-3)
+    # Half a row is a whole step of the lattice: without it curves would differ by 1e-4 at once.
+    twice = ThresholdGaussian(Fraction(4001**2), 18_000)
+    half = narrow.kept(counts)
+    assert twice.kept(2 * counts) == pytest.approx(half, abs=3e-4)

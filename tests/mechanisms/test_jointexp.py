@@ -220,8 +220,8 @@ class ClampOfThree(JointLaw):
 @pytest.mark.parametrize("distinct", [False, True])
 def test_the_clamp_by_its_own_law(distinct):
     """With a clamp of 3 instead of 60 both kinds of draws occur, and both refusals."""
-    cells, chosen = (2, 0, 1, 3, 0), selections.tuples(range(6), 3, distinct)
-    ranks = Ranks.of_counts(np.array(cells))
+    cells, chosen = (2, 0, 1, 3, 0, 1), selections.tuples(range(1, 7), 3, distinct)
+    ranks = Ranks.of_counts(np.array(cells), 1)
     law = ClampOfThree(ranks, QUARTILES, Fraction(4), ADD, distinct=distinct)
     free = selections.joint(cells, QUARTILES, 4.0, float(joint_sensitivity(QUARTILES, ADD)), chosen)
     right = selections.normalised(np.maximum(free - free.max(), -3.0))

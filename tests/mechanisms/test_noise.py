@@ -9,6 +9,7 @@ import pytest
 from scipy import signal
 
 from sfumato.audit.runs import Scripted
+from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -66,6 +67,18 @@ def test_variance(law):
     assert law.variance == pytest.approx(
         (masses(law, values) * values.astype(float) ** 2).sum(), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
+def test_noise_that_cannot_be_drawn_is_no_law(law):
+    """Refused when the law is chosen, before anything is charged."""
+    power = 2 if law is DiscreteGaussian else 1
+    for scale in (Fraction(0), Fraction(-1), Fraction(1, 10 ** (12 * power)) / 2):
+        with pytest.raises(UsageError, match="noise of"):
+            law(scale)
+    with pytest.raises(UsageError, match="noise of"):
+        law(Fraction(2 ** (48 * power) + 1))
+    assert law(Fraction(2 ** (48 * power))).half_width(0.05) > 2**48
 
 
 def test_noise_that_is_next_to_nothing():

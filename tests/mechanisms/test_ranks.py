@@ -37,6 +37,16 @@ def test_quantiles_share_a_denominator():
     assert numerators[1] == round(2**22 / 3)
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(0, 10), (2, 7), (6, 9), (9, 10)])
+def test_ranks_of_some_edges_are_those_among_all_rows(lower, upper):
+    counts = np.array([2, 0, 1, 0, 0, 5, 0, 0, 3])
+    ranks = Ranks.of_cells(np.flatnonzero(counts), counts[counts > 0], lower, upper)
+    edges = np.arange(lower, upper)
+    assert ranks.edges == len(edges) == ranks.widths.sum()
+    assert ranks.total == 11
+    assert ranks.below[ranks.group(edges)].tolist() == [counts[:edge].sum() for edge in edges]
+
+
 def test_ranks_show_no_count():
     import pickle
 

@@ -141,13 +141,13 @@ def test_far_edges_are_drawn_as_often_as_the_clamp_says(monkeypatch):
     monkeypatch.setattr(selection, "CLAMP", 2)
     cells = np.zeros(64, np.int64)
     cells[::8] = 1000
-    law = RankLaw(Ranks.of_counts(cells), HALF, Fraction(10**6), ADD)
-    p = np.full(65, math.exp(-2))
-    p[25:33] = 1
+    law = RankLaw(Ranks.of_counts(cells, 3), HALF, Fraction(10**6), ADD)
+    p = np.full(62, math.exp(-2))
+    p[22:30] = 1
     p /= p.sum()
     assert np.exp(law.log_probabilities()) == pytest.approx(p)
-    drawn = np.bincount([law.draw(current()) for _ in range(4_000)], minlength=65)
-    assert ((drawn - 4_000 * p) ** 2 / (4_000 * p)).sum() < stats.chi2.isf(1e-9, 64)
+    drawn = np.bincount([law.draw(current()) - 3 for _ in range(4_000)], minlength=62)
+    assert ((drawn - 4_000 * p) ** 2 / (4_000 * p)).sum() < stats.chi2.isf(1e-9, 61)
 
 
 def test_a_vanishing_epsilon_is_even():

@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.errors import InternalError, UsageError
 from sfumato.privacy.composition import (
+    approx_to_zcdp,
     charge,
     compose,
     in_measure,
@@ -157,6 +158,25 @@ def test_the_largest_epsilon_that_rho_allows(rho):
 
 def test_an_epsilon_is_its_own_and_delta_is_left_out():
     assert pure_epsilon(ApproxDP("0.3", "1e-6")) == pure_epsilon(PureDP("0.3")) == Fraction(3, 10)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1", "1e-6"), ("0.1", "1e-9"), ("8", "0.01"), ("1e-6", "1e-6")]
+)
+def test_the_largest_rho_that_epsilon_and_delta_allow(epsilon, delta):
+    given, unit = ApproxDP(epsilon, delta), Fraction(1, 10**12)
+    rho = approx_to_zcdp(given.epsilon, given.delta).rho
+    assert zcdp_to_approx(rho, given.delta).epsilon <= given.epsilon
+    assert zcdp_to_approx(rho + unit, given.delta).epsilon > given.epsilon
+    # By other means: no order proves less than what is stated of it.
+    best = 1 + math.sqrt(math.log(1 / given.delta) / rho)
+    orders = [1 + (best - 1) * mpmath.mpf(10) ** (mpmath.mpf(i) / 100 - 1) for i in range(201)]
+    assert epsilon_of(rho, given.delta, orders) <= float(given.epsilon) * (1 + 1e-4)
+
+
+def test_an_epsilon_and_a_delta_that_allow_no_rho_are_refused():
+    with pytest.raises(UsageError, match="no Gaussian noise"):
+        approx_to_zcdp(Fraction(1, 10**9), Fraction(1, 10**18))
 
 
 def test_a_rule_that_no_account_has():

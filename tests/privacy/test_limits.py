@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.limits import Limits, merged
+from sfumato.privacy.limits import Limits, limits_of, merged
 from sfumato.privacy.unit import Unit
 
 CELLS = 4  # as many as rows, so that each row may have its own
@@ -86,6 +86,18 @@ def test_limits_are_said_in_words() -> None:
 def test_a_limit_that_is_no_whole_number_is_refused(wrong: int) -> None:
     with pytest.raises(UsageError):
         Limits(rows_per_cell=wrong)
+
+
+def test_limits_are_those_that_are_given() -> None:
+    assert limits_of(None, None, None) is None
+    assert limits_of(1, None, None) == Limits(rows_per_cell=1)
+    assert limits_of(None, 2, None) == Limits(cells_per_person=2)
+    assert limits_of(None, None, 3) == Limits(norm_per_person=3)
+    with pytest.raises(UsageError, match="none of them is given"):
+        Limits()
+    assert Limits(rows_per_cell=10**15).rows_per_cell == 10**15
+    with pytest.raises(UsageError, match="10\\^15"):
+        Limits(rows_per_cell=10**15 + 1)
 
 
 def test_limits_need_a_person_and_a_bound_on_rows() -> None:

@@ -14,6 +14,8 @@ from sfumato.privacy.measures import (
     asked_cost,
     measure_of,
     spendable,
+    total_of,
+    without_delta,
 )
 
 
@@ -46,6 +48,30 @@ def test_what_is_spent_is_whole_units_and_never_more(cost):
     assert all(a <= b for a, b in zip(used.money, cost.money, strict=True))
     parts = [(getattr(used, name), getattr(cost, name)) for name in type(cost).__struct_fields__]
     assert all(0 < down <= full for down, full in parts)
+
+
+def test_a_total_is_in_whole_units_and_never_more_than_was_stated():
+    assert total_of(PureDP("1/3")) == (333333333, 0)
+    assert total_of(ApproxDP("2/3", Fraction(5, 3 * 10**18))) == (666666666, 1)
+    assert total_of(ZCDP("2/3")) == (666666666666, 0)
+    for total in (PureDP(2), ApproxDP(2, "1e-6"), ZCDP("0.5")):
+        assert total_of(total) == total.money
+
+
+def test_what_needs_no_delta_is_charged_none():
+    assert without_delta(ApproxDP("0.5", "1e-6")) == PureDP("0.5")
+    for cost in (PureDP("0.5"), ZCDP("0.5")):
+        assert without_delta(cost) == cost
+
+
+@pytest.mark.parametrize(("kind", "most"), [(PureDP, 10**9), (MetricDP, 10**9), (ZCDP, 10**6)])
+def test_no_more_than_a_ledger_can_count(kind, most):
+    name = "rho" if kind is ZCDP else "epsilon"
+    assert getattr(kind(most), name) == most
+    with pytest.raises(UsageError, match=f"{name} above 1,000,"):
+        kind(most + Fraction(1, 10**9))
+    with pytest.raises(UsageError, match="above"):
+        ApproxDP(10**9 + 1, "1e-6")
 
 
 def test_too_small_to_count():
