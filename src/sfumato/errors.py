@@ -18,6 +18,7 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,11 @@ T = TypeVar("T")
 LONGEST_SHOWN = 80
 LONGEST_WHOLE = 10**40
 CLOSE = 0.65  # how alike two words are of which one may be meant by the other
+_CREDENTIALS = re.compile(
+    r"(\w:/{1,3})[^\s:/@]*:\S*@"  # of an address
+    r"|((?<![^\s'\"(=]))[^\s:/@'\"]{2,}:(?!/)\S*@"  # before a host alone
+)
+_PASSWORD = re.compile(r"(pass(?:word|wd|phrase)?=|pwd=)[^\s&'\"]+", re.I)
 _STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _JOINERS = "\u200c\u200d"  # part of words in Persian and Indian scripts, and of emoji
 
@@ -56,6 +62,19 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for text of several lines: the line breaks are ours, and stay."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def without_passwords(text: str) -> str:
+    """Leave out the passwords of addresses that a message quotes, such as a mistyped option's.
+
+    No message is meant to quote one: this is for those that quote what somebody typed.
+
+    >>> without_passwords("opening mysql:/ada:secret@host/db?ssl_password=secret&a=b")
+    'opening mysql:/...@host/db?ssl_password=...&a=b'
+    """
+    if "@" not in text and "=" not in text:
+        return text
+    return _PASSWORD.sub(r"\1...", _CREDENTIALS.sub(r"\1\2...@", text))
 
 
 def _escaped(character: str) -> str:
@@ -103,6 +122,7 @@ class SfumatoError(Exception):
     exit_code = 1
 
     def __init__(self, asked: str, obstacle: str, remedy: str) -> None:
+        asked, obstacle, remedy = map(without_passwords, (asked, obstacle, remedy))
         super().__init__(asked, obstacle, remedy)
         self.asked = asked
         self.obstacle = obstacle

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.addresses import kind_of
 from sfumato.errors import shown
 from sfumato.numbers import MOST_DIGITS, float_of_text, whole_of_text
 
@@ -63,7 +64,7 @@ class LedgerPlace(click.ParamType):  # type: ignore[type-arg]  # as above
     ) -> str | Path:
         """Leave an address as it is: a path would join its slashes."""
         text = os.fspath(value)
-        return text if "://" in text else Path(text)
+        return Path(text) if kind_of(text) is None else text
 
 
 INTEGER = Reading("integer", whole_of_text, "a whole number")

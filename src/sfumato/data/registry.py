@@ -7,6 +7,7 @@ never decides what is imported.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -171,8 +172,8 @@ def _reader_of(
         found = _opened(iter(_outside), data, axes, person)
     if found is not None:
         return found
-    if isinstance(data, str):
-        local(data)  # raises an error that says why an address is not read
+    if isinstance(data, str | os.PathLike):
+        local(os.fspath(data))  # raises an error that says why an address is not read
     obstacle = "it is no path, no array and has no Arrow stream"
     raise UsageError(f"a source of type {type(data).__name__}", obstacle, _table_of(data))
 

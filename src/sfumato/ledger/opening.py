@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sfumato.addresses import kind_of
 from sfumato.errors import UsageError
 from sfumato.ledger.book import Book
 from sfumato.ledger.postgres import PostgresStore
@@ -11,7 +12,6 @@ from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import Store
 
 SERVERS = ("postgresql://", "postgres://")
-KINDS = ("postgresql:", "postgres:")
 
 
 def open_ledger(
@@ -58,16 +58,14 @@ def store_of(where: str | Path | None, *, create: bool) -> Store:
     """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
     if isinstance(where, str) and where.startswith(SERVERS):
         return PostgresStore(where, create=create)
-    if where is not None and _is_address(str(where)):
+    kind = None if where is None else kind_of(str(where))
+    if kind is not None:
         # An address may hold a password: only its kind is quoted.
-        kind, _, _ = str(where).partition(":")
-        asked = f"ledger = {kind}:..." if kind.isalpha() else "ledger = an address"
+        asked = f"ledger = {kind}:..." if kind else "ledger = an address"
         obstacle = "a ledger is a file, or a PostgreSQL database"
-        remedy = 'Give a path such as "budget.db", or "postgresql://user@host/database"'
+        remedy = (
+            'Give a path such as "budget.db", or "postgresql://user@host/database"; '
+            "for a file with such a name, its path from the root"
+        )
         raise UsageError(asked, obstacle, remedy)
     return SQLiteStore(where, create=create)
-
-
-def _is_address(where: str) -> bool:
-    """Whether it was meant as an address of a server: ``Path`` leaves one slash of two."""
-    return "://" in where or "password=" in where or where.lower().startswith(KINDS)

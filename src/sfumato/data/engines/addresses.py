@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
+from sfumato.addresses import kind_of, public_place, require_clear
 from sfumato.errors import UsageError, printable
 
 _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)
 _DUCKDB = re.compile(r"duckdb:", re.I)
+HARMLESS = ("host", "port", "sslmode", "connect_timeout", "target_session_attrs")
+"""The parameters of an address that are shown: none of them can hold a secret."""
+
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
@@ -41,8 +45,8 @@ class TableAddress(NamedTuple):
 class SourceAddress(os.PathLike[str]):
     """The address of a table, as a path of files would be given; its text hides a password.
 
-    >>> print(SourceAddress("postgresql://ada:secret@host/db?table=trips&password=secret"))
-    postgresql://host/db?table=trips
+    >>> print(SourceAddress("postgresql://ada:secret@host/db?table=t&password=secret&port=5433"))
+    postgresql://host/db?port=5433&table=t
     """
 
     suffix = ""
@@ -54,12 +58,15 @@ class SourceAddress(os.PathLike[str]):
         return self._address
 
     def __str__(self) -> str:
-        place, table = _split(self._address)
-        if is_postgres(place):
-            # Neither user and password nor parameters.
-            scheme, rest = place.partition("?")[0].split("//", 1)
-            place = f"{scheme}//{rest.rpartition('@')[2]}"
-        return place if table is None else f"{place}?table={quote(table)}"
+        given, table = _split(self._address)
+        place, _, query = given.partition("?")
+        pairs = [pair for pair in parse_qsl(query) if pair[0] in HARMLESS]
+        if is_postgres(given):
+            # Neither user and password, nor parameters that may be a secret.
+            place = public_place(given)
+        if table is not None:
+            pairs.append(("table", table))
+        return f"{place}?{urlencode(pairs, quote_via=quote)}" if pairs else place
 
     @property
     def name(self) -> str:
@@ -118,6 +125,7 @@ def postgres_address(data: object) -> TableAddress | None:
     found = None if text is None else _POSTGRES.match(text)
     if text is None or found is None:
         return None
+    require_clear(f"postgresql://{text[found.end() :]}", "the address of a source")
     # A path of Python makes one slash of two.
     rest = text[found.end() :]
     if text[found.start() : found.end()].count("/") > 2:
@@ -132,6 +140,13 @@ def duckdb_address(data: object) -> TableAddress | None:
     if text is None or not _DUCKDB.match(text):
         return None
     place, table = _split(text.partition(":")[2])
+    if "?" in place or kind_of(place) is not None:
+        # It may be a password, so it is not quoted.
+        raise UsageError(
+            "the address of a source in a file of DuckDB",
+            "it has more than the path of a file and a table",
+            'Write it as in "duckdb:trips.db?table=trips"',
+        )
     if not place or place.startswith(":memory:"):
         raise UsageError(
             "a source duckdb: without a file",

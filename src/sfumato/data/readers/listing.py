@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -29,6 +28,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.request import url2pathname
 
+from sfumato.addresses import kind_of
 from sfumato.data.guard import guarded, stat_file
 from sfumato.errors import DataError, UsageError
 
@@ -85,7 +85,11 @@ class File:
 
 def is_local(given: str) -> bool:
     """Whether a text is a path or a ``file:`` address, rather than another address."""
-    return given.startswith("file://") or not re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", given)
+    if given.startswith("file://"):
+        return True
+    kind = kind_of(given)
+    # A file may have a name that looks as if it held a password.
+    return kind is None or (not kind and os.path.exists(given))
 
 
 def local(given: str) -> Path:
@@ -99,11 +103,13 @@ def local(given: str) -> Path:
     if given.startswith("file://"):
         return Path(url2pathname(given.removeprefix("file://").removeprefix("localhost")))
     if not is_local(given):
-        scheme = given.partition(":")[0]
+        # It may hold a password: only its kind is quoted.
+        kind = kind_of(given)
         raise UsageError(
-            f"a source at {scheme}://",
-            "only local files are opened by name",
-            "Give a pyarrow.dataset.dataset(...), which opens other file systems",
+            f"a source at {kind}:..." if kind else "a source at an address",
+            "only local files, and tables of PostgreSQL and DuckDB, are opened by name",
+            "Give a pyarrow.dataset.dataset(...), which opens other file systems, or write "
+            '"postgresql://host/database?table=trips" or "duckdb:trips.db?table=trips"',
         )
     return Path(given).expanduser()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sfumato.addresses import public_place
 from sfumato.data.engines.spark_failures import spark_guarded
 from sfumato.data.readers.files import Files
 from sfumato.data.readers.listing import files_of, is_local
@@ -32,7 +33,8 @@ class SparkFiles(SparkTable):
         given = os.fspath(path)
         self._files = Files([given], None) if is_local(given) else None
         self.in_memory = self._files is None
-        self.name = given
+        # Elsewhere, an address may hold a password or a key.
+        self.name = given if self._files is not None else public_place(given)
         paths = [given]
         if self._files is not None:
             listed = files_of([given])
@@ -44,12 +46,12 @@ class SparkFiles(SparkTable):
                 )
             folder = os.path.isdir(given)
             paths = [os.path.abspath(given)] if folder else [str(file.path) for file in listed]
-        super().__init__(_read(session, given, paths))
+        super().__init__(_read(session, self.name, paths))
 
     def label(self, name: str | None) -> str:
         """Identify the state of local files."""
         return super().label(name) if self._files is None else self._files.label(name)
 
 
-def _read(session: SparkSession, given: str, paths: list[str]) -> SparkFrame:
-    return spark_guarded(given, session, lambda: session.read.parquet(*paths))
+def _read(session: SparkSession, name: str, paths: list[str]) -> SparkFrame:
+    return spark_guarded(name, session, lambda: session.read.parquet(*paths))

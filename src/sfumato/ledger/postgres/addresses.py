@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from sfumato.addresses import require_clear
 from sfumato.errors import UsageError
 
 
 def public_address(address: str) -> str:
-    """An address without what opens it: neither user nor password."""
+    """An address without what opens it: neither user, nor password, nor parameters.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or it is not clear where its password ends.
+    """
+    require_clear(address, "the address of a ledger")
     psycopg = driver()
     try:
         parts = psycopg.conninfo.conninfo_to_dict(address)
