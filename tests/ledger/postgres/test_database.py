@@ -100,6 +100,36 @@ def test_a_cut_while_it_commits_is_resolved_by_asking_the_server(
     assert kinds.count("new") == 1
 
 
+class Away:
+    """A server that is not up, as psycopg sees it when it is asked what is wrong."""
+
+    @staticmethod
+    def ping(conninfo: bytes) -> psycopg.pq.Ping:
+        return psycopg.pq.Ping.NO_RESPONSE
+
+
+def test_secrets_wait_for_a_server_that_their_ledger_has_reached(
+    open_store: Callable[[], PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store()
+    connect = psycopg.connect
+    tries: list[str] = []
+
+    def restarting(*args: str, **given: str) -> object:
+        tries.append(str(given["application_name"]))
+        if len(tries) < 3:
+            raise psycopg.OperationalError("connection refused")
+        return connect(*args, **given)
+
+    monkeypatch.setattr(psycopg, "connect", restarting)
+    monkeypatch.setattr(psycopg.pq, "PGconn", Away)
+    with pytest.raises(LedgerError, match="cannot be reached"):
+        open_store()
+    with closing(store.secrets(create=True)) as secrets:
+        assert secrets.looking(lambda rows: rows.value("none")) is None
+    assert len(tries) == 3
+
+
 def test_a_server_that_stays_away_is_named_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

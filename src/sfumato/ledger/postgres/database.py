@@ -112,16 +112,26 @@ class Database:
     kind : SchemaKind
     create : bool
         Whether a missing schema is made.
+    was_reached : bool
+        Whether this process has reached the server before: then it waits for one that is gone.
     """
 
-    def __init__(self, address: str, schema: str, *, kind: SchemaKind, create: bool) -> None:
+    def __init__(
+        self,
+        address: str,
+        schema: str,
+        *,
+        kind: SchemaKind,
+        create: bool,
+        was_reached: bool = False,
+    ) -> None:
         self.kind = kind
         self.schema = f"{schema}{kind.suffix}"
         self._address = address
         self.label = f"{kind.noun} {public_address(address)!r}"
         self.reached = Reached()
         self._connection: Connection | None = None
-        self._was_connected = False
+        self._was_reached = was_reached
         self._turns = Turns(self.label)
         renewed_in_children(self, Database._renew)
         self._turns.alone(lambda: self._until_settled(partial(self._prepare, create=create)))
@@ -323,7 +333,7 @@ class Database:
                 db.close()
                 raise
             self._connection = db
-            self._was_connected = True
+            self._was_reached = True
         return self._connection
 
     def _connect(self) -> Connection:
@@ -357,7 +367,7 @@ class Database:
         except psycopg.Error:
             # The reason comes without a code, and its text may hold what is secret.
             ping = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**asked).encode())
-            if self._was_connected or ping == psycopg.pq.Ping.REJECT:
+            if self._was_reached or ping == psycopg.pq.Ping.REJECT:
                 raise Lost from None
             turned_away = ping == psycopg.pq.Ping.OK
             raise StoreError(self.label, *(TURNED_AWAY if turned_away else UNREACHABLE)) from None

@@ -192,7 +192,8 @@ class PostgresSecretStore(SecretStore):
     """The secrets of a ledger, in a schema that only its owner may read."""
 
     def __init__(self, address: str, schema: str, *, create: bool) -> None:
-        self.database = Database(address, schema, kind=SECRETS, create=create)
+        # Secrets are opened when they are needed, by a ledger that has reached the server.
+        self.database = Database(address, schema, kind=SECRETS, create=create, was_reached=True)
 
     @property
     def label(self) -> str:
