@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
-from sfumato.privacy.allocation import levels, of_units, share
+from sfumato.privacy.allocation import Shares, levels, of_units, share, tree_levels
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
@@ -70,3 +70,30 @@ def test_a_share_of_no_unit_names_the_cost_that_was_asked(cost):
     for divide in (lambda: of_units(cost, 0), lambda: share(cost, [Fraction(1), Fraction(1)])):
         with pytest.raises(UsageError, match=f"a share of {cost}"):
             divide()
+
+
+@pytest.mark.parametrize("cost", [PureDP("0.7"), ZCDP("0.123")], ids=str)
+@pytest.mark.parametrize("depth", [0, 1, 4])
+@pytest.mark.parametrize("allocation", ["geometric", "custom"])
+def test_no_path_of_a_tree_spends_more_than_the_cost(cost, depth, allocation):
+    weights = "geometric" if allocation == "geometric" else list(range(1, depth + 2))
+    shares = Shares(release=3, partition=2, threshold=1)
+    spent = tree_levels(cost, shares, weights, depth=depth, fanout=4)
+    assert of_units(cost, spent.total) == cost
+    assert (len(spent.threshold), len(spent.partition)) == (depth + 1, depth)
+    # Of six parts one is for counting nodes and two for choosing; cells have at least the rest.
+    assert abs(sum(spent.threshold) - spent.total / 6) < 1
+    assert not depth or abs(sum(spent.partition) - spent.total / 3) < 1
+    if allocation == "custom" and depth == 4:
+        assert spent.partition[3] == pytest.approx(4 * spent.partition[0], rel=1e-6)
+        assert spent.threshold[4] == pytest.approx(5 * spent.threshold[0], rel=1e-6)
+    without = tree_levels(cost, Shares(partition=0), weights, depth=depth, fanout=4)
+    assert without.partition == [0] * depth
+
+
+def test_shares_that_make_no_sense():
+    assert Shares().weights == [1, 0, 1]
+    assert Shares(release="0.5", partition=2, threshold=0).weights == [Fraction(1, 2), 2, 0]
+    for wrong in ({"release": 0}, {"release": -1}, {"partition": -1}, {"threshold": "-0.5"}):
+        with pytest.raises(UsageError, match="no share is negative"):
+            Shares(**wrong)

@@ -4,8 +4,18 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from sfumato.privacy.belief import after, group, log_odds, loss, sentence
+from sfumato.privacy.belief import (
+    after,
+    afterwards,
+    group,
+    is_large,
+    log_odds,
+    loss,
+    sentence,
+    warning,
+)
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 
@@ -50,3 +60,36 @@ def test_sentences():
         assert 0 <= quoted / 100 / after(0.01, float(epsilon)) - 1 <= 0.0101
     assert after(0.25, 0) == pytest.approx(0.25)
     assert log_odds(0.5) == 0
+
+
+def test_a_loss_without_a_limit_is_said_to_have_none():
+    assert loss(ZCDP("0.5"), 0) == math.inf
+    # The loss of Gaussian noise is a normal variable of mean rho and variance 2 rho.
+    for rho, seldom in ((0.01, 1e-6), (0.5, 1e-3), (4.0, 0.1)):
+        limit = loss(ZCDP(rho), seldom)
+        assert stats.norm.sf(limit, rho, math.sqrt(2 * rho)) <= seldom
+
+
+@pytest.mark.parametrize(
+    ("promise", "large"),
+    [
+        (PureDP(10), False),
+        (PureDP("10.000000001"), True),
+        (ApproxDP(10, "1e-6"), False),
+        (ApproxDP("10.1", "1e-6"), True),
+        (ZCDP("1.3"), False),
+        (ZCDP("1.5"), True),
+    ],
+    ids=str,
+)
+def test_a_promise_that_is_worth_little_says_so(promise, large):
+    assert is_large(promise) == large
+    said = warning(promise, Unit())
+    assert ("protects hardly anyone" in said) == large
+    assert (sentence(promise, Unit()) in said) == large
+
+
+def test_how_sure_anybody_can_become():
+    assert afterwards(PureDP(1)) == pytest.approx(math.e / (math.e + 99))
+    assert afterwards(ApproxDP(1, "0.1")) == 1
+    assert 0.0268 < afterwards(ApproxDP(1, "0.09")) < 1

@@ -3,10 +3,12 @@
 import itertools
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import Unit, unit_within
 
 CELLS = 3
 
@@ -90,3 +92,38 @@ def test_a_unit_of_all_rows_names_no_limit():
     assert unit.counted == "all rows that name a rider in one day"
     assert unit.of_all_rows == unit
     assert unit.protects == Unit(4, "replace", "rider", period="day").protects
+
+
+def test_units_whose_charges_do_not_add_up_never_read_the_same():
+    """Whom an account protects is compared as text, so no name of a column may stand for another
+    unit.
+    """
+    columns = ["rider", "row", "one row", "rider in one day", "person of at most 3 rows", "r', 'd"]
+    units = [
+        Unit(rows, neighbours, person, period=period)
+        for neighbours in ("add-remove", "replace")
+        for rows, person in ((1, None), (3, None), (4, None), *((1, name) for name in columns))
+        for period in (msgspec.UNSET, "day", "row")
+        if person is not None or period is msgspec.UNSET
+    ]
+    assert len({unit.protects for unit in units}) == len(units)
+    # Limits are enforced where a column names the person, so they may differ.
+    assert Unit(1, person="rider").protects == Unit(9, person="rider").protects
+
+
+def test_the_columns_of_a_person():
+    assert Unit().person_columns == ()
+    assert Unit(person="rider").person_columns == ("rider",)
+    assert Unit(person="rider", period="day").person_columns == ("rider", "day")
+    for wrong in ([], ["a", "b", "c"], ["a", "a"]):
+        with pytest.raises(UsageError, match="the column of the person"):
+            unit_within(None, "add-remove", wrong)
+
+
+def test_cells_and_rows_of_a_person_under_limits():
+    """Unless the number of cells is limited, each row may lie in a cell of its own."""
+    assert Unit(7).cells_of_person == Unit(7).rows_counted == 7
+    by_row = Unit(7, person="p", limits=Limits(rows_per_cell=2))
+    assert (by_row.cells_of_person, by_row.rows_counted) == (7, 7)
+    by_cell = Unit(7, person="p", limits=Limits(cells_per_person=3, rows_per_cell=2))
+    assert (by_cell.cells_of_person, by_cell.rows_counted) == (3, 6)

@@ -6,15 +6,21 @@ import copy
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from sfumato.errors import InternalError
 from sfumato.random import bits as module
 from sfumato.random.bits import Keystream, current, override
 from sfumato.random.seeded import PublicSeed
+from support.workers import HANG
 
 
 def child_words(send, stream, count):
@@ -27,6 +33,7 @@ def in_forked_child(stream, count):
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
+        signal.alarm(int(HANG))  # a child that waits for ever ends, and the test fails
         os.write(write, stream.words(count).tobytes())
         os._exit(0)
     os.close(write)
@@ -44,6 +51,31 @@ def test_words_are_fresh_writable_and_distinct(count):
     assert first.dtype == np.uint64
     assert first.flags.writeable
     assert np.unique(np.concatenate([first, second])).size == 2 * count
+
+
+@pytest.mark.parametrize("sizes", [[1] * 600, [3, 64, 65, 64] * 9, [512, 4, 2**16 + 5, 4]])
+def test_words_are_those_of_aes_under_keys_used_once(monkeypatch, sizes):
+    """Every word, and so every byte, is the cipher's; none is handed out twice."""
+    keys = [bytes([number]) * 32 for number in range(256)]
+    drawn = iter(keys)
+    system = SimpleNamespace(urandom=lambda size: next(drawn), getpid=os.getpid)
+    monkeypatch.setattr(module, "os", system)
+    monkeypatch.setattr(module, "KEY_BYTES", 5000)
+    zeros = bytes(5000)
+    stream = b"".join(Cipher(AES256(key), CTR(bytes(16))).encryptor().update(zeros) for key in keys)
+    source, pool, at, start = Keystream(), b"", 0, 0
+    for size in sizes:
+        given = source.words(size).tobytes()
+        if size > 64:
+            assert given == stream[at : at + 8 * size]
+            at += 8 * size
+            continue
+        # Small numbers come from a pool of 4096 bytes; too short a rest of it is thrown away.
+        if start + 8 * size > len(pool):
+            pool, at, start = stream[at : at + 4096], at + 4096, 0
+        assert given == pool[start : start + 8 * size]
+        start += 8 * size
+    assert not source._pool[: start // 8].any()
 
 
 def test_every_bit_of_a_word_is_fair():
@@ -101,6 +133,16 @@ def test_a_fork_while_the_lock_is_held_does_not_hang_the_child():
     with stream._lock:
         stream._forget()
         assert stream.words(1).size == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_does_not_wait_for_a_lock_that_the_parent_held():
+    stream = Keystream()
+    stream.words(1)
+    with stream._lock:
+        child = in_forked_child(stream, 32)
+    assert np.unique(np.concatenate([child, stream.words(32)])).size == 64
 
 
 def test_threads_never_share_words():
