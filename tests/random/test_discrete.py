@@ -211,6 +211,7 @@ def test_other_refusals():
         lambda: bernoulli_exp(Fraction(-1), current()),
         lambda: choice([], current()),
         lambda: choice([1, -1], current()),
+        lambda: choice([3, -1, 1], current()),
     ):
         with pytest.raises(UsageError):
             refused()
