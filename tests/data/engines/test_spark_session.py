@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from sfumato.data.engines import spark_session
 from sfumato.data.engines.spark_session import fitness, java_version, obstacle, opened_session
-from sfumato.errors import UsageError
+from sfumato.errors import DataError, UsageError
 
 
 def java(folder: Path, said: str) -> Path:
@@ -81,3 +82,18 @@ def test_a_master_and_a_server_exclude_each_other() -> None:
         opened_session("local[2]", "sc://localhost"),
     ):
         pass
+
+
+@pytest.mark.deep
+def test_a_server_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("grpc")
+    monkeypatch.setattr(spark_session, "installed", lambda: {"pyspark-client": "4.1.0"})
+    # Were Spark's own client let loose, it would ask for minutes, and again at the end.
+    monkeypatch.setattr(spark_session, "PATIENCE", 0.01)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens at it, and nobody else can
+        with (
+            pytest.raises(DataError, match="no Spark Connect server answers at that address"),
+            opened_session(None, f"sc://127.0.0.1:{taken.getsockname()[1]}"),
+        ):
+            pass

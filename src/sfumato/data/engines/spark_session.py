@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato.data.readers.spark import SparkSession
 
 LEAST_JAVA = 17
+PATIENCE = 10.0  # seconds that a server may take to answer at all
 INSTALL = "Run: pip install 'sfumato[spark]'"
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -149,6 +150,8 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
             for name, value in _READING.items():
                 builder = builder.config(name, value)
             if remote is not None:
+                if remote.startswith("sc:"):
+                    _require_answer(remote)
                 builder = builder.remote(remote)
             else:
                 for name, value in _SETTINGS.items():
@@ -171,6 +174,14 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
             "Check the address, and that the server is of Spark 4",
         )
     raise DataError("--master", "Spark does not start there", "Try --master local[2]")
+
+
+def _require_answer(remote: str) -> None:
+    """Raise unless something answers at an address: Spark's own client would ask for minutes."""
+    grpc = importlib.import_module("grpc")
+    client = importlib.import_module("pyspark.sql.connect.client")
+    with client.DefaultChannelBuilder(remote).toChannel() as channel:
+        grpc.channel_ready_future(channel).result(timeout=PATIENCE)
 
 
 @contextmanager
