@@ -14,6 +14,7 @@ import pytest
 from sfumato.cli import run
 from sfumato.cli.parsing import parse_axes
 from sfumato.demo import flights_path
+from sfumato.domain import Domain, Interval
 from sfumato.publishing.plan_file import read_plan
 
 
@@ -82,7 +83,8 @@ def test_a_plan_with_axes_is_released_as_it_is(
         "Histogram of month",
         "Histogram of age",
     ]
-    assert dict(spec.domain) == parse_axes(GIVEN)
+    # The column holds whole numbers, so each has a cell, and 120 is one of them.
+    assert dict(spec.domain) == parse_axes((*GIVEN[:2], "age=0..121/1"))
     assert (spec.source.person, spec.source.rows_per_person) == ("who", 3)
     assert (str(spec.budget.total), str(spec.release.cost())) == ("epsilon = 2", "epsilon = 1.5")
     assert run(["release", str(plan), "--ledger", str(tmp_path / "b.db")]) == 0
@@ -164,3 +166,43 @@ def test_a_relative_path_of_a_database_stays_relative(
         assert tomllib.loads(shown)["source"]["path"] == path
         if out is not None:
             assert run(["check", out]) == 0
+
+
+def test_a_column_of_whole_numbers_has_a_cell_for_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The schema alone says so: bins of width 1.2 would hold one or two numbers each."""
+    absences = [at % 13 for at in range(1300)]
+    table = pa.table({"absences": absences, "score": [7 * at % 101 for at in range(1300)]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    plan = tmp_path / "plan.toml"
+    words = ["init", str(tmp_path / "t.parquet"), "--out", str(plan), "--epsilon", "1"]
+    assert run([*words, "--axis", "absences=0..12", "--axis", "score=0..100"]) == 0
+    assert "step = 1 }   # the whole numbers 0 to 12; those beyond" in plan.read_text()
+    spec = read_plan(plan)
+    assert spec.domain["absences"] == Interval(0, 13, step=1)
+    assert spec.domain["score"] == Interval(0, 101, step=1)
+    names = [
+        question.needs(Domain(spec.domain)).lattice.axes[0].cell_names()
+        for question in spec.questions
+    ]
+    assert names[0] == ["0 and below", *map(str, range(1, 12)), "12 and above"]
+    assert names[1] == [
+        "4 and below",
+        *(f"{a} to {a + 4}" for a in range(5, 95, 5)),
+        "95 and above",
+    ]
+    assert run(["release", str(plan), "--ledger", str(tmp_path / "b.db"), "--json"]) == 0
+    release = json.loads(capsys.readouterr().out)[0]
+    assert release["table"]["absences"] == names[0]
+
+
+def test_a_file_without_types_is_told_how_whole_numbers_are_declared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("absences,height\n3,171.5\n")
+    words = ["init", str(tmp_path / "t.csv"), "--axis", "absences=0..12"]
+    assert run([*words, "--axis", "height=100.5..200"]) == 0
+    out = capsys.readouterr().out
+    assert "upper = 12 }   # if there are whole numbers only: upper = 13, step = 1\n" in out
+    assert "upper = 200 }\n" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,8 +19,22 @@ from sfumato.privacy.guarantee import counted_rows, left_out
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
+P = TypeVar("P", bound="Preview")
 
-class Preview(msgspec.Struct, frozen=True):
+
+class _OfBins(msgspec.Struct, frozen=True, kw_only=True):
+    """What a preview may say of bins.
+
+    Attributes
+    ----------
+    whole_numbers : tuple of str or UNSET
+        Which whole numbers lie in bins, where there is something to say of them, axis by axis.
+    """
+
+    whole_numbers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Preview(_OfBins, frozen=True):
     """What a question would cost and how accurate its answer would be.
 
     It touches no data and spends nothing.
@@ -81,7 +96,8 @@ class Preview(msgspec.Struct, frozen=True):
 
     def remarks(self) -> list[str]:
         """What else there is to know, a sentence a line."""
-        return [left_out(self.unit)]
+        of_bins = () if self.whole_numbers is msgspec.UNSET else self.whole_numbers
+        return [*of_bins, left_out(self.unit)]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the cost, and what it would buy."""

@@ -72,7 +72,7 @@ def check(
     \b
     Examples:
       sfumato check examples/flights.toml
-      sfumato check people.csv --axis age=0..120/1 --axis kind=a,b --person id
+      sfumato check people.csv --axis age=0..121/1 --axis kind=a,b --person id
     """
     from sfumato.data.check import check as checked
 

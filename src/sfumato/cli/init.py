@@ -23,6 +23,7 @@ from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.cli.toml_text import toml_key, toml_text, toml_value
+from sfumato.cli.whole_bins import whole_axis, whole_bins, whole_comment
 from sfumato.data.engines.addresses import SourceAddress, for_folder
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis
@@ -31,7 +32,8 @@ from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 
 AXIS_OF_KIND = {
-    "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }',
+    "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }   '
+    "# upper: one above the last number",
     "number": '{ type = "interval", lower = ?, upper = ? }',
     "date": '{ type = "interval", lower = "2026-01-01", upper = "2027-01-01", step = 1 }',
     "time": '{ type = "interval", lower = "2026-01-01T00:00", upper = "2027-01-01T00:00" }',
@@ -135,7 +137,7 @@ def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> Non
 
     \b
     A plan to release as it is:
-      sfumato init visits.csv --axis age=0..120/1 --person patient --out visits.toml
+      sfumato init visits.csv --axis age=0..121/1 --person patient --out visits.toml
     """
     from sfumato.data.describe import kinds, likely_separator
 
@@ -166,23 +168,18 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
     """The text of the plan. Paths in a plan are relative to the plan's own folder."""
     path = _path_in_plan(file, out)
     _check(file, columns, given)
-    domain = parse_axes(given.axes)
-    axes = [
-        f"{toml_key(name)} = {_inline(domain[name])}"
-        if name in domain
-        else f"# {toml_key(name)} = {AXIS_OF_KIND[kind]}"
-        for name, kind in columns.items()
-    ]
-    # An axis that is derived from a column, such as its months, has a name of its own.
-    axes += [
-        f"{toml_key(name)} = {_inline(domain[name])}" for name in domain if name not in columns
-    ]
+    domain = {
+        name: whole_axis(axis) if columns.get(axis.column or name) == "whole" else axis
+        for name, axis in parse_axes(given.axes).items()
+    }
     sign = "" if given.person else "# "
     person = PERSON.format(
         person=f"{sign}person = {toml_text(given.person or '?')}",
         rows=f"{sign}rows_per_person = {given.rows_per_person}",
     )
-    questions = [_question([name], date_bins(axis)) for name, axis in domain.items()]
+    questions = [
+        _question([name], date_bins(axis) or whole_bins(axis)) for name, axis in domain.items()
+    ]
     if not questions:
         hint = DATES_HINT if "date" in columns.values() else ""
         questions = [_question(["?"], hint)]
@@ -193,12 +190,29 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
         path=toml_text(path),
         written=_source_lines(given.written, is_text="unknown" in columns.values()),
         person=person,
-        domain="\n".join(axes),
+        domain="\n".join(_domain_lines(columns, domain)),
         account=toml_text(file.stem),
         budget=toml_text(given.budget),
         epsilon=toml_text(given.epsilon),
         questions="\n\n".join(questions),
     )
+
+
+def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
+    """The axes of the plan, a line each; behind a # what other columns could be."""
+    lines = [
+        _axis_line(name, domain[name], kind)
+        if name in domain
+        else f"# {toml_key(name)} = {AXIS_OF_KIND[kind]}"
+        for name, kind in columns.items()
+    ]
+    # An axis that is derived from a column, such as its months, has a name of its own.
+    derived = [name for name in domain if name not in columns]
+    return lines + [_axis_line(name, domain[name], "derived") for name in derived]
+
+
+def _axis_line(name: str, axis: Axis, kind: str) -> str:
+    return f"{toml_key(name)} = {_inline(axis)}{whole_comment(axis, kind)}"
 
 
 def _question(axes: list[str], bins: str) -> str:

@@ -32,6 +32,7 @@ from sfumato.histogram.range_counts import RangeAnswers, answer_ranges
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.histogram.strategies import Strategy, strategy_for
+from sfumato.histogram.whole_numbers import with_whole_numbers
 from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
@@ -264,6 +265,11 @@ class Histogram(
         if self.records is not None:
             bins = record_bins(lattice, self.records, self.rows, unit, cost)
             return bins.preview(self.title, rows)
+        return with_whole_numbers(self._preview(lattice, unit, cost, rows), lattice)
+
+    def _preview(
+        self, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None
+    ) -> Preview:
         if self.noise is not None:
             return bounded.preview(self.title, cost, unit, lattice, rows)
         if keys.key_axis(lattice) is None:
@@ -274,17 +280,10 @@ class Histogram(
                 )
             return CountsPreview(self.title, without_delta(cost), unit, lattice.size, law, rows)
         selects, cells = self._key_laws(lattice, unit, cost)
+        noise = selects if cells is None else cells
         notes = (keys.describe_selection(selects), keys.NOT_SHOWN_COUNTS_AS_ZERO)
         return keys.KeysPreview(
-            self.title,
-            cost,
-            unit,
-            None,
-            selects if cells is None else cells,
-            rows,
-            notes,
-            selects=selects,
-            rule=self.selection,
+            self.title, cost, unit, None, noise, rows, notes, selects=selects, rule=self.selection
         )
 
     def answer(

@@ -12,6 +12,7 @@ from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.domain import Domain
 from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
+from sfumato.histogram.whole_numbers import with_whole_numbers
 from sfumato.lattice import Lattice
 from sfumato.limits import require_numbers
 from sfumato.numbers import settle
@@ -228,7 +229,7 @@ class Tables(
         chains = self._chains(domain)
         design = self._design(chains, unit, cost)
         sizes = [chains.cells(margin) for margin in design.tables]
-        return TablesPreview(
+        preview = TablesPreview(
             self.title,
             design.cost,
             unit,
@@ -241,6 +242,7 @@ class Tables(
             known=design.known,
             totals=tuple(in_words(total.axes) for total in self.public_totals),
         )
+        return with_whole_numbers(preview, self._lattice(domain))
 
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
