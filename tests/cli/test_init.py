@@ -178,7 +178,10 @@ def test_a_column_of_whole_numbers_has_a_cell_for_each(
     plan = tmp_path / "plan.toml"
     words = ["init", str(tmp_path / "t.parquet"), "--out", str(plan), "--epsilon", "1"]
     assert run([*words, "--axis", "absences=0..12", "--axis", "score=0..100"]) == 0
-    assert "step = 1 }   # the whole numbers 0 to 12; those beyond" in plan.read_text()
+    assert (
+        "# The whole numbers 0 to 12; those beyond count as the nearest:\nabsences = "
+        in plan.read_text()
+    )
     spec = read_plan(plan)
     assert spec.domain["absences"] == Interval(0, 13, step=1)
     assert spec.domain["score"] == Interval(0, 101, step=1)
@@ -204,5 +207,5 @@ def test_a_file_without_types_is_told_how_whole_numbers_are_declared(
     words = ["init", str(tmp_path / "t.csv"), "--axis", "absences=0..12"]
     assert run([*words, "--axis", "height=100.5..200"]) == 0
     out = capsys.readouterr().out
-    assert "upper = 12 }   # if there are whole numbers only: upper = 13, step = 1\n" in out
+    assert "# For whole numbers alone write upper = 13, step = 1:\nabsences = " in out
     assert "upper = 200 }\n" in out

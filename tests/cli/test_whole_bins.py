@@ -55,7 +55,7 @@ def test_few_numbers_have_a_bin_each() -> None:
 
 def test_a_plan_says_which_numbers_an_axis_has() -> None:
     stepped = Interval(0, 12, step=1)
-    assert "the whole numbers 0 to 11; those beyond" in whole_comment(stepped, "unknown")
+    assert "The whole numbers 0 to 11; those beyond" in whole_comment(stepped, "unknown")
     assert "upper = 13, step = 1" in whole_comment(Interval(0, 12), "unknown")
     assert whole_comment(Interval(0, 12), "number") == ""
     assert whole_comment(Interval(0.5, 12), "unknown") == ""

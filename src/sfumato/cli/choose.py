@@ -19,7 +19,7 @@ from sfumato.cli.options import (
     report_option,
     written_options,
 )
-from sfumato.cli.output import ROWS_SHOWN, emit_json, say, table, talk
+from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -31,7 +31,6 @@ from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.risk import Choice, Choices, Risk
 
-WIDTH = 80
 PRIOR = "0.01"
 POSTERIOR = "0.05"
 HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
@@ -387,14 +386,6 @@ def _say(windows: list[Window]) -> None:
                 _wrap(line)
 
 
-def _wrap(line: str) -> None:
-    """Print sentences in lines of 80 characters, keeping their indent."""
-    indent = " " * (len(line) - len(line.lstrip()))
-    wrapped = textwrap.fill(
-        line.strip(),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_on_hyphens=False,
-    )
-    say(wrapped)
+def _wrap(sentences: str) -> None:
+    """Print sentences; nothing stands below them that a wide indent would set apart."""
+    prose(sentences, hanging=2)

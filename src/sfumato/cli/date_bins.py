@@ -17,8 +17,8 @@ MOST_MONTHS_IN_DAYS = 3660
 """Up to so many days bins are months; beyond, years."""
 
 WEEKS = "width = 7   # days in each bin; without this line every day has one"
-EDGES = "bins = [    # by {each}; in place of it, width = 7 counts by week\n{edges}\n]"
-A_LINE = 7
+EDGES = "bins = [    # by {each}; in place of them, width = 7 counts by week\n{edges}\n]"
+A_LINE = 5
 
 
 def date_bins(axis: Axis) -> str:

@@ -17,7 +17,7 @@ from sfumato.cli.options import (
     json_option,
     source_options,
 )
-from sfumato.cli.output import emit_json, say, talk
+from sfumato.cli.output import emit_json, prose, talk
 from sfumato.cli.parsing import parse_bins, parse_widths
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Categories, Domain
@@ -218,4 +218,4 @@ def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> 
     if settings.as_json:
         emit_json({"preview": found, "accuracy": found.accuracy(), "counted": found.counted})
     else:
-        say(str(found))
+        prose(str(found))

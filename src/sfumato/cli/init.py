@@ -32,23 +32,27 @@ from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 
 AXIS_OF_KIND = {
-    "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }   '
-    "# upper: one above the last number",
+    "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }',
     "number": '{ type = "interval", lower = ?, upper = ? }',
-    "date": '{ type = "interval", lower = "2026-01-01", upper = "2027-01-01", step = 1 }',
+    "date": '{ type = "interval", lower = "2026-01-01", upper = "2027-01-01" }',
     "time": '{ type = "interval", lower = "2026-01-01T00:00", upper = "2027-01-01T00:00" }',
     "yes or no": '{ type = "categories", labels = [false, true] }',
     "text": '{ type = "categories", labels = ["?", "?"] }',
-    "unknown": '{ type = "interval", lower = ?, upper = ? }   '
-    '# or { type = "categories", labels = ["?", "?"] }',
+    "unknown": '{ type = "interval", lower = ?, upper = ? }',
 }
+HINT_OF_KIND = {
+    "whole": "# Whole numbers: upper is one above the last of them.",
+    "unknown": '# For a column of labels: { type = "categories", labels = ["?", "?"] }',
+}
+"""What stands above the axes, where a column of the kind is left to fill in."""
 WRITTEN_OTHERWISE = {
     "decimal": '# decimal = ","             # if numbers are written 1,5\n',
     "date_format": '# date_format = "%d.%m.%Y"  # if dates are written 14.03.2024\n',
 }
 PLAN = """\
-# A plan for {name}. Names and types of columns come from the file's schema; no row was read.
-# {fill_in}
+# A plan for {name}.
+# Names and types of columns come from the file's schema; no row was read.
+{fill_in}
 # State what is publicly known, never what you see in the data. Then:
 #   sfumato preview {plan}
 #   sfumato release {plan} --ledger budget.db --report report.html
@@ -63,20 +67,24 @@ path = {path}
 
 [budget]
 account = {account}
-epsilon = {budget:<17} # for everything that will ever be asked of these data
+epsilon = {budget:<10} # for everything that will ever be asked of these data
 
 [release]
-epsilon = {epsilon:<17} # for this plan
+epsilon = {epsilon:<10} # for this plan
 
 {questions}
 """
-FILL_IN = (
-    "For each column that you ask about, take away the #, and replace each ? by bounds or labels."
-)
-FILLED_IN = "The axes were given with --axis. Other columns stand behind a #, and are not used."
+FILL_IN = """\
+# For each column that you ask about, take away the #, and replace each ? by
+# bounds or labels."""
+FILLED_IN = """\
+# The axes were given with --axis. Other columns stand behind a #, and are not
+# used."""
 PERSON = """\
-{person:<27} # the column that identifies the person; without it, a row is a person
-{rows:<27} # how many rows of each person are kept, chosen at random"""
+# The column that identifies the person; without it, a row is a person.
+{person}
+# How many rows of each person are kept, chosen at random.
+{rows}"""
 QUESTION = """\
 [[questions]]
 type = "histogram"
@@ -200,7 +208,9 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
 
 def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
     """The axes of the plan, a line each; behind a # what other columns could be."""
-    lines = [
+    unstated = {kind for name, kind in columns.items() if name not in domain}
+    lines = [hint for kind, hint in HINT_OF_KIND.items() if kind in unstated]
+    lines += [
         _axis_line(name, domain[name], kind)
         if name in domain
         else f"# {toml_key(name)} = {AXIS_OF_KIND[kind]}"
@@ -212,7 +222,9 @@ def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> lis
 
 
 def _axis_line(name: str, axis: Axis, kind: str) -> str:
-    return f"{toml_key(name)} = {_inline(axis)}{whole_comment(axis, kind)}"
+    comment = whole_comment(axis, kind)
+    line = f"{toml_key(name)} = {_inline(axis)}"
+    return f"# {comment}\n{line}" if comment else line
 
 
 def _question(axes: list[str], bins: str) -> str:

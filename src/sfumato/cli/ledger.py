@@ -119,7 +119,7 @@ def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
             }
         )
     elif found.ok:
-        say(f"{found.entries} entries, all in order. Head: {found.head[0]}:{found.head[1]}")
+        say(f"{found.entries} entries, all in order.\nHead: {found.head[0]}:{found.head[1]}")
         talk(
             "Keep the head in another place: only a copy outside the ledger shows "
             "that its whole history was rewritten."

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import msgspec
@@ -17,6 +15,7 @@ import msgspec
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.forms import intervals_in_words, without_edges
 from sfumato.answers.release import Release, accuracy_sentence
+from sfumato.cli.fitting import HANGING, WIDTH, fitted, width_of
 from sfumato.display import Kind, cell
 from sfumato.errors import printable, printable_lines
 
@@ -36,33 +35,20 @@ def to_frame(release: Release) -> pa.Table:
 
 def talk(message: str) -> None:
     """Print a message for the person, on stderr."""
-    click.echo(_fitted(printable_lines(message), sys.stderr), err=True)
+    click.echo(fitted(printable_lines(message), width_of(sys.stderr)), err=True)
 
 
-def say(message: str) -> None:
-    """Print text on stdout."""
-    click.echo(_fitted(printable_lines(message), sys.stdout))
+def say(text: str) -> None:
+    """Print on stdout what may be copied or read by a program: paths, plans, statements."""
+    click.echo(printable_lines(text))
 
 
-def _fitted(text: str, stream: TextIO) -> str:
-    """Text whose long lines are broken between words on a terminal; unchanged in a pipe or file."""
-    if not stream.isatty():
-        return text
-    width = shutil.get_terminal_size().columns
-    lines = (line if len(line) <= width else _broken(line, width) for line in text.split("\n"))
-    return "\n".join(lines)
+def prose(text: str, hanging: int = HANGING) -> None:
+    """Print sentences on stdout, in lines that fit.
 
-
-def _broken(line: str, width: int) -> str:
-    """A long line as several; those after the first are indented further."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(
-        line,
-        width,
-        subsequent_indent=f"{indent}    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    ``hanging`` is by how much the further lines of a long one are indented.
+    """
+    click.echo(fitted(printable_lines(text), width_of(sys.stdout) or WIDTH, hanging))
 
 
 def emit_json(value: object) -> None:

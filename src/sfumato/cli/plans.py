@@ -23,7 +23,7 @@ from sfumato.cli.options import (
     opened,
     report_option,
 )
-from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
+from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
 from sfumato.data.reader import Reader
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon, rule_of
@@ -71,10 +71,10 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         return
     _say_all(previews)
     if previews.choice is not None:
-        say(f"Picked: {previews.choice}")
-        say(_at(previews.choice.cost, unit))
+        prose(f"Picked: {previews.choice}")
+        prose(_at(previews.choice.cost, unit))
     elif len(previews) > 1:
-        say(_together([one.cost for one in previews], unit))
+        prose(_together([one.cost for one in previews], unit))
 
 
 def _say_all(previews: Sequence[Preview]) -> None:
@@ -86,9 +86,9 @@ def _say_all(previews: Sequence[Preview]) -> None:
     ]
     for one in previews:
         lines = str(one).split("\n")
-        say("\n".join(line for line in lines if line.strip() not in shared))
+        prose("\n".join(line for line in lines if line.strip() not in shared))
     if shared:
-        say("\n  ".join(["For all of them:", *shared]))
+        prose("\n  ".join(["For all of them:", *shared]))
 
 
 def _plain(one: Preview, choice: PlanChoice | None) -> dict[str, object]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.errors import DataError
 
 # The exit codes that shells give to a program that a signal has ended.
+ERROR = "Error:"
 INTERRUPTED = 130  # by Ctrl-C
 READER_LEFT = 141  # because nobody reads its output any more
 
@@ -87,11 +88,20 @@ def _unprintable(error: Exception) -> DataError | None:
 
 
 def _say_interrupted() -> None:
-    click.echo(
+    _tell(
         "Stopped. A charge that was made stands: "
-        "run the same command again, and it goes on without paying twice.",
-        err=True,
+        "run the same command again, and it goes on without paying twice."
     )
+
+
+def _tell(message: str) -> None:
+    """Print a message on stderr, its first word in red if it is an error."""
+    from sfumato.cli.fitting import fitted, width_of
+
+    text = fitted(message, width_of(sys.stderr))
+    if text.startswith(ERROR):
+        text = click.style(ERROR, fg="red", bold=True) + text.removeprefix(ERROR)
+    click.echo(text, err=True)
 
 
 def _show_refusal(args: list[str], error: click.ClickException) -> int:
@@ -122,9 +132,9 @@ def _show_error(args: list[str], message: str, error: Exception, code: int) -> i
         }
         click.echo(json.dumps(found), err=True)
         return code
-    click.echo(click.style("Error: ", fg="red", bold=True) + printable(message), err=True)
+    _tell(f"{ERROR} {printable(message)}")
     for note in notes:
-        click.echo(printable(note), err=True)
+        _tell(printable(note))
     return code
 
 

@@ -8,7 +8,7 @@ import click
 
 from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import json_option
-from sfumato.cli.output import emit_json, say
+from sfumato.cli.output import emit_json, prose
 from sfumato.cli.saved import saved
 from sfumato.errors import DataError, UsageError
 
@@ -52,4 +52,4 @@ def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: b
     if as_json:
         emit_json({"ok": verdict.ok, "reason": verdict.reason})
     else:
-        say(verdict.reason)
+        prose(verdict.reason)

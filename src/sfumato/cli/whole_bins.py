@@ -19,7 +19,7 @@ MOST_SINGLE = 62
 MOST_BINS = 25
 """How many bins there are at most where several numbers share one."""
 
-WIDTH = "width = {width}   # whole numbers in each bin; without this line every one has its own"
+WIDTH = "width = {width}   # whole numbers in a bin; without this line each has its own"
 EDGES = "bins = [    # {width} whole numbers each; those at the ends may differ\n{edges}\n]"
 A_LINE = 10
 
@@ -68,7 +68,7 @@ def whole_bins(axis: Axis) -> str:
 
 
 def whole_comment(axis: Axis, kind: str) -> str:
-    """What stands behind an axis in a plan: which whole numbers it has, or how it would have them.
+    """What stands above an axis in a plan: which whole numbers it has, or how it would have them.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ def whole_comment(axis: Axis, kind: str) -> str:
         return ""
     start, end = int(axis.lower), int(axis.upper)
     if axis.step == 1:
-        return f"   # the whole numbers {start} to {end - 1}; those beyond count as the nearest"
+        return f"The whole numbers {start} to {end - 1}; those beyond count as the nearest:"
     if axis.step is None and kind == "unknown":
-        return f"   # if there are whole numbers only: upper = {end + 1}, step = 1"
+        return f"For whole numbers alone write upper = {end + 1}, step = 1:"
     return ""
 
 
