@@ -21,6 +21,7 @@ import pytest
 
 from sfumato.ledger.postgres import database as server
 from sfumato.ledger.sqlite import database as file
+from support.evidence import line_of, page_of
 from support.postgres import quick_folder
 from support.workers import HANG
 
@@ -92,37 +93,24 @@ def _commit() -> str:
 
 
 def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Write which long tests ran, how they ended, how long they took and for which commit.
-
-    Those that did not run now keep their line.
-    """
+    """Write which long tests ran, where --evidence says."""
     folder: Path | None = config.getoption("--evidence")
     if folder is None:
         return
     stats, commit = terminalreporter.stats, _commit()
-    reports = [
-        r
+    ran = {
+        r.nodeid: line_of(r.nodeid, r.outcome, r.duration, commit)
         for name in ("passed", "failed", "skipped")
         for r in stats.get(name, [])
         if r.when == "call" or name == "skipped"
-    ]
+    }
+    is_selection = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
+    is_part = is_selection or config.option.maxfail
+    was_stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    ran_all = config.option.markexpr == "deep" and not is_part and not was_stopped
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "deep.md"
-    rows = (
-        {
-            line.split("`")[1]: line
-            for line in page.read_text("utf-8").splitlines()
-            if "`tests/" in line
-        }
-        if page.exists()
-        else {}
-    )
-    rows |= {
-        r.nodeid: f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s | {commit} |" for r in reports
-    }
-    kept = [rows[test] for test in sorted(rows) if (ROOT / test.split("::")[0]).exists()]
-    head = f"# The long tests\n\n`make deep`, Python {platform.python_version()}.\n\n"
-    head += "| test | outcome | time | commit |\n|---|---|---|---|\n"
-    page.write_text(head + "\n".join(kept) + "\n", encoding="utf-8")
+    before = page.read_text("utf-8") if page.exists() else ""
+    page.write_text(page_of(before, ran, ran_all=ran_all), encoding="utf-8")
