@@ -49,7 +49,8 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-    monkeypatch.delenv("SFUMATO_LEDGER", raising=False)
+    for name in filter(re.compile("SFUMATO_").match, list(os.environ)):
+        monkeypatch.delenv(name)
     return tmp_path
 
 

@@ -63,6 +63,26 @@ def test_the_sources_table(choose):
     assert "small universes only" in " ".join(out.split())
 
 
+def test_beliefs_are_the_prior_of_python(choose):
+    beliefs = [0.3, 0.3, 0.2, 0.2]
+    code, out, err = choose("school.csv", "--beliefs", "0.3,0.3,.2,.2", "--risk", ".4", "--json")
+    assert code == 0, err
+    found = sf.choose("school.csv", risk=0.4, prior=beliefs, columns=["absence_days"])
+    listed = {one["column"]: one for one in json.loads(out)["choices"]}
+    assert listed["absence_days"]["tight"] == found["absence_days"].tight
+    assert listed["absence_days"]["largest_prior"] == 0.3
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--column", "age"), ("--size", 3), ("--beliefs", "1"), ("--curve", "5"), ("--drop-missing",)],
+)
+def test_options_about_a_file_need_one(choose, option):
+    code, out, err = choose(*option)
+    assert (code, out) == (2, "")
+    assert f"{option[0]}: there is no FILE to read" in err
+
+
 def test_options(choose):
     assert choose("--advantage", ".01")[1].count("Empty") == 1
     assert "rho" in choose("--zcdp", "--advantage", ".3")[1]

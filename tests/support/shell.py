@@ -25,7 +25,7 @@ def type_all(folder: Path, lines: list[str], path: str) -> list[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout.split("=== end\n")[:-1]
 
 

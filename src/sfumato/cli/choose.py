@@ -11,7 +11,7 @@ import msgspec
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
 from sfumato.cli.answer_files import page_of
-from sfumato.cli.option_types import INTEGER, Several
+from sfumato.cli.option_types import FLOAT, INTEGER, Several
 from sfumato.cli.options import (
     NEIGHBOURS_HELP,
     gathers,
@@ -45,6 +45,7 @@ class UniverseSettings(msgspec.Struct, frozen=True):
     query: str
     risk: str
     drop_missing: bool
+    beliefs: tuple[float, ...] | None
     curve: tuple[str, ...] | None
 
 
@@ -98,6 +99,13 @@ class WindowSettings(msgspec.Struct, frozen=True):
     "--drop-missing",
     is_flag=True,
     help="With FILE: leave out records without a number, which are an error otherwise.",
+)
+@click.option(
+    "--beliefs",
+    type=Several(FLOAT),
+    help="With FILE: how probable the adversary holds each possible published set beforehand, such "
+    "as 0.4,0.3,0.3; in the order of itertools.combinations, so the first lacks the last record."
+    "  [default: all alike]",
 )
 @click.option(
     "--curve",
@@ -216,10 +224,8 @@ def choose(
     choices = None
     if universe_settings.file is not None:
         choices = _choices(universe_settings.file, universe_settings, stated_options)
-    elif stated_options != NOTHING_STATED:
-        raise UsageError(
-            "options of files", "there is no FILE to read", "Give a FILE, or leave them out"
-        )
+    else:
+        _require_no_file_options(universe_settings, stated_options)
     windows = _windows(choices, universe_settings.risk, window_settings)
     said = page_of([*windows, *([] if choices is None else [choices])], page)
     if as_json:
@@ -235,6 +241,21 @@ def choose(
         talk(line)
 
 
+def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) -> None:
+    """Refuse options that are about FILE where there is none."""
+    only = {
+        "--column": settings.columns,
+        "--size": settings.size,
+        "--drop-missing": settings.drop_missing,
+        "--beliefs": settings.beliefs,
+        "--curve": settings.curve,
+        "options of files": stated != NOTHING_STATED,
+    }
+    for option, given in only.items():
+        if given not in (None, (), False):
+            raise UsageError(option, "there is no FILE to read", "Give a FILE, or leave it out")
+
+
 def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:
     """The epsilon of Lee and Clifton for each column."""
     from sfumato.data.number_columns import other_columns
@@ -247,6 +268,7 @@ def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> C
         (name, percentile) if colon else name,
         settings.risk,
         columns=settings.columns or None,
+        prior=settings.beliefs,
         missing="drop" if settings.drop_missing else "refuse",
         epsilons=curve[0] if curve is not None and len(curve) == 1 else curve,
         **stated.arguments(),
