@@ -10,8 +10,12 @@ import pyarrow.types as pt
 
 from sfumato.data.moments import holds_times
 from sfumato.data.reader import Column, Columns
-from sfumato.errors import DataError
+from sfumato.errors import DataError, printable
 
+ENGINE_TYPE = b"sfumato_engine_type"
+"""The key of a field's metadata under which a reader says what its engine calls the type."""
+
+_NESTED = "a nested type, or one of the engine's own"
 _TypeTest = Callable[[pa.DataType], bool]
 _KINDS: dict[str, tuple[_TypeTest, ...]] = {
     "null": (pt.is_null,),
@@ -45,8 +49,17 @@ def type_name(type_: pa.DataType) -> str:
     if pt.is_decimal(plain):
         return "decimal"
     if _kind(plain) == "other" and not pt.is_primitive(plain):
-        return "an engine's own or a nested one"
+        return _NESTED
     return str(type_)
+
+
+def described_type(field: pa.Field) -> str:
+    """What an error says of the type of a column."""
+    named = (field.metadata or {}).get(ENGINE_TYPE)
+    if named is not None:
+        return f"of type {printable(named.decode())}"
+    name = type_name(field.type)
+    return f"of {name}" if name == _NESTED else f"of type {name}"
 
 
 def misfit(column: Column, type_: pa.DataType) -> str | None:
@@ -145,10 +158,10 @@ def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
         index = schema.get_field_index(column)
         if index < 0:
             raise _changed(name, column, "some of its rows come without the column")
-        type_ = schema.field(index).type
-        if obstacle := misfit(asked, type_):
+        field = schema.field(index)
+        if obstacle := misfit(asked, field.type):
             raise _changed(
-                name, column, f"some of its rows are of type {type_name(type_)}, and {obstacle}"
+                name, column, f"some of its rows are {described_type(field)}, and {obstacle}"
             )
 
 

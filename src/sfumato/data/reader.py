@@ -85,7 +85,8 @@ class Reader(ABC):
         user names it.
     same_rows : str
         What is assumed of the table by a release that asks its engine several queries, where no
-        snapshot holds one state for all of them; guarantees say it. Empty: nothing is.
+        snapshot holds one state for all of them; guarantees say it. Empty: nothing is. Where it
+        depends on the table, ``supports`` finds it.
     has_schema : bool
         False if the names of the columns are a first line of text. That line may turn out to be
         data, so it is not quoted.
@@ -93,7 +94,7 @@ class Reader(ABC):
 
     name: str
     in_memory: bool = True
-    same_rows: ClassVar[str] = ""
+    same_rows: str = ""
     has_schema: bool = True
 
     @classmethod

@@ -139,17 +139,17 @@ class Requirements:
         self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
     ) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
-        from sfumato.data.column_types import misfit, type_name
+        from sfumato.data.column_types import described_type, misfit
 
         check_names(table, columns, self._unit.person_columns)
         schema = guarded(table.name, partial(table.schema, columns))
         for name, column in columns.items():
-            type_ = schema.field(name).type
+            field = schema.field(name)
             for use in uses.get(name, (column,)):
-                if obstacle := misfit(use, type_):
+                if obstacle := misfit(use, field.type):
                     raise DataError(
                         f"{table.name}, column {name!r}",
-                        f"it is of type {type_name(type_)}, and {obstacle}",
+                        f"it is {described_type(field)}, and {obstacle}",
                         "Convert the column, or declare it as what it is",
                     )
         return schema
@@ -178,15 +178,16 @@ class Requirements:
         """Refuse a period that is no date; a file of text is read as if it were."""
         import pyarrow.types as pt
 
-        from sfumato.data.column_types import plain_type, type_name
+        from sfumato.data.column_types import described_type, plain_type
 
         period = self._unit.period
         if period is msgspec.UNSET or not table.has_schema:
             return
-        type_ = plain_type(schema.field(period).type)
+        field = schema.field(period)
+        type_ = plain_type(field.type)
         if not (pt.is_date(type_) or pt.is_null(type_)):
             raise DataError(
                 f"{table.name}, column {period!r}",
-                f"it is of type {type_name(type_)}, and a period is a date",
+                f"it is {described_type(field)}, and a period is a date",
                 "Convert the column to dates",
             )

@@ -27,6 +27,13 @@ from sfumato.data.reader import (
     Progress,
     RowReader,
 )
+from sfumato.data.readers.postgres_catalog import (
+    column_names,
+    described,
+    reaches_elsewhere,
+    state_of,
+    what_was_written,
+)
 from sfumato.data.readers.postgres_server import Server
 from sfumato.errors import DataError
 from sfumato.mechanisms.key_rules import KEY, KeyRule
@@ -37,51 +44,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TYPES: dict[int, pa.DataType] = {
-    16: pa.bool_(),
-    17: pa.binary(),
-    18: pa.string(),  # "char"
-    19: pa.string(),  # name
-    20: pa.int64(),
-    21: pa.int16(),
-    23: pa.int32(),
-    25: pa.string(),
-    700: pa.float32(),
-    701: pa.float64(),
-    1042: pa.string(),  # char(n)
-    1043: pa.string(),
-    1082: pa.date32(),
-    1114: pa.timestamp("us"),
-    1184: pa.timestamp("us", "UTC"),
-    2950: pa.string(),  # uuid
-}
-"""The types of PostgreSQL, by their numbers, which never change."""
-
-_NUMERIC = 1700
-_OTHER = pa.list_(pa.null())
-"""Stands for a type that no axis and no person can have."""
-
-_STATE = """
-    WITH RECURSIVE parts AS (
-        SELECT %s::regclass::oid AS part
-        UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = part
-    )
-    SELECT bool_and(relkind IN ('r', 'p', 'm')), min(part::text),
-           sum(pg_stat_get_tuples_inserted(part))::text || ' '
-           || sum(pg_stat_get_tuples_updated(part))::text || ' '
-           || sum(pg_stat_get_tuples_deleted(part))::text || ' in '
-           || string_agg(part || ' ' || relfilenode, ', ' ORDER BY part)
-    FROM parts JOIN pg_class ON oid = part
-"""
+_SAME_ROWS_ELSEWHERE = (
+    "What the table of PostgreSQL takes from foreign tables and functions was the same in all"
+    " queries of this release: nobody wrote to it meanwhile."
+)
 
 
 class PostgresTable(RowReader, ChoosingTable):
     """A table or a view on a server: the server counts it, in one state for all scans of a release.
 
     The label of a table that has no name changes with every transaction that may have changed it.
-    That of a named one changes with the server's statistics of rows written, which may lag behind
-    by some seconds, and when the table is emptied or made anew. A view, and a table elsewhere, may
-    show other rows without a trace: each such source is a data set of its own, unless it is named.
+    That of a named one changes with what was written to it; see
+    ``postgres_catalog.what_was_written``. A view, and a table elsewhere, may show other rows
+    without a trace: each such source is a data set of its own, unless it is named.
     """
 
     in_memory = False
@@ -107,30 +82,20 @@ class PostgresTable(RowReader, ChoosingTable):
     # --- what it has ----------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Give the names of the columns."""
-        return [name for name, _ in self._described("*")]
+        """Give the names of the columns; a user may be one who can read some of them only."""
+        table = self._table
+        return self._server.looked_at(lambda connection: column_names(connection, table))
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns wanted."""
 
         def looked_up() -> pa.Schema:
             self._server.looked_at(self._check_encoding)
-            return pa.schema(self._described(", ".join(map(self._dialect.name, columns)) or "*"))
+            listed = ", ".join(map(self._dialect.name, columns)) or "*"
+            query = f"SELECT {listed} FROM {self._table} LIMIT 0"
+            return self._server.looked_at(lambda connection: described(connection, query))
 
         return self._known.schema(columns, self._server.snapshot_number, looked_up)
-
-    def _described(self, listed: str) -> list[tuple[str, pa.DataType]]:
-        query = f"SELECT {listed} FROM {self._table} LIMIT 0"
-
-        def described(connection: Connection) -> list[tuple[str, pa.DataType]]:
-            found = connection.execute(query.encode()).description or []
-            texts = _texts(connection, [each.type_code for each in found])
-            return [
-                (each.name, _type(each.type_code, each.precision, each.scale, texts))
-                for each in found
-            ]
-
-        return self._server.looked_at(described)
 
     def _check_encoding(self, connection: Connection) -> None:
         found = connection.execute("SHOW server_encoding").fetchone()
@@ -143,19 +108,21 @@ class PostgresTable(RowReader, ChoosingTable):
 
     def label(self, name: str | None) -> str:
         """Identify the state of the data: by the user's name and what was written, or by all."""
+        table = self._table
 
         def looked_up(connection: Connection) -> str:
-            row = connection.execute(_STATE, [self._table]).fetchone()
-            is_local, oid, written = row if row is not None else (False, "", "")
+            state = state_of(connection, table)
             if name is not None:
-                return f"{name} written {written}" if is_local else name
-            if not is_local:
+                if not state.is_local:
+                    return name
+                return f"{name} {what_was_written(connection, table, state)}"
+            if not state.is_local:
                 return ""
             found = connection.execute(
                 "SELECT system_identifier::text, current_database(), current_user,"
                 " pg_current_snapshot()::text FROM pg_control_system()"
             ).fetchone()
-            return f"table {oid} of {found}"
+            return f"table {state.number} of {found}"
 
         return self._server.looked_at(looked_up)
 
@@ -167,7 +134,10 @@ class PostgresTable(RowReader, ChoosingTable):
 
     def supports(self, needs: Needs, unit: Unit) -> bool:
         """Whether PostgreSQL can count this. A server that cannot do it for anybody is refused."""
+        table = self._table
         self._server.require(choosing=unit.person is not None)
+        elsewhere = self._server.looked_at(lambda connection: reaches_elsewhere(connection, table))
+        self.same_rows = _SAME_ROWS_ELSEWHERE if elsewhere else ""
         return can_count(needs)
 
     def count(
@@ -269,25 +239,6 @@ class PostgresTable(RowReader, ChoosingTable):
         if pt.is_decimal(type_):
             return f"nullif({column}, 'NaN'::numeric)"
         return self._dialect.written(column, type_) if pt.is_string(type_) else column
-
-
-def _texts(connection: Connection, numbers: Sequence[int]) -> set[int]:
-    """Which types are texts of another name: enumerations, and texts that extensions define."""
-    unknown = [number for number in numbers if number not in _TYPES and number != _NUMERIC]
-    if not unknown:
-        return set()
-    query = "SELECT oid FROM pg_type WHERE oid = ANY(%s) AND (typtype = 'e' OR typcategory = 'S')"
-    return {number for (number,) in connection.execute(query, [unknown])}
-
-
-def _type(number: int, precision: int | None, scale: int | None, texts: set[int]) -> pa.DataType:
-    if number in texts:
-        return pa.string()
-    if number != _NUMERIC:
-        return _TYPES.get(number, _OTHER)
-    if precision is None or scale is None or not 0 <= scale <= precision <= 38:
-        return ANY_NUMERIC
-    return pa.decimal128(precision, scale)
 
 
 def _array(values: Sequence[object], type_: pa.DataType) -> pa.Array:

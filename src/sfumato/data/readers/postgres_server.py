@@ -41,12 +41,15 @@ _FOUND = """
 
 # Functions and operators are those of the server itself. Where others may make some in a schema of
 # the search path, theirs would run with the rights of whoever counts, as soon as types fit better.
+# A policy that hides rows from the user is refused: it is no part of the question, it may depend on
+# other persons' rows, and another user would count others.
 _SETTINGS = """
     SET search_path = pg_catalog;
     SET client_encoding = 'UTF8';
     SET DateStyle = ISO;
     SET TimeZone = 'UTC';
     SET extra_float_digits = 1;
+    SET row_security = off;
     SET idle_in_transaction_session_timeout = 0
 """
 _READ_SECRETS = ", ".join(f"current_setting('{SETTING}.{name}')" for name in SECRETS)
@@ -64,14 +67,34 @@ _MEANING: dict[str, tuple[str, str]] = {
     "28": ("the server does not let this user in", "Check the user's name and password"),
     "3D": ("the server has no such database", "Check the name of the database"),
     "3F": ("the database has no such schema", "Check the name of the table"),
+    "22": (
+        "an expression of a view, or of a generated column, failed",
+        "Write it so that it fails for no value",
+    ),
+    "42809": ("it is neither a table nor a view", "Check the name of the table"),
     "42P01": ("the database has no such table", "Check the name of the table"),
     "42703": ("a column is gone since the table was looked at", "Ask again"),
     "42501": ("this user may not read it", "Ask the owner of the table for access"),
+    "55000": (
+        "it holds nothing that can be read, as a materialized view that was never refreshed",
+        "Have it filled, and ask again",
+    ),
+    "HV": (
+        "the server cannot read the foreign table from where it lies",
+        "Check the table's foreign server",
+    ),
     "53": ("the server has no room left for the query", "Free some space or memory on it"),
     "57014": ("the server stopped the query", "Look at its statement_timeout"),
     "57": ("the server is going down", "Ask again once it is up"),
 }
 _UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
+_HIDDEN = (
+    "a policy of row-level security hides rows from this user",
+    "Count as a user whom no policy concerns (BYPASSRLS), or name a view of the rows that you mean,"
+    " whose owner is such a user",
+)
+_POLICIES = "check_enable_rls"
+"""The server's function that refuses to hide rows. The code is that of any missing right."""
 _WITHOUT_SECRETS = (
     "the rows of each person are chosen on a second connection that sees the same snapshot, and"
     " the server opens none",
@@ -271,6 +294,8 @@ def _meaning(error: psycopg.Error) -> tuple[str, str]:
     code = error.sqlstate
     if code is None:
         return _UNREACHABLE
+    if error.diag.source_function == _POLICIES:
+        return _HIDDEN
     found = _MEANING.get(code) or _MEANING.get(code[:2])
     if found is None:
         return "the server refused to read it", f"Look for SQLSTATE {code} in the server's log"
