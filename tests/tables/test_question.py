@@ -254,7 +254,10 @@ def test_the_stored_form() -> None:
     assert not any("whole" in each for each in whole["measured"])
 
 
-@pytest.mark.parametrize("changed", [{"tables": []}, {"margin": [-1, 0]}, {"margin": [0]}])
+@pytest.mark.parametrize(
+    "changed",
+    [{"tables": []}, {"tables": [["origin", "origin"]]}, {"margin": [-1, 0]}, {"margin": [0]}],
+)
 def test_a_stored_family_that_is_none_is_refused(changed: dict, tmp_path: Path) -> None:
     import json
 

@@ -14,6 +14,7 @@ from sfumato.answers import registry
 from sfumato.answers.codec import UNREADABLE, from_bytes
 from sfumato.answers.release import Release, marked
 from sfumato.errors import DataError, UsageError, explained, missing_file, printable
+from sfumato.lattice import LabelAxis, Lattice
 
 FOR_PEOPLE = ("table", "accuracy")
 """What ``--json`` prints beside a release; version 0.1 printed the first only."""
@@ -74,7 +75,9 @@ def load(path: str | os.PathLike[str]) -> Release:
         reason = error.strerror or "the file cannot be read"
     else:
         try:
-            return marked(_release(data), loaded=True)
+            release = _release(data)
+            _require_distinct(getattr(release, "lattice", None))
+            return marked(release, loaded=True)
         except UNREADABLE:
             reason = "the file does not hold a release of this version"
             if (kind := unknown_kind(data)) is not None:
@@ -107,6 +110,20 @@ def unregistered(kind: str) -> tuple[str, str]:
     """Obstacle and remedy for a kind of release that is not registered."""
     obstacle = f"it holds a {printable(kind)!r}, which no imported package has registered"
     return obstacle, "Import the package that defines it, then load it again"
+
+
+def _require_distinct(cells: object) -> None:
+    """Refuse axes of one name, and an axis with a label twice: no domain has them."""
+    if not isinstance(cells, Lattice):
+        return
+    axes = [axis for axis in cells.axes if isinstance(axis, LabelAxis)]
+    labels = [named for axis in axes for named in (axis.labels, axis.listed)]
+    # Python takes 1 for True.
+    typed = [[(type(label), label) for label in named] for named in labels]
+    for named in (cells.names, *typed):
+        if len(set(named)) < len(named):
+            obstacle = "two of its axes, or two labels of one axis, are the same"
+            raise UsageError("a release", obstacle, "Load a file that release.save wrote")
 
 
 def _release(data: bytes) -> Release:

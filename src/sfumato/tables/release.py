@@ -123,6 +123,7 @@ class TablesRelease(
                 for each in self.public_totals
             )
         names = {name for table in self.tables for name in table}
+        fits = fits and all(len(set(table)) == len(table) for table in self.tables)
         if not (fits and self.measured and self.tables and names <= set(self.lattice.names)):
             obstacle = "its numbers do not fit its tables"
             raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
