@@ -87,6 +87,27 @@ def test_pieces_may_be_reduced_first(
     assert [survivors[i] for i in kept] == in_plain_python(rows, most, limits)
 
 
+@pytest.mark.parametrize(
+    ("most", "limits"),
+    [
+        (2, Limits(cells_per_person=2)),
+        (9, Limits(cells_per_person=2, norm_per_person=2)),
+        (2, Limits(cells_per_person=2, rows_per_cell=2)),
+    ],
+)
+def test_a_row_that_other_rows_crowd_out_of_a_piece_may_be_kept_of_all(
+    most: int, limits: Limits
+) -> None:
+    """The last row's cell comes before the first rows' cell, in which nobody is counted then."""
+    first, second, third = sorted(range(3), key=lambda cell: int(hashes([0], [cell])[0]))
+    rows = [(0, third), (0, third), (0, second), (0, first)]
+    within = RowLimits(most, limits)
+    assert in_plain_python(rows, most, limits) == [2, 3]
+    survivors = within.reduced(person_rows(rows[:3])).tolist() + [3]
+    kept = within.kept(person_rows([rows[i] for i in survivors]))
+    assert [survivors[i] for i in kept] == [2, 3]
+
+
 def vectors(n_cells: int, most: int) -> list[tuple[int, ...]]:
     return list(product(range(most + 1), repeat=n_cells))
 

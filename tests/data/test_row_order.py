@@ -92,3 +92,16 @@ def test_ranges_may_be_empty() -> None:
     assert indices.tolist() == [4, 5, 0]
     assert numbers.tolist() == [1, 1, 2]
     assert ranges(np.zeros(0, np.int64), np.zeros(0, np.int64))[0].tolist() == []
+
+
+def test_persons_whose_tokens_differ_in_one_word_only_are_told_apart():
+    """Texts have tokens of two words, and no word alone says whose a row is."""
+    same, unlike = np.full(7, 9, np.uint64) << np.uint64(60), np.array([2, 1, 2, 1, 3, 1, 2])
+    priorities = np.array([5, 9, 5, 1, 7, 4, 3], np.uint64) << np.uint64(50)
+    for tokens in ([same, unlike.astype(np.uint64)], [unlike.astype(np.uint64) << 60, same]):
+        found = ordered_rows(tokens, priorities)
+        assert priorities[found.order].tolist() == sorted(priorities[unlike == 1].tolist()) + sorted(
+            priorities[unlike == 2].tolist()
+        ) + [priorities[4]]
+        assert found.copies.tolist() == [5]
+        assert first_rows(found.tokens, 2).nonzero()[0].tolist() == [0, 1, 3, 4, 6]
