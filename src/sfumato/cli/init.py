@@ -236,7 +236,8 @@ def _question(axes: list[str], bins: str) -> str:
 def _path_in_plan(file: SourcePath, out: Path | None) -> str:
     """The path as the plan names it; an address as it was given, without a password."""
     if isinstance(file, SourceAddress):
-        return str(file) if out is None else for_folder(str(file), out.parent)
+        address = file.without_password()
+        return address if out is None else for_folder(address, out.parent)
     path = file.resolve()
     return str(path if out is None else Path(os.path.relpath(path, out.resolve().parent)))
 

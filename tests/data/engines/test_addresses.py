@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.data.engines.addresses import for_folder, in_folder
+from sfumato.data.engines.addresses import SourceAddress, for_folder, in_folder
 
 SAME = (
     "postgresql://host/db?table=t",
@@ -33,3 +33,22 @@ def test_a_relative_path_is_that_of_the_same_file(
         path = Path(found.removeprefix("duckdb:").removesuffix("?table=a%3Fb"))
         (tmp_path / folder).mkdir(exist_ok=True)
         assert path.resolve() == tmp_path / "k.db"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("postgresql://ada:pw@host:5/db?table=t", "postgresql://ada@host:5/db?table=t"),
+        ("postgresql://a%40b:p%3Fw@host/db?table=t", "postgresql://a%40b@host/db?table=t"),
+        ("postgresql://ada:p@w@host/db?table=t", "postgresql://...?table=t"),
+        (
+            "postgresql://ada@/db?host=/run/pg&table=a.b",
+            "postgresql://ada@/db?host=/run/pg&table=a.b",
+        ),
+        ("postgresql://h/db?user=ada&password=pw&table=t", "postgresql://h/db?user=ada&table=t"),
+        ("postgresql://h/db?sslpassword=pw&options=pw&new=pw&table=t", "postgresql://h/db?table=t"),
+        ("duckdb:trips.db?table=t", "duckdb:trips.db?table=t"),
+    ],
+)
+def test_an_address_in_a_plan_keeps_all_but_what_is_secret(given: str, kept: str) -> None:
+    assert SourceAddress(given).without_password() == kept

@@ -178,6 +178,14 @@ def test_a_password_is_shown_nowhere(table: str) -> None:
     assert not any(PASSWORD in text for text in shown)
 
 
+def test_a_server_that_turns_a_user_away_is_told_from_one_that_is_down(held: str) -> None:
+    for wrong in ("nobody:@", f"nobody:{PASSWORD}@"):
+        src = source(held.replace("postgres:@", wrong), DOMAIN)
+        with pytest.raises(sf.DataError, match="is up, and refused the connection") as caught:
+            src.require([LATTICE])
+        assert PASSWORD not in str(caught.value)
+
+
 def test_what_is_wrong_is_said_without_a_value(held: str, table: str) -> None:
     with pytest.raises(sf.DataError, match="no such table"):
         source(f"{held}_gone", DOMAIN).require([LATTICE])

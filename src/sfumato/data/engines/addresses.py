@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from sfumato.addresses import kind_of, public_place, require_clear
+from sfumato.addresses import is_clear, kind_of, public_place, require_clear
 from sfumato.errors import UsageError, printable
 
 _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)
 _DUCKDB = re.compile(r"duckdb:", re.I)
 HARMLESS = ("host", "port", "sslmode", "connect_timeout", "target_session_attrs")
 """The parameters of an address that are shown: none of them can hold a secret."""
+_IN_PLANS = (*HARMLESS, "application_name", "dbname", "hostaddr", "sslrootcert", "table", "user")
+"""The parameters that a plan holds: they say where the table is, and who reads it."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -67,6 +69,21 @@ class SourceAddress(os.PathLike[str]):
         if table is not None:
             pairs.append(("table", table))
         return f"{place}?{urlencode(pairs, quote_via=quote)}" if pairs else place
+
+    def without_password(self) -> str:
+        """The address as a file may hold it: whoever has the password elsewhere can use it.
+
+        >>> SourceAddress("postgresql://ada:secret@host/db?sslmode=require&table=t").without_password()
+        'postgresql://ada@host/db?sslmode=require&table=t'
+        """
+        if not (is_postgres(self._address) and is_clear(self._address)):
+            return str(self)
+        place, _, query = self._address.partition("?")
+        login, at, _ = place.partition("://")[2].rpartition("@")
+        scheme, sign, where = public_place(place).partition("://")
+        pairs = [pair for pair in parse_qsl(query) if pair[0] in _IN_PLANS]
+        kept = f"{scheme}{sign}{login.partition(':')[0]}{at}{where}"
+        return f"{kept}?{urlencode(pairs, safe='/', quote_via=quote)}" if pairs else kept
 
     @property
     def name(self) -> str:

@@ -95,6 +95,11 @@ _HIDDEN = (
 )
 _POLICIES = "check_enable_rls"
 """The server's function that refuses to hide rows. The code is that of any missing right."""
+_TURNED_AWAY = (
+    "the server is up, and refused the connection",
+    "Check the names of user and database, the password, the right to connect, and how many "
+    "connections it allows",
+)
 _WITHOUT_SECRETS = (
     "the rows of each person are chosen on a second connection that sees the same snapshot, and"
     " the server opens none",
@@ -282,8 +287,18 @@ class Server:
             return action()
         except driver().Error as error:
             obstacle, remedy = _meaning(error)
+            is_open = self._connection is not None or error.sqlstate is not None
+            if not is_open and isinstance(error, driver().OperationalError) and self._is_up():
+                obstacle, remedy = _TURNED_AWAY
         # Raised outside the except block: the context that Python adds there would quote values.
         raise DataError(self._name, obstacle, remedy)
+
+    def _is_up(self) -> bool:
+        """Whether the server answers: why it lets nobody in comes without a code."""
+        psycopg = driver()
+        asked = _CONNECTING | psycopg.conninfo.conninfo_to_dict(self._address)
+        found = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**asked).encode())
+        return bool(found == psycopg.pq.Ping.OK)
 
 
 def _nothing(connection: Connection) -> None:
