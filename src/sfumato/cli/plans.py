@@ -163,7 +163,7 @@ def _released(
     spec: PlanFile, ledger: str | Path, fresh: bool, table: Reader | None
 ) -> tuple[tuple[Release, ...], str]:
     """The answers, and what remains of the account afterwards."""
-    from sfumato.ledger import written
+    from sfumato.cli.publishing import remaining_of
     from sfumato.publishing.publisher import Publisher
 
     budget = spec.budget
@@ -188,6 +188,4 @@ def _released(
             delta=spec.release.delta,
             rho=spec.release.rho,
         )
-        account = publisher.account
-        left = publisher.ledger.left(account.name)
-    return releases, f"Remaining in account {account.name!r}: {written(account.rule, left)}"
+        return releases, remaining_of(publisher)

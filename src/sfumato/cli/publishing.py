@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sfumato.data import Source
+    from sfumato.publishing.publisher import Publisher
 
 Q = TypeVar("Q", bound=AnyQuestion)
 R = TypeVar("R", bound=Release)
@@ -164,7 +165,7 @@ def publish(
     show_releases(
         [answer],
         as_json=settings.as_json,
-        charged=f"{spent}{_left(settings.account, remaining)}",
+        charged=f"{spent}{remaining}.{_shared(settings.account)}",
         frame_of=forms.frame,
     )
     for line in said:
@@ -181,17 +182,27 @@ def _write_files(settings: PublishSettings, answer: Release, forms: Forms) -> li
     return said + forms.write_others(answer)
 
 
-def _left(account: str, remaining: str) -> str:
-    """What remains, and of whose budget."""
-    said = f"Remaining in account {account!r}: {remaining}."
-    if account == DEFAULT_ACCOUNT:
-        said += " All commands without --account share it: name one for the persons of each table."
-    return said
+def remaining_of(publisher: Publisher) -> str:
+    """What remains for whoever publishes, and of whose budget."""
+    from sfumato.ledger import written
+
+    account = publisher.account
+    left = written(account.rule, publisher.ledger.left(account.name))
+    of_all = written(account.rule, account.remaining)
+    if left == of_all:
+        return f"Remaining in account {account.name!r}: {left}"
+    return f"Remaining for you in account {account.name!r}: {left} (for all its spenders: {of_all})"
+
+
+def _shared(account: str) -> str:
+    """A warning where an account was not named."""
+    if account != DEFAULT_ACCOUNT:
+        return ""
+    return " All commands without --account share it: name one for the persons of each table."
 
 
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:
     """The answer, and what remains of the account afterwards."""
-    from sfumato.ledger import written
     from sfumato.publishing.publisher import Publisher
 
     budget = parse_budget(settings.budget, gaussian=settings.rho is not None)
@@ -207,9 +218,7 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
             fresh=settings.fresh,
             progress=progress,
         )
-        account = publisher.account
-        left = publisher.ledger.left(account.name)
-    return answer, written(account.rule, left)
+        return answer, remaining_of(publisher)
 
 
 def _require_picture(kind: type[Question[R]]) -> None:

@@ -102,6 +102,11 @@ def people(store: PostgresStore) -> list[Person]:
 
 def grants(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
     """The statements that `give` runs; parameters and errors are the same."""
+    named: dict[str, Person] = {}
+    for person in asked:
+        if named.setdefault(person.name, person) != person:
+            remedy = "Name each person once"
+            raise UsageError(f"rights for {person.name!r}", "two roles are named for it", remedy)
 
     def look(ask: Ask) -> list[str]:
         schema = store.database.schema
