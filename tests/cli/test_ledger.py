@@ -57,6 +57,9 @@ def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(sfumato: Run) -> 
     code, *texts = sfumato("verify", str(release), *place)
     assert code == 0
     assert not any("hunter2" in text for text in (*said, *texts))
+    # There was no key yet when it was released: that is no fault of it.
+    code, _, err = sfumato("verify", str(release), "--key", "0" * 64)
+    assert (code, "not signed. Whoever may read the ledger can" in err) == (4, True)
     found = json.loads(sfumato("ledger", "show", "--json", *place)[1])
     assert "on a server" in json.dumps(found)
 

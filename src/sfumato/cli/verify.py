@@ -48,6 +48,9 @@ def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: b
     if not verdict.ok:
         obstacle = verdict.reason.rstrip(".").replace("It ", "it ", 1)
         remedy = "Do not publish it; ask the custodian for the release that was published"
+        if key is not None and (held.receipt is None or not held.receipt.signature):
+            # No fault by itself: there was no key yet, or an analyst published it.
+            remedy = "Whoever may read the ledger can compare it with that: --ledger"
         raise DataError(f"verifying {release}", obstacle, remedy)
     if as_json:
         emit_json({"ok": verdict.ok, "reason": verdict.reason})
