@@ -35,6 +35,15 @@ def test_columns_of_numbers(people):
     assert list(read_numbers(people, ["age"])) == ["age"]
 
 
+def test_another_separator_is_named_and_the_line_is_not(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(f"{CANARY};wage;age\n1;2;3\n")
+    for columns in (None, ["wage"]):
+        with pytest.raises(DataError, match=r'has 2 semicolons.*--separator ";"') as caught:
+            read_numbers(path, columns)
+        assert CANARY not in str(caught.value)
+
+
 def test_choosing_from_a_file_is_choosing_from_its_columns(people):
     choices = sf.choose(people, size=3, query="mean", columns=["wage", "age"])
     assert isinstance(choices, Choices)

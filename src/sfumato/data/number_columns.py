@@ -51,6 +51,7 @@ def read_numbers(
         If the file cannot be read, or a column is missing or does not hold numbers.
     """
     table = _opened(path, options)
+    _require_columns(table)
     chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
     if not chosen:
         return {}
@@ -72,6 +73,17 @@ def other_columns(
 
 def _opened(path: str | os.PathLike[str], options: FileOptions) -> RowReader:
     return with_rows(open_reader(path, (), None, options), "the records")
+
+
+def _require_columns(table: RowReader) -> None:
+    """Refuse a file of one column whose first line seems to have several, of another separator.
+
+    Messages name columns. That one would be the whole line, which may turn out to be data.
+    """
+    for part in guarded(table.name, table.parts):
+        found = guarded(part.name, part.misreading)
+        if found is not None and len(guarded(part.name, part.names)) == 1:
+            raise DataError(part.name, *found)
 
 
 def _axis(name: str) -> GridAxis:
