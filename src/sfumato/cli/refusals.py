@@ -47,7 +47,7 @@ def _of_message(
     """The error of which click says only by its text what it is."""
     extra = re.match(r"Got unexpected extra arguments? \((.*)\)", error.message, re.S)
     if extra is not None:
-        return _extra_words(extra[1], command)
+        return _extra_words(extra[1], command, context)
     word = re.match(r"No such command '(.*)'", error.message, re.S)
     if word is not None and context is not None and isinstance(context.command, click.Group):
         return unknown_command(word[1], context.command.list_commands(context), command)
@@ -118,7 +118,7 @@ def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageE
     return UsageError(asked, obstacle, remedy)
 
 
-def _extra_words(extra: str, command: str) -> UsageError:
+def _extra_words(extra: str, command: str, context: click.Context | None) -> UsageError:
     """Words that belong to no option: most often a value that the shell took apart."""
     first = extra.split(maxsplit=1)[0] if extra.split() else extra
     asked = f"{command} ... {shown(extra)}"
@@ -130,5 +130,9 @@ def _extra_words(extra: str, command: str) -> UsageError:
         remedy = "Write --axis 'NAME=VALUES' with no blank around =, in quotes if NAME has one"
         return UsageError(asked, obstacle, remedy)
     obstacle = "it is one word too many"
+    taken = [] if context is None else context.command.get_params(context)
+    if not any(isinstance(each, click.Argument) for each in taken):
+        remedy = f"Leave it out, or write an option before it: {command} --help lists them"
+        return UsageError(asked, obstacle, remedy)
     remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
     return UsageError(asked, obstacle, remedy)
