@@ -9,6 +9,7 @@ import click
 from sfumato.answers.release import accuracy_sentence
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say, scanning, talk
+from sfumato.errors import BudgetExceeded
 
 
 @click.command()
@@ -28,8 +29,15 @@ def demo(out: Path, as_json: bool) -> None:
     """
     from sfumato.demo.run import publish
 
-    with scanning() as progress:
-        result = publish(out, progress)
+    try:
+        with scanning() as progress:
+            result = publish(out, progress)
+    except BudgetExceeded as error:
+        error.add_note(
+            "The demo was published to this folder by another copy of Sfumato: its tables are other"
+            " files. Name a new folder: sfumato demo --out FOLDER."
+        )
+        raise
     if as_json:
         emit_json(
             {
