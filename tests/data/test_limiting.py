@@ -103,7 +103,7 @@ def test_a_row_that_other_rows_crowd_out_of_a_piece_may_be_kept_of_all(
     rows = [(0, third), (0, third), (0, second), (0, first)]
     within = RowLimits(most, limits)
     assert in_plain_python(rows, most, limits) == [2, 3]
-    survivors = within.reduced(person_rows(rows[:3])).tolist() + [3]
+    survivors = [*within.reduced(person_rows(rows[:3])).tolist(), 3]
     kept = within.kept(person_rows([rows[i] for i in survivors]))
     assert [survivors[i] for i in kept] == [2, 3]
 

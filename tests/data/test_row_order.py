@@ -100,8 +100,7 @@ def test_persons_whose_tokens_differ_in_one_word_only_are_told_apart():
     priorities = np.array([5, 9, 5, 1, 7, 4, 3], np.uint64) << np.uint64(50)
     for tokens in ([same, unlike.astype(np.uint64)], [unlike.astype(np.uint64) << 60, same]):
         found = ordered_rows(tokens, priorities)
-        assert priorities[found.order].tolist() == sorted(priorities[unlike == 1].tolist()) + sorted(
-            priorities[unlike == 2].tolist()
-        ) + [priorities[4]]
+        of_each = [np.sort(priorities[unlike == person]) for person in (1, 2, 3)]
+        assert priorities[found.order].tolist() == np.concatenate(of_each).tolist()
         assert found.copies.tolist() == [5]
         assert first_rows(found.tokens, 2).nonzero()[0].tolist() == [0, 1, 3, 4, 6]
