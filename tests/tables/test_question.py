@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.data import count
+from sfumato.errors import InternalError
+from sfumato.publishing.counting import ReleaseCounts
 from sfumato.random import PublicSeed
 from sfumato.testing import deterministic
 
@@ -36,8 +42,6 @@ def flights() -> dict[str, list]:
 
 
 def source(**more: object) -> sf.Source:
-    import pyarrow as pa
-
     domain = sf.Domain(**{name: DOMAIN[name] for name in DOMAIN if name != "tail"})
     return sf.source(pa.table(flights()), domain, name="flights", **more)
 
@@ -171,9 +175,13 @@ def test_what_does_not_fit_the_domain() -> None:
     big = sf.Tables([["hour", "month"]], bins={"hour": 2**13, "month": 2**13})
     with pytest.raises(sf.UsageError, match="cells, and the limit is"):
         big.needs(DOMAIN)
-    unit = sf.Unit(4, person="who", limits=source(person="plane", norm_per_person=2).unit.limits)
-    with pytest.raises(sf.UsageError, match="limits by cell"):
-        sf.preview(sf.Tables(FAMILY), domain=DOMAIN, unit=unit, epsilon="1")
+    for limits in ({"rows_per_cell": 1}, {"cells_per_person": 2, "norm_per_person": 2}):
+        unit = source(person="plane", rows_per_person=4, **limits).unit
+        with pytest.raises(sf.UsageError, match="limits by cell"):
+            sf.preview(sf.Tables(FAMILY), domain=DOMAIN, unit=unit, rho="0.1")
+    unit = source(person="plane", norm_per_person=2**20 + 1).unit
+    with pytest.raises(sf.UsageError, match="largest limit on a norm is 1,048,576"):
+        sf.preview(sf.Tables(FAMILY), domain=DOMAIN, unit=unit, rho="0.1")
 
 
 def test_a_margin_that_no_table_covers() -> None:
@@ -271,3 +279,85 @@ def test_a_stored_family_that_is_none_is_refused(changed: dict, tmp_path: Path) 
     path.write_text(json.dumps(stored))
     with pytest.raises(sf.SfumatoError):
         sf.load(path)
+
+
+@pytest.mark.parametrize("cost", [{"epsilon": "1"}, {"epsilon": "1", "delta": "0"}])
+def test_a_norm_is_refused_before_the_charge_where_noise_does_not_follow_it(cost: dict) -> None:
+    with sf.Publisher(source(person="plane", norm_per_person=2), budget="5") as publisher:
+        for ask in (publisher.preview, publisher.release):
+            with pytest.raises(sf.UsageError, match="only Gaussian noise follows the norm"):
+                ask(sf.Tables(FAMILY), **cost)
+        assert publisher.remaining == 5
+
+
+@pytest.mark.parametrize("cost", COSTS[1:])
+def test_a_family_within_a_norm_says_so(cost: dict) -> None:
+    question = sf.Tables(FAMILY)
+    limited = {"person": "plane", "norm_per_person": 2}
+    release = released(question, {**cost, "delta": cost.get("delta", 0)}, **limited)
+    unit = release.guarantee.unit
+    assert unit.limits.given == {"norm_in_tables": 2}
+    assert unit.rows_per_person == 4
+    words = "tables of a stacked norm of at most that of 2 rows in one cell"
+    assert words in str(release.guarantee)
+    assert words in release.about
+    assert "up to the first with which this norm" in release.guarantee.proof.because
+    preview = sf.preview(question, domain=source().domain, unit=source(**limited).unit, **cost)
+    assert np.isclose(preview.accuracy_of(0), release["carrier", "hour"].accuracy().max())
+    assert words in str(preview)
+    if "rho" in cost:
+        # Two rows of each person would have the same noise.
+        unit = source(person="plane", rows_per_person=2).unit
+        by_rows = sf.preview(question, domain=source().domain, unit=unit, **cost)
+        assert np.isclose(preview.accuracy_of(0), by_rows.accuracy_of(0), rtol=1e-6)
+
+
+def test_every_person_is_within_the_norm_that_is_paid_for() -> None:
+    """One person at a time: what is counted of them costs at most what two rows in a cell do."""
+    question = sf.Tables([["carrier", "hour"], ["carrier", "origin"]])
+    src = source(person="plane", norm_per_person=2)
+    needs = question.needs_at(src.domain, src.unit, sf.ZCDP("0.1"))
+    cube = count(src, [needs], key=bytes(32))[0]
+    assert needs.norm is not None
+    assert needs.norm.all_kept == 2
+    rows = flights()
+    named = {name for name, n in Counter(rows["plane"]).items() if n > 3}
+    kept = 0
+    for plane in sorted(named)[:20]:
+        own = {
+            name: [v for v, who in zip(column, rows["plane"], strict=True) if who == plane]
+            for name, column in rows.items()
+        }
+        alone = sf.source(pa.table(own), src.domain, person="plane", norm_per_person=2, name="one")
+        found = count(alone, [needs], key=bytes(32))[0]
+        kept += int(found.counts.sum())
+        assert found.counts.sum() <= 4
+    assert kept > 2 * len(sorted(named)[:20])
+    assert cube.counts.sum() > kept
+
+
+def test_counts_that_another_norm_bounds_are_not_answered() -> None:
+    src = source(person="plane", norm_per_person=2)
+    question = sf.Tables(FAMILY)
+    cost = sf.ZCDP("0.1")
+    needs = question.needs_at(src.domain, src.unit, cost)
+    cube = count(src, [needs])[0]
+    with pytest.raises(InternalError, match="not within the norm"):
+        question.answer(cube, src.unit, cost, PublicSeed(1))
+    other = question.needs_at(src.domain, src.unit, sf.ZCDP("0.2")).norm
+    with pytest.raises(InternalError, match="not within the norm"):
+        question.answer(ReleaseCounts(cube, None, src.domain, other), src.unit, cost, PublicSeed(1))
+    answer = question.answer(
+        ReleaseCounts(cube, None, src.domain, needs.norm), src.unit, cost, PublicSeed(1)
+    )
+    assert answer.guarantee.measure == cost
+
+
+def test_an_engine_that_does_not_keep_the_norm_is_refused_before_the_charge() -> None:
+    domain = source().domain
+    relation = duckdb.from_arrow(pa.table(flights()))
+    src = sf.source(relation, domain, person="plane", norm_per_person=2, name="flights")
+    with sf.Publisher(src, budget=sf.ZCDP("1")) as publisher:
+        with pytest.raises(sf.DataError, match="norm of counts in several tables"):
+            publisher.release(sf.Tables(FAMILY), rho="0.1")
+        assert publisher.remaining == 1

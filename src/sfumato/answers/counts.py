@@ -13,6 +13,7 @@ from sfumato.domain import Domain
 from sfumato.errors import InternalError, UsageError
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.privacy.stacked_norm import StackedNorm
 from sfumato.privacy.unit import Unit
 
 Counted = Literal[
@@ -142,6 +143,9 @@ class Needs(msgspec.Struct, frozen=True):
     cells : Lattice or None
         The cells that limits by cell, or the last three kinds of numbers, are about. None: those of
         ``lattice``.
+    norm : StackedNorm or None
+        What bounds a person's rows in place of the limits by cell of the unit: the norm of the
+        counts that the person adds to several tables, of which those cells are the finest.
 
     >>> from sfumato.extending import GridAxis, Lattice, Needs
     >>> lattice = Lattice((GridAxis("age", 0, 100, cells=4),))
@@ -154,6 +158,7 @@ class Needs(msgspec.Struct, frozen=True):
     sums: tuple[Summed, ...] = ()
     counted: Counted = "rows"
     cells: Lattice | None = None
+    norm: StackedNorm | None = None
 
     def __post_init__(self) -> None:
         read: dict[str, str] = {}
@@ -284,3 +289,12 @@ class SelectsKeys(Protocol):
 
         The engine applies the rule: keys that are not shown do not leave it.
         """
+
+
+@runtime_checkable
+class WithinNorm(Protocol):
+    """What counts can say beside ``Counts``: which norm of several tables bounds each person."""
+
+    @property
+    def norm(self) -> StackedNorm | None:
+        """The norm that the need named; None if it named none."""

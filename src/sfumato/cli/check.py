@@ -23,6 +23,7 @@ from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
+from sfumato.publishing.checking import needs_to_check
 from sfumato.publishing.plan_file import domain_of, read_plan
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
     spec = read_plan(path)
     domain = domain_of(spec)
     rows = spec.source.opened(domain)
-    spec.plan().require_unit(rows.unit)
-    needs = [(question.title, question.needs(domain)) for question in spec.questions]
-    return rows, needs
+    plan = spec.plan().settled(domain)
+    plan.require_unit(rows.unit)
+    return rows, needs_to_check(plan, domain, rows.unit)
 
 
 def _of_file(

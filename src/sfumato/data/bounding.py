@@ -47,13 +47,12 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.keyed_hash import KeyedHash
-from sfumato.data.limiting import LimitedRows, RowLimits
+from sfumato.data.limiting import LimitedRows, PersonLimits
 from sfumato.data.row_form import Cells
 from sfumato.data.row_order import first_rows
 from sfumato.data.row_priorities import PersonRows
 from sfumato.data.row_records import RowRecords
 from sfumato.lattice import DROPPED, KeyAxis, Lattice
-from sfumato.privacy.limits import Limits
 from sfumato.random import bits
 
 KEY_BYTES = 32
@@ -147,8 +146,8 @@ class CellBounder(RowRecords[list[Array]]):
     if there is one, 4 or 8 for the cell that the limits are about, and what is counted of the row.
     """
 
-    def __init__(self, key: bytes, rows_per_person: int, limits: Limits) -> None:
-        self._limits = RowLimits(rows_per_person, limits)
+    def __init__(self, key: bytes, rows_per_person: int, limits: PersonLimits) -> None:
+        self._limits = limits
         super().__init__(key, rows_per_person, self._limits.all_kept)
         self._n_choice = 0
         self._n_limited = 0

@@ -16,6 +16,7 @@ WHAT: dict[Ability, str] = {
     "column": "axes that are named otherwise than their column",
     "levels": "levels of trees of labels",
     "missing": "cells of missing values beside bins",
+    "stacked": "limits on the norm of counts in several tables (norm_per_person)",
     "where": "conditions on rows (where)",
 }
 """Abilities as a refusal calls them."""
@@ -25,6 +26,8 @@ def abilities(needs: Needs, unit: Unit) -> set[Ability]:
     """What an engine has to know in order to count a need as a scan would."""
     lattice = needs.lattice.axes if needs.counted == "rows of each person" else needs.columns
     found = {ability for axis in lattice for ability in _of_axis(axis)}
+    if needs.norm is not None:
+        found.add("stacked")
     return found if unit.where is msgspec.UNSET else {*found, "where"}
 
 

@@ -24,6 +24,7 @@ pieces are not reduced by the norm or the number of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -62,6 +63,23 @@ class LimitedRows:
             [cell[indices] for cell in self.cells],
             None if hashes is None else hashes[indices],
         )
+
+
+class PersonLimits(Protocol):
+    """What of a person's rows is kept, of rows that are sorted by person and priority."""
+
+    @property
+    def all_kept(self) -> int:
+        """The number of rows up to which the order of a person's rows does not matter."""
+
+    def candidates(self, tokens: list[Array]) -> Array | None:
+        """Which rows need be looked at: int64 ndarray, ascending; None for all."""
+
+    def kept(self, rows: LimitedRows) -> Array:
+        """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
+
+    def reduced(self, rows: LimitedRows) -> Array:
+        """Which rows may be kept of a part of the rows of some persons: int64 ndarray."""
 
 
 class RowLimits:
@@ -115,18 +133,18 @@ class RowLimits:
 
     def _within_cells(self, rows: LimitedRows) -> tuple[Array, Array]:
         """Rows within the limits on cells and on rows in a cell, and their ranks in the cells."""
-        by_cell = _ByCell(rows)
+        by_cell = CellsOfPersons(person_numbers(rows.tokens), rows.cells)
         ranks = by_cell.ranks()
         is_kept = ranks < self._rows_per_cell
         if self._cells_per_person is not None:
-            is_kept &= by_cell.in_first_cells(self._cells_per_person)
+            is_kept &= by_cell.in_first_cells(self._cells_per_person, rows.cell_priorities)
         indices = np.flatnonzero(is_kept)
         return indices, ranks[indices]
 
     def _within_all(self, rows: LimitedRows, ranks: Array) -> Array:
         """Whether each row is within the norm and the number of rows: bool ndarray."""
         persons = person_numbers(rows.tokens)
-        is_kept: Array = _positions(persons) < self._rows
+        is_kept: Array = positions(persons) < self._rows
         if self._norm is not None and self._norm < ALWAYS_WITHIN:
             starts = np.flatnonzero(np.diff(persons, prepend=-1))
             # The row of rank m in its cell makes m^2 there to (m + 1)^2.
@@ -136,7 +154,7 @@ class RowLimits:
         return is_kept
 
 
-def _positions(persons: Array) -> Array:
+def positions(persons: Array) -> Array:
     """How many rows of the same person precede each row: int64 ndarray of shape (rows,)."""
     starts = np.flatnonzero(np.diff(persons, prepend=-1))
     return np.arange(len(persons)) - starts[persons]
@@ -156,15 +174,22 @@ def _order_by_cell(persons: Array, cells: list[Array]) -> Array:
     return np.lexsort([*cells[::-1], persons])
 
 
-class _ByCell:
-    """The rows of persons, by cell."""
+class CellsOfPersons:
+    """The rows of persons, by cell.
 
-    def __init__(self, rows: LimitedRows) -> None:
-        self._rows = rows
-        self._persons = person_numbers(rows.tokens)
+    Parameters
+    ----------
+    persons : int64 ndarray of shape (rows,)
+        The number of each row's person, ascending; a person's rows are sorted by priority.
+    cells : list of int ndarray of shape (rows,)
+        The packed cells.
+    """
+
+    def __init__(self, persons: Array, cells: list[Array]) -> None:
+        self._persons = persons
         # Within a cell of a person, rows stay in the order of their priorities.
-        self._order = _order_by_cell(self._persons, rows.cells)
-        in_order = [column[self._order] for column in (self._persons, *rows.cells)]
+        self._order = _order_by_cell(self._persons, cells)
+        in_order = [column[self._order] for column in (self._persons, *cells)]
         is_new = np.ones(len(self._order), bool)
         is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in in_order])
         # Of each distinct pair of person and cell, where its rows begin in the order.
@@ -177,16 +202,23 @@ class _ByCell:
         ranks[self._order] = np.arange(len(self._order)) - self._starts[self._pair_of_sorted]
         return ranks
 
-    def in_first_cells(self, most_cells: int) -> Array:
-        """Whether each row lies in one of the cells that its person is counted in: bool ndarray."""
+    def in_first_cells(self, most_cells: int, cell_priorities: Array | None) -> Array:
+        """Whether each row lies in one of the cells that its person is counted in: bool ndarray.
+
+        Parameters
+        ----------
+        most_cells : int
+        cell_priorities : uint64 ndarray of shape (rows,), or None
+            The keyed hash of person and cell; not needed where nobody has more cells.
+        """
         first_rows = self._order[self._starts]
         persons = self._persons[first_rows]
         is_kept = np.ones(len(persons), bool)
         # Only where a person has more cells does the hash decide.
         deciding = np.flatnonzero(np.bincount(persons)[persons] > most_cells)
         if len(deciding):
-            assert self._rows.cell_priorities is not None
-            hashes = self._rows.cell_priorities[first_rows[deciding]]
+            assert cell_priorities is not None
+            hashes = cell_priorities[first_rows[deciding]]
             by_hash = np.lexsort([hashes, persons[deciding]])
             is_kept[deciding[by_hash]] = _positions_of_runs(persons[deciding]) < most_cells
         chosen = np.empty(len(self._order), bool)
@@ -196,4 +228,4 @@ class _ByCell:
 
 def _positions_of_runs(numbers: Array) -> Array:
     """How many equal numbers precede each one, of numbers that are sorted: int64 ndarray."""
-    return _positions(np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0))
+    return positions(np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0))

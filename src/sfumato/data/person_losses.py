@@ -15,6 +15,7 @@ from sfumato.data.packing import Packing
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_priorities import PersonRows
+from sfumato.data.tallies import limits_within
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.unit import MOST_ROWS, Unit
 
@@ -100,7 +101,7 @@ class CellPersonCounter(CellBounder):
     def __init__(self, needs: Needs, unit: Unit) -> None:
         assert unit.limits is not msgspec.UNSET
         key = fresh_key()
-        super().__init__(key, unit.rows_per_person, unit.limits)
+        super().__init__(key, unit.rows_per_person, limits_within(needs, unit))
         self._form = RowForm(msgspec.structs.replace(needs, lattice=needs.row_lattice))
         self._limited = None if needs.cells is None else Packing(needs.cells)
         self._cell_choice = None
@@ -109,7 +110,10 @@ class CellPersonCounter(CellBounder):
         self._totals = np.zeros(3, np.int64)
         all_rows = unit.rows_per_person == MOST_ROWS
         rows = [] if all_rows else [f"at most {unit.rows_per_person:,} rows"]
-        self._words = ", ".join([*rows, *unit.limits.in_words()])
+        limits = unit.limits
+        if needs.norm is not None:
+            limits = Limits(norm_in_tables=limits.norm_per_person)
+        self._words = ", ".join([*rows, *limits.in_words()])
 
     def add_cells(self, persons: PersonRows, cells: Cells) -> None:
         """Take a batch."""

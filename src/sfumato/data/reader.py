@@ -234,7 +234,7 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
     )
 
 
-Ability: TypeAlias = Literal["calendar", "column", "levels", "missing", "where"]
+Ability: TypeAlias = Literal["calendar", "column", "levels", "missing", "stacked", "where"]
 """What an engine may know beside the cells of columns as they are; see ``CountingReader``."""
 
 
@@ -256,6 +256,7 @@ class CountingReader(Reader):
         * "calendar": an axis with ``axis.calendar`` is derived from a column of dates or times.
         * "levels": the cells of a label axis with ``axis.parts`` take the values that these list.
         * "missing": an axis ``BinsAndMissing`` has a last cell for missing values.
+        * "stacked": a person's rows are kept within ``needs.norm``, in place of ``unit.limits``.
         * "where": rows that do not satisfy ``unit.where`` are dropped before anything else.
 
     >>> from sfumato.extending import CountingReader

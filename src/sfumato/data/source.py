@@ -24,7 +24,7 @@ from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, printable, without_frames
 from sfumato.lattice import Lattice
-from sfumato.privacy.limits import limits_of
+from sfumato.privacy.limits import limits_of, stated_limits
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.privacy.where import as_written, conditions_of
 
@@ -327,7 +327,7 @@ class Source:
                 "Write the table to a file, and pickle a source of that",
             )
         unit = self.unit
-        limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
+        limits = stated_limits(unit.limits)
         where = None if unit.where is msgspec.UNSET else as_written(unit.where)
         return partial(source, **limits, where=where, **self._stated.arguments()), (
             self._data,

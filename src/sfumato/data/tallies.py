@@ -18,11 +18,13 @@ from sfumato.cube import Cube
 from sfumato.data.bounding import Bounder, CellBounder, CellChoice
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.cell_numbers import CellNumbers
+from sfumato.data.limiting import PersonLimits, RowLimits
 from sfumato.data.packing import Packing
 from sfumato.data.person_sums import PersonSums
 from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_numbers import RowNumbers
 from sfumato.data.row_priorities import PersonRows
+from sfumato.data.stacked_limits import StackedLimits
 from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.privacy.unit import Unit
 
@@ -122,6 +124,14 @@ class BoundedRows(_Counted):
         self._bounder.close()
 
 
+def limits_within(need: Needs, unit: Unit) -> PersonLimits:
+    """What bounds a person's rows in the cells of one need."""
+    if need.norm is not None:
+        return StackedLimits(need.norm, Packing(need.cells or need.lattice))
+    assert unit.limits is not msgspec.UNSET
+    return RowLimits(unit.rows_per_person, unit.limits)
+
+
 class RowsWithinCells(_Counted):
     """Counts each person's rows within limits that hold on the cells of one need."""
 
@@ -129,7 +139,8 @@ class RowsWithinCells(_Counted):
         super().__init__({index: need})
         assert unit.limits is not msgspec.UNSET
         self._limited = None if need.cells is None else Packing(need.cells)
-        self._bounder = CellBounder(key, unit.rows_per_person, unit.limits)
+        limits = limits_within(need, unit)
+        self._bounder = CellBounder(key, unit.rows_per_person, limits)
         self._cell_choice = None
         if unit.limits.cells_per_person is not None:
             self._cell_choice = CellChoice(key, need.cells or need.lattice)

@@ -103,8 +103,7 @@ class Recommendation:
         """The limits to give to ``sf.source``: this one, and those that were stated beside it."""
         if self.unit.limits is msgspec.UNSET:
             return {self.name: self.limit}
-        stated = msgspec.structs.asdict(self.unit.limits)
-        return {name: limit for name, limit in stated.items() if limit is not None}
+        return self.unit.limits.given
 
     @property
     def axis(self) -> str:

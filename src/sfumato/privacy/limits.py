@@ -10,6 +10,8 @@ each become one cell with many.
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import msgspec
 
 from sfumato.errors import UsageError, shown
@@ -29,6 +31,9 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         Cells that a person is counted in.
     norm_per_person : int or None
         The L2 norm of a person's counts: the root of the sum over cells of squared numbers of rows.
+    norm_in_tables : int or None
+        The stacked norm of a person's counts in several tables (see ``stacked_norm``), by how many
+        rows in one cell have it. A family of tables states it in place of ``norm_per_person``.
 
     Raises
     ------
@@ -44,16 +49,27 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     rows_per_cell: int | None = None
     cells_per_person: int | None = None
     norm_per_person: int | None = None
+    norm_in_tables: int | None = None
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
-        for name, limit in given.items():
+        stated = {name: getattr(self, name) for name in self.__struct_fields__}
+        for name, limit in stated.items():
             whole = isinstance(limit, int) and not isinstance(limit, bool)
             if limit is not None and not (whole and 1 <= limit <= MOST):
                 obstacle = "a limit is a whole number from 1 to 10^15"
                 raise UsageError(f"{name} = {shown(limit)}", obstacle, "Give a number such as 4")
-        if not any(limit is not None for limit in given.values()):
+        if not self.given:
             raise UsageError("limits", "none of them is given", "Leave them out, or give one")
+
+    @property
+    def given(self) -> dict[str, int]:
+        """Those that are given, by name.
+
+        >>> Limits(norm_per_person=2).given
+        {'norm_per_person': 2}
+        """
+        stated = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: limit for name, limit in stated.items() if limit is not None}
 
     @property
     def rows(self) -> int | None:
@@ -110,7 +126,32 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
             phrases.append(f"at most {cells}")
         if self.norm_per_person is not None:
             phrases.append(f"counts of an L2 norm of at most {self.norm_per_person:,}")
+        if self.norm_in_tables is not None:
+            rows = "1 row" if self.norm_in_tables == 1 else f"{self.norm_in_tables:,} rows"
+            phrases.append(f"tables of a stacked norm of at most that of {rows} in one cell")
         return phrases
+
+
+class StatedLimits(TypedDict):
+    """The limits by cell as a source states them."""
+
+    rows_per_cell: int | None
+    cells_per_person: int | None
+    norm_per_person: int | None
+
+
+def stated_limits(limits: Limits | msgspec.UnsetType) -> StatedLimits:
+    """What a source is given so that it keeps these limits.
+
+    >>> stated_limits(Limits(norm_per_person=2))
+    {'rows_per_cell': None, 'cells_per_person': None, 'norm_per_person': 2}
+    """
+    given = {} if limits is msgspec.UNSET else limits.given
+    return StatedLimits(
+        rows_per_cell=given.get("rows_per_cell"),
+        cells_per_person=given.get("cells_per_person"),
+        norm_per_person=given.get("norm_per_person"),
+    )
 
 
 def limits_of(

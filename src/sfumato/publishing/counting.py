@@ -19,6 +19,7 @@ from sfumato.errors import DataError, InternalError
 from sfumato.forking import renewed_in_children
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.privacy.stacked_norm import StackedNorm
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Counting:
                 selected = partial(self._selected, needs, choice)
                 return EngineCounts(needs.lattice, selected, recount, self._source.domain)
             shared = recount if self._is_shared(needs) else None
-            return ReleaseCounts(cube, shared, self._source.domain)
+            return ReleaseCounts(cube, shared, self._source.domain, needs.norm)
 
         return [counts_of(needs, cube) for needs, cube in zip(planned, cubes, strict=True)]
 
@@ -224,6 +225,8 @@ class ReleaseCounts:
         the cube alone, and no other one is served.
     domain : Domain or None
         The public axes of the table.
+    norm : StackedNorm or None
+        What bounds a person's counts in several tables.
     """
 
     def __init__(
@@ -231,10 +234,12 @@ class ReleaseCounts:
         cube: Cube,
         recount: Callable[[Lattice], Cube] | None,
         domain: Domain | None = None,
+        norm: StackedNorm | None = None,
     ) -> None:
         self._cube = cube
         self._recount = recount
         self.domain = domain
+        self.norm = norm
 
     @property
     def lattice(self) -> Lattice:

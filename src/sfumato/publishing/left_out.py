@@ -112,9 +112,9 @@ class LeftOut:
             return
         # A person is counted once in a cell by definition where persons are counted.
         skipped = {"rows_per_cell"} if unit.counts_persons else set()
-        for name, limit in msgspec.structs.asdict(unit.limits).items():
+        for name, limit in unit.limits.given.items():
             cells = getattr(answer, "lattice", None)
-            if limit is None or name in skipped or not isinstance(cells, Lattice):
+            if name in skipped or not isinstance(cells, Lattice):
                 continue
             if (about := _latest(known, name, cells)) is not None:
                 yield about, limit

@@ -36,6 +36,7 @@ from sfumato.publishing.arguments import (
     warn_of_no_name,
 )
 from sfumato.publishing.asked import as_stored, asked_release, asked_stream
+from sfumato.publishing.checking import needs_to_check
 from sfumato.publishing.left_out import LONGEST_NOTE
 from sfumato.publishing.opening import Opening, first_state, spec
 from sfumato.publishing.plan import Plan, as_plan
@@ -218,9 +219,8 @@ class Publisher:
         if question is None:
             return check(self.source, None, progress)
         domain = self.source.domain
-        asked = as_plan(question).settled(domain).questions
-        needs = [(each.title, each.needs(domain)) for each in asked]
-        return check(self.source, needs, progress)
+        asked = needs_to_check(as_plan(question), domain, self.source.unit)
+        return check(self.source, asked, progress)
 
     @overload
     def release(self, question: Question[R], **given: Unpack[ReleaseOptions]) -> R: ...

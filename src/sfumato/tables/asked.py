@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
 from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.numbers import positive
+from sfumato.privacy.limits import Limits
 from sfumato.privacy.unit import Unit
 from sfumato.tables.chains import Chains
 
@@ -193,17 +196,40 @@ def axes_lattice(
     return lattice
 
 
+MOST_NORM = 2**20
+"""The largest limit on the norm of a person's counts in several tables: beyond it the whole numbers
+by which it is kept (see ``stacked``) would be too coarse."""
+
+
 def require_flat_limits(title: str, unit: Unit) -> None:
-    """Refuse limits by cell.
+    """Refuse limits by cell, but for one on the norm.
 
     Raises
     ------
     UsageError
-        If the unit has some.
+        If the unit has others, or that one is too large.
     """
-    if unit.by_cell:
+    if not unit.by_cell:
+        return
+    given = {} if unit.limits is msgspec.UNSET else unit.limits.given
+    if given.keys() != {"norm_per_person"}:
         raise UsageError(
             f"{title} under limits by cell",
             "these hold on the cells of one table, and a family has several",
-            "Give the source rows_per_person alone",
+            "Give the source rows_per_person alone, or with norm_per_person",
         )
+    norm = min(given["norm_per_person"], unit.rows_counted)
+    if norm > MOST_NORM:
+        raise UsageError(
+            f"{title} under an L2 norm of at most {norm:,}",
+            f"in several tables the largest limit on a norm is {MOST_NORM:,}",
+            "Give the source a smaller one, or rows_per_person alone",
+        )
+
+
+def unit_of_tables(unit: Unit) -> Unit:
+    """The unit as a family states it: a limit on the norm holds in all of its tables together."""
+    if unit.limits is msgspec.UNSET:
+        return unit
+    limits = Limits(norm_in_tables=unit.limits.norm_per_person)
+    return msgspec.structs.replace(unit, limits=limits)

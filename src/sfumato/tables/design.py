@@ -14,6 +14,7 @@ from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy.composition import approx_to_zcdp
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
+from sfumato.privacy.stacked_norm import StackedNorm
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.tables.aims import Aim, shares_of_variance
@@ -22,6 +23,7 @@ from sfumato.tables.laplace_design import laplace_shares
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, is_margin
 from sfumato.tables.residuals import Family, Measured, closure_of
+from sfumato.tables.stacked import stacked_norm
 from sfumato.tables.uneven import UnevenFamily
 
 LEAST_VARIANCE = 1e-100
@@ -63,6 +65,8 @@ class Design:
         What they cost together.
     known : tuple of tuple of int
         The tables that are known without being measured.
+    norm : StackedNorm or None
+        What bounds a person's rows in all tables, where the unit limits a norm.
     """
 
     axes: tuple[Levels, ...]
@@ -70,6 +74,7 @@ class Design:
     measured: tuple[Measurement, ...]
     cost: CentralMeasure
     known: tuple[Margin, ...] = ()
+    norm: StackedNorm | None = None
 
     @property
     def family(self) -> Family:
@@ -145,11 +150,12 @@ def design_for(
     Raises
     ------
     UsageError
-        If all of them are known.
+        If all of them are known, or a norm is to be limited under an epsilon alone.
 
     Guarantee: ``cost`` for all that is measured. See ``gaussian_design`` and ``laplace_design``.
     Under (epsilon, delta) it is Gaussian noise on residuals, at the rho that allows, or Laplace
-    noise on tables, without the delta: whichever is better for the aim.
+    noise on tables, without the delta: whichever is better for the aim. Under a limit on a norm it
+    is Gaussian noise.
     """
     unknown = [
         at for at, table in enumerate(tables) if not any(is_margin(table, one) for one in known)
@@ -196,6 +202,8 @@ class _Asked:
 
 
 def _best(asked: _Asked, cost: CentralMeasure) -> Design:
+    if asked.unit.by_cell:
+        return _within_norm(asked, cost)
     match cost:
         case ZCDP():
             return _gaussian(asked, cost)
@@ -205,6 +213,19 @@ def _best(asked: _Asked, cost: CentralMeasure) -> Design:
             if not cost.delta:
                 return _laplace(asked, PureDP(cost.epsilon))
             return _better_of(asked, cost)
+
+
+def _within_norm(asked: _Asked, cost: CentralMeasure) -> Design:
+    """Gaussian noise, which follows a norm."""
+    if isinstance(cost, ZCDP):
+        return _gaussian(asked, cost)
+    if isinstance(cost, ApproxDP) and cost.delta:
+        return replace(_gaussian(asked, approx_to_zcdp(cost.epsilon, cost.delta)), cost=cost)
+    raise UsageError(
+        f"a family of tables under a limit on the L2 norm, at {cost}",
+        "only Gaussian noise follows the norm, and under an epsilon alone there is none",
+        "Ask for it under rho, or give the source rows_per_person in place of norm_per_person",
+    )
 
 
 def _better_of(asked: _Asked, cost: ApproxDP) -> Design:
@@ -236,6 +257,7 @@ def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
 
 def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
     unit = asked.unit
+    norm = limited_norm(unit)
     found = gaussian_design(
         asked.axes,
         asked.tables,
@@ -244,12 +266,22 @@ def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
         unit.rows_counted,
         unit.neighbours,
         asked.known,
+        norm,
     )
     measured = tuple(
         Measurement(noise.margin, DiscreteGaussian(noise.sigma_squared), whole=False)
         for noise in found
     )
-    return Design(asked.axes, asked.tables, measured, cost, asked.known)
+    stacked = None if norm is None else stacked_norm(asked.axes, found, norm, unit.rows_counted)
+    return Design(asked.axes, asked.tables, measured, cost, asked.known, stacked)
+
+
+def limited_norm(unit: Unit) -> int | None:
+    """The limit on the norm of a person's counts; None where rows alone are limited."""
+    if unit.limits is msgspec.UNSET:
+        return None
+    assert unit.limits.norm_per_person is not None
+    return min(unit.limits.norm_per_person, unit.rows_counted)
 
 
 def _laplace(asked: _Asked, cost: PureDP) -> Design:

@@ -15,6 +15,8 @@ What one person can move
     r^2 (2 c_A - 2 prod(<P e_j, P e_k>)), which depends on the level at which j and k part along
     each axis. All combinations are tried, and the worst of them for all residuals together counts.
     Where there are too many, each residual gets its own worst case.
+    Within a norm c no rows move all residuals together farther than c rows in one cell do, by
+    definition (see ``stacked``); under replace, sqrt 2 to 2 times as far.
 
 Noise that is too narrow
     Along which axes of a residual differences may be counted on depends on the noise (see
@@ -44,7 +46,7 @@ from sfumato.mechanisms.residual_noise import (
 )
 from sfumato.privacy.unit import Neighbours
 from sfumato.tables.aims import Aim, rounded_up, shares_of_variance
-from sfumato.tables.levels import Levels, contrast
+from sfumato.tables.levels import Levels, Path, contrast
 from sfumato.tables.nesting import Margin, is_margin
 from sfumato.tables.residuals import closure_of
 
@@ -56,6 +58,9 @@ MOST_COMBINATIONS = 2**22
 
 ROUNDING = 1e-9
 """By how much a sum of doubles may be too small: far more than it is."""
+
+OF_ROUNDED = 2e-7
+"""How far inner products may change, in units of those of one row, where noise is rounded up."""
 
 
 class ResidualNoise(NamedTuple):
@@ -83,6 +88,7 @@ def gaussian_design(
     rows: int,
     neighbours: Neighbours,
     known: tuple[Margin, ...] = (),
+    norm: int | None = None,
 ) -> tuple[ResidualNoise, ...]:
     """The noise of each residual.
 
@@ -99,6 +105,9 @@ def gaussian_design(
     neighbours : {"add-remove", "replace"}
     known : tuple of tuple of int
         Tables whose residuals are known, and get no noise.
+    norm : int or None
+        What a limit on the stacked norm allows of one person's rows, by so many rows in one cell;
+        at most ``rows``. None: there is none.
 
     Guarantee: rho-zCDP for all residuals together, if each is published as
     ``mechanisms.residual_noise`` says.
@@ -115,7 +124,7 @@ def gaussian_design(
         if _contrasts(axes, margin) and not any(is_margin(margin, one) for one in known)
     ]
     shares = shares_of_variance(axes, tables, residuals)
-    problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours)
+    problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours, norm)
     designs = [problem.solved(share) for share in SLACK_SHARES]
     errors = [
         aim.error(shares @ np.array([float(noise.sigma_squared) for noise in design]))
@@ -135,6 +144,7 @@ class _Problem:
     rho: float
     rows: int
     neighbours: Neighbours
+    norm: int | None
 
     def solved(self, share: float) -> tuple[ResidualNoise, ...]:
         """The noise of the residuals."""
@@ -150,7 +160,7 @@ class _Problem:
 
     def _scaled(self, counted: list[list[bool]], share: float) -> list[Fraction]:
         """The best parameters if these differences may be counted on."""
-        moves = squared_moves(self.axes, self.residuals, counted, self.neighbours) * self.rows**2
+        moves = self._squared_moves(counted)
         of_one = moves[0]
 
         def best(weights: Array) -> Array:
@@ -158,8 +168,39 @@ class _Problem:
 
         relative = self.aim.solved(best, len(self.shares), lambda found: self.shares @ found)
         spent = float((moves / (2 * relative)).sum(axis=1).max()) * (1 + ROUNDING)
+        spent *= self._factor(counted, relative)
         scale = spent / (self.rho * (1 - share)) * (1 + ROUNDING)
         return [rounded_up(float(each)) for each in relative * scale]
+
+    def _squared_moves(self, counted: list[list[bool]]) -> Array:
+        """How far one person moves each residual, squared, in each case that can be the worst."""
+        if self.norm is not None:
+            return largest_moves(self.axes, self.residuals, counted)[None] * self.norm**2
+        return squared_moves(self.axes, self.residuals, counted, self.neighbours) * self.rows**2
+
+    def _factor(self, counted: list[list[bool]], relative: Array) -> float:
+        """How much farther than ``norm`` rows in one cell one person moves all residuals, squared.
+
+        The limit on the norm is larger by the share ``ROUNDING`` (see ``stacked``).
+        """
+        if self.norm is None:
+            return 1.0
+        reach = self.rows / self.norm
+        return (1 + ROUNDING) * self._of_two(counted, relative, reach)
+
+    def _of_two(self, counted: list[list[bool]], relative: Array, reach: float) -> float:
+        """How much farther rows of two persons do under replace, squared.
+
+        ``reach`` is how many rows a person may have, beside those in one cell.
+        """
+        if self.neighbours == "add-remove":
+            return 1.0
+        inner = inner_products(self.axes, self.residuals, counted)
+        if inner is None:
+            return 4.0
+        of_one = largest_moves(self.axes, self.residuals, counted)
+        opposed = -float((inner / relative).sum(axis=1).min() / (of_one / relative).sum())
+        return min(4.0, 2 + 2 * (max(0.0, opposed) + OF_ROUNDED) * reach**2)
 
     def _too_large(
         self, counted: list[list[bool]], sigmas: Sequence[Fraction], share: float
@@ -217,20 +258,45 @@ def squared_moves(
     float64 ndarray of shape (cases, residuals)
         The first case is a row that comes or goes.
     """
-    once = np.array([_largest(axes, *pair) for pair in zip(residuals, counted, strict=True)])
+    once = largest_moves(axes, residuals, counted)
     if neighbours == "add-remove":
         return once[None]
-    cases = math.prod(axis.depth + 1 for axis in axes)
-    if cases * len(residuals) > MOST_COMBINATIONS or not all(axis.is_even for axis in axes):
+    even = all(axis.is_even for axis in axes)
+    inner = inner_products(axes, residuals, counted) if even else None
+    if inner is None:
         largest = [_less(axes, *pair) for pair in zip(residuals, counted, strict=True)]
         return np.stack([once, 2 * once * (1 + np.array(largest))])
+    return np.concatenate([once[None], 2 * np.maximum(once - inner, 0)])
+
+
+def largest_moves(
+    axes: Sequence[Levels], residuals: Sequence[Margin], counted: Sequence[Sequence[bool]]
+) -> Array:
+    """How far a row that comes or goes moves each residual, squared, at most: float64 ndarray."""
+    return np.array([_largest(axes, *pair) for pair in zip(residuals, counted, strict=True)])
+
+
+def inner_products(
+    axes: Sequence[Levels], residuals: Sequence[Margin], counted: Sequence[Sequence[bool]]
+) -> Array | None:
+    """The inner products of what two rows add to each residual, by where their cells part.
+
+    Where cells of a level have different numbers of children, all are taken to have the most.
+
+    Returns
+    -------
+    float64 ndarray of shape (cases, residuals); None if there are too many cases
+    """
+    cases = math.prod(axis.depth + 1 for axis in axes)
+    if cases * len(residuals) > MOST_COMBINATIONS:
+        return None
     inner = np.ones((cases, len(residuals)))
     parted = np.array(list(product(*(range(1, axis.depth + 2) for axis in axes))))
     for at, axis in enumerate(axes):
         entries = _entries(axis)
         for column, (margin, along) in enumerate(zip(residuals, counted, strict=True)):
             inner[:, column] *= entries[int(along[at]), parted[:, at] - 1, margin[at]]
-    return np.concatenate([once[None], 2 * np.maximum(once - inner, 0)])
+    return inner
 
 
 def _largest(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> float:
@@ -260,7 +326,7 @@ def _entries(axis: Levels) -> Array:
     level: float64 ndarray of shape (2, depth + 1, depth + 1).
     """
     levels = range(axis.depth + 1)
-    path = axis.kinds(axis.depth)[0][0]
+    path = Path(tuple(map(max, axis.fanouts)))
     same = [[float(level < parted) for level in levels] for parted in range(1, axis.depth + 2)]
     used = [
         [float(contrast(path, level, parted)) for level in levels]

@@ -28,3 +28,17 @@ RESIDUALS = Proof(
     source="Xiao, He, Zhang, Kifer, NeurIPS 2023; Canonne, Kamath, Steinke 2020, Thm 4; the proof "
     "for integers: docs/proofs.md.",
 )
+
+IN_NORM = Proof(
+    sensitivity="of all residuals together, each in units of its noise, L2 = norm_per_person times "
+    "what one row adds; under replace, sqrt 2 to 2 times that, by the public inner products of "
+    "rows.",
+    because="of each person, rows are counted up to the first with which this norm would exceed "
+    "the limit: computed in whole numbers of the person's counts in all tables, rounded against "
+    "the rows. Of a table with exact discrete Gaussian noise only integer differences between "
+    "cells are kept: such noise is a discrete Gaussian on the lattice of these differences, but "
+    "for a slack that is charged. All tables count the same rows, and follow from the residuals.",
+    not_covered="the choice of tables, bins, weights and bounds; the time the query takes.",
+    source="Xiao, He, Zhang, Kifer, NeurIPS 2023; Canonne, Kamath, Steinke 2020, Thm 4; the proof "
+    "for integers and for the norm: docs/proofs.md.",
+)

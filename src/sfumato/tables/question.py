@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
-from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.counts import Counts, Needs, WithinNorm
 from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.domain import Domain
+from sfumato.errors import InternalError
 from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
 from sfumato.histogram.whole_numbers import with_whole_numbers
 from sfumato.lattice import Lattice
@@ -29,6 +30,7 @@ from sfumato.tables.asked import (
     named,
     require_connected,
     require_flat_limits,
+    unit_of_tables,
 )
 from sfumato.tables.chains import Chains
 from sfumato.tables.design import Design, design_for
@@ -197,12 +199,18 @@ class Tables(
         require_numbers(self.title, numbers)
         return Needs(chains.finest, numbers)
 
+    def needs_at(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Needs:
+        """The same, with the norm of a person's counts that the noise at this cost allows."""
+        needs = self.needs(domain)
+        norm = self._design(self._chains(domain), unit, cost).norm if unit.by_cell else None
+        return msgspec.structs.replace(needs, norm=norm)
+
     def shown_lattice(self, domain: Domain) -> Lattice:
         """All axes that tables name, at every level."""
         return self._lattice(domain)
 
     def require_unit(self, unit: Unit) -> None:
-        """Refuse limits by cell, which hold on one table alone, and totals of limited rows."""
+        """Refuse limits that hold on the cells of one table, and totals of limited rows."""
         require_flat_limits(self.title, unit)
         require_no_persons(self.public_totals, unit)
 
@@ -232,7 +240,7 @@ class Tables(
         preview = TablesPreview(
             self.title,
             design.cost,
-            unit,
+            unit_of_tables(unit),
             sum(sizes),
             axes=tuple(axis.fanouts for axis in design.axes),
             tables=design.tables,
@@ -253,9 +261,13 @@ class Tables(
         chains = Chains.of(counts.lattice) if domain is None else self._chains(domain)
         cube = counts.on(chains.finest)
         design = self._design(chains, unit, cost)
+        _require_norm(counts, design)
         tables = chains.counts(cube, [each.margin for each in design.measured])
         proof = self.residuals_proof if design.has_residuals else self.proof
-        guarantee = self.promise(design.cost, unit, str(design), noise, proof=proof)
+        if design.norm is not None:
+            proof = proofs.IN_NORM
+        stated = unit_of_tables(unit)
+        guarantee = self.promise(design.cost, stated, str(design), noise, proof=proof)
         if design.has_residuals:
             guarantee = msgspec.structs.replace(guarantee, slack=SLACK)
         if self.public_totals:
@@ -309,6 +321,14 @@ class Tables(
     def _known(self, chains: Chains) -> dict[Margin, Array]:
         """The tables that are known without being measured."""
         return known_tables(self.public_totals, chains)
+
+
+def _require_norm(counts: Counts, design: Design) -> None:
+    """Refuse counts of rows that another norm bounded than the one that the noise is for."""
+    if design.norm is None:
+        return
+    if not isinstance(counts, WithinNorm) or counts.norm != design.norm:
+        raise InternalError("These counts are not within the norm that the noise is laid out for.")
 
 
 SLACK = (

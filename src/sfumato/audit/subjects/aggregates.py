@@ -8,7 +8,6 @@ from functools import cache
 from itertools import product
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -27,7 +26,7 @@ from sfumato.audit.subjects.subject import (
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
-from sfumato.privacy.limits import Limits
+from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -59,7 +58,7 @@ def _counted_people(rows: Rows, needs: Needs, unit: Unit, domain: Domain) -> Cub
     """People and their rows, counted by the code that publishing uses."""
     rider, ward, x = np.array(rows, float).reshape(len(rows), 3).T
     table = pa.table({"rider": rider.astype(np.int64), "ward": ward, "x": x})
-    limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
+    limits = stated_limits(unit.limits)
     visits = source(table, domain, "rider", unit.rows_per_person, unit.neighbours, **limits)
     return count(visits, [needs], key=KEY)[0]
 

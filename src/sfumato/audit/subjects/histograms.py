@@ -7,7 +7,6 @@ from functools import cache
 from itertools import product
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -42,7 +41,7 @@ from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
-from sfumato.privacy.limits import Limits
+from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
 from sfumato.random.bits import Bits
@@ -163,7 +162,7 @@ def _counted_people(rows: Rows, unit: Unit, question: AnyQuestion) -> Cube:
     """People and their rows, counted by the code that publishing uses."""
     people = np.array(rows, float).reshape(len(rows), 2)
     table = pa.table({"rider": people[:, 0].astype(np.int64), "x": people[:, 1]})
-    limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
+    limits = stated_limits(unit.limits)
     rides = source(table, RIDES, "rider", unit.rows_per_person, unit.neighbours, **limits)
     return data_count(rides, [question.needs(RIDES)], key=KEY)[0]
 

@@ -88,7 +88,7 @@ class SparkTable(ChoosingTable):
     """A DataFrame, which Spark counts where its rows lie. Only cells come back to the driver."""
 
     name = "spark table"
-    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability)) - {"stacked"}
     most_numbers: ClassVar[int] = MOST_NUMBERS
 
     @classmethod
