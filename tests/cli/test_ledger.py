@@ -6,6 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
+import pytest
+
+import sfumato as sf
 from support import postgres
 
 Run = Callable[..., tuple[int, str, str]]
@@ -72,3 +76,41 @@ def test_a_ledger_moves_to_another_store(sfumato: Run) -> None:
     assert "Nothing can be charged to the ledger 'b.db'" in err
     assert "stored answer" in sfumato("release", "plan.toml", "--ledger", "c.db")[2]
     assert sfumato("release", "plan.toml", "--fresh", "--ledger", "b.db")[0] == 5
+
+
+def test_no_release_makes_a_ledger_in_a_database(sfumato: Run, tmp_path: Path) -> None:
+    """A database that was not meant is left as it is, and no new budget is spent from."""
+    name = f"meant_otherwise_{postgres.schema_of(tmp_path)}"
+    with psycopg.connect(postgres.address(), autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    wrong = postgres.address().replace("/postgres?", f"/{name}?")
+    place = ("--ledger", wrong)
+    ask = ("histogram", "people.parquet", "--axis", "kind=a,b", "--epsilon", "1", "--budget", "1")
+    Path("steps.txt").write_text("3\n")
+    steps = ("stream", "steps.txt", "--horizon", "9", "--epsilon", "1", "--budget", "1")
+    for command in (
+        ("release", "plan.toml"),
+        ask,
+        (*steps, "--key", "k"),
+        ("ledger", "spender", "add", "ann", "--ceiling", "1"),
+    ):
+        code, out, err = sfumato(*command, *place)
+        assert (code, out) == (5, ""), command
+        assert "there is no ledger in this database" in err
+        assert "`sfumato ledger init`" in err
+    ages = sf.source("people.parquet", sf.Domain(age=sf.Interval(0, 120)))
+    with pytest.raises(sf.LedgerError, match="there is no ledger in this database"):
+        sf.Publisher(ages, ledger=wrong, account="a", budget="1")
+    with psycopg.connect(wrong) as db:
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'sfumato%'"
+        assert db.execute(query).fetchone() == (0,)
+    assert sfumato("ledger", "init", "default", "--epsilon", "1", *place)[0] == 0
+    assert sfumato(*ask, *place)[0] == 0
+
+
+def test_a_ledger_that_is_new_is_said_to_be(sfumato: Run) -> None:
+    said = "The ledger b.db is new: it knows of nothing that was spent before."
+    assert said in sfumato("release", "plan.toml", "--ledger", "b.db")[2]
+    assert said not in sfumato("release", "plan.toml", "--ledger", "b.db")[2]
+    code, _, err = sfumato("ledger", "spender", "add", "ann", "--ceiling", "1", "--ledger", "c.db")
+    assert (code, Path("c.db").exists()) == (5, False), err

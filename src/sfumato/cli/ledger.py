@@ -64,7 +64,7 @@ def init(
       sfumato ledger init trips-2026 --epsilon 3
     """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
-    with opened(ledger) as book:
+    with opened(ledger, create=True) as book:
         found = book.open_account(account, rule_of(total), total_of(total))
     _show([found], as_json)
 
@@ -106,7 +106,7 @@ def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
 
     Every hash and every total is computed again. Exit code 5 means that one does not match.
     """
-    with opened(ledger, create=False) as book:
+    with opened(ledger) as book:
         label = book.label
         found = book.verify(_head(head))
     if as_json:

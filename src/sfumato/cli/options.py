@@ -11,10 +11,12 @@ import click
 import msgspec
 
 from sfumato.cli.option_types import INTEGER, LEDGER
+from sfumato.cli.output import talk
 from sfumato.cli.output_paths import FileOrFolder, NewFile, NewFolder, Picture
 from sfumato.cli.source_file import SourceFile
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger, open_ledger
+from sfumato.ledger.opening import open_to_charge
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 P = ParamSpec("P")
@@ -221,10 +223,20 @@ def _remember_anchor(context: click.Context, _: click.Parameter, value: Path | N
     context.meta[ANCHOR] = value
 
 
-def opened(ledger: str | Path, *, create: bool = True) -> Ledger:
+def opened(ledger: str | Path, *, create: bool = False) -> Ledger:
     """Open the ledger of the running command, with its anchor, for its spender."""
     meta = click.get_current_context().meta
     return open_ledger(ledger, create=create, anchor=meta.get(ANCHOR), spender=meta.get(SPENDER))
+
+
+def opened_to_charge(ledger: str | Path) -> Ledger:
+    """Open the ledger that pays for what the running command publishes."""
+    meta = click.get_current_context().meta
+    is_new = isinstance(ledger, Path) and not ledger.exists()
+    book = open_to_charge(ledger, anchor=meta.get(ANCHOR), spender=meta.get(SPENDER))
+    if is_new:
+        talk(f"The ledger {ledger} is new: it knows of nothing that was spent before.")
+    return book
 
 
 # --- cost ---

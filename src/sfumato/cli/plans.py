@@ -20,7 +20,7 @@ from sfumato.cli.options import (
     fresh_option,
     gathers,
     json_option,
-    opened,
+    opened_to_charge,
     report_option,
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
@@ -173,7 +173,7 @@ def _released(
     rows.require(spec.plan().needs(rows.domain))
     publisher = Publisher(
         rows,
-        ledger=opened(ledger),
+        ledger=opened_to_charge(ledger),
         account=budget.account,
         budget=budget.total,
         ceiling=budget.most,

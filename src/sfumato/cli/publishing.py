@@ -13,7 +13,7 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
 from sfumato.cli.answer_files import AnswerFiles, Forms, paid
-from sfumato.cli.options import DEFAULT_ACCOUNT, opened
+from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.source_file import SourcePath
@@ -207,7 +207,7 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
 
     budget = parse_budget(settings.budget, gaussian=settings.rho is not None)
     publisher = Publisher(
-        source, ledger=opened(settings.ledger), account=settings.account, budget=budget
+        source, ledger=opened_to_charge(settings.ledger), account=settings.account, budget=budget
     )
     with publisher, scanning() as progress:
         answer = publisher.release(

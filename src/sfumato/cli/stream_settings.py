@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from sfumato.cli.options import opened
+from sfumato.cli.options import opened_to_charge
 from sfumato.cli.parsing import parse_axes, parse_captions
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.methods import Method
@@ -141,7 +141,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
             name=self.name,
         )
         return Publisher(
-            src, ledger=opened(self.ledger), account=self.account, budget=self._budget()
+            src, ledger=opened_to_charge(self.ledger), account=self.account, budget=self._budget()
         )
 
     def _rows(self, axes: dict[str, Axis]) -> object:

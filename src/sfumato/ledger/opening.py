@@ -54,9 +54,24 @@ def open_ledger(
     return Book(store_of(where, create=create), anchor=anchor, spender=spender)
 
 
+def open_to_charge(
+    where: str | Path | None,
+    *,
+    anchor: str | Path | None = None,
+    spender: str | None = None,
+) -> Book:
+    """Open the ledger that is to pay for a release; see ``open_ledger``.
+
+    A missing file is created. A missing ledger on a server is not: it may be another database than
+    the one that was meant, whose owner does not expect a ledger in it, and the budget of a new
+    ledger would be spent beside that of the right one.
+    """
+    return open_ledger(where, create=not _is_server(where), anchor=anchor, spender=spender)
+
+
 def store_of(where: str | Path | None, *, create: bool) -> Store:
     """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
-    if isinstance(where, str) and where.startswith(SERVERS):
+    if isinstance(where, str) and _is_server(where):
         return PostgresStore(where, create=create)
     kind = None if where is None else kind_of(str(where))
     if kind is not None:
@@ -69,3 +84,7 @@ def store_of(where: str | Path | None, *, create: bool) -> Store:
         )
         raise UsageError(asked, obstacle, remedy)
     return SQLiteStore(where, create=create)
+
+
+def _is_server(where: str | Path | None) -> bool:
+    return isinstance(where, str) and where.startswith(SERVERS)

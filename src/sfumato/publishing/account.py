@@ -9,7 +9,8 @@ from pathlib import Path
 
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
-from sfumato.ledger import Account, Binding, Ledger, open_ledger, written
+from sfumato.ledger import Account, Binding, Ledger, written
+from sfumato.ledger.opening import open_to_charge
 from sfumato.numbers import Exactly, positive
 from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, measure_of, total_of
@@ -120,7 +121,7 @@ class PublisherAccount:
 
 def _opened(ledger: str | Path | Ledger | None) -> Ledger:
     if ledger is None or isinstance(ledger, str | Path):
-        return open_ledger(ledger)
+        return open_to_charge(ledger)
     if not isinstance(ledger, Ledger):
         raise UsageError(
             f"ledger = {type(ledger).__name__}",
