@@ -21,7 +21,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.charts import style
-from sfumato.cli import output
+from sfumato.cli import answer_files
 from sfumato.cli import publishing as commands
 from sfumato.cube import Cube
 from sfumato.data.source import Source
@@ -95,7 +95,7 @@ def a_picture_that_says_when_it_was_drawn(patch: Patch, facts: Facts) -> None:
 
 
 def a_file_name(patch: Patch, facts: Facts) -> None:
-    wrapped(patch, output, "file_name", lambda slug: f"{slug}-{facts.rows}")
+    wrapped(patch, answer_files, "file_name", lambda slug: f"{slug}-{facts.rows}")
 
 
 def an_exit_code(patch: Patch, facts: Facts) -> None:
