@@ -27,6 +27,20 @@ _KINDS: dict[str, tuple[_TypeTest, ...]] = {
 }
 
 
+def _own_name(type_: pa.DataType) -> str:
+    """What a type is called that no column may have."""
+    if (named := getattr(type_, "type_name", None)) is not None:
+        return printable(str(named))  # an engine's own
+    # Readers write an empty one, or a list of nothing, for types that they do not know.
+    if pt.is_struct(type_):
+        return "struct" if type_.num_fields else _NESTED
+    if pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_):
+        return _NESTED if pt.is_null(type_.value_type) else "list"
+    tests = {"map": pt.is_map, "union": pt.is_union, "time": pt.is_time, "interval": pt.is_interval}
+    plain = str(type_) if pt.is_primitive(type_) else _NESTED
+    return next((name for name, is_of in tests.items() if is_of(type_)), plain)
+
+
 def _kind(type_: pa.DataType) -> str:
     for kind, tests in _KINDS.items():
         if any(test(type_) for test in tests):
@@ -48,8 +62,8 @@ def type_name(type_: pa.DataType) -> str:
     plain = plain_type(type_)
     if pt.is_decimal(plain):
         return "decimal"
-    if _kind(plain) == "other" and not pt.is_primitive(plain):
-        return _NESTED
+    if _kind(plain) == "other":
+        return _own_name(plain)
     return str(type_)
 
 

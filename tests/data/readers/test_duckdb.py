@@ -123,6 +123,24 @@ def test_macros_in_place_of_functions_are_refused(is_file: bool, tmp_path: Path)
             assert publisher.remaining == 1
 
 
+def test_a_macro_that_is_made_later_is_refused_before_the_next_charge() -> None:
+    """On the same connection, of a source that was counted before."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE visits AS {AGES}")
+    src = source(connection.table("visits"), TRIPS, person="who")
+    assert count(src, [TRIPS_BY_AGE])[0].total == 11
+    publisher = sf.Publisher(src, budget=1)
+    for made in ("CREATE MACRO md5_number(a) AS 7", "CREATE TEMP MACRO concat(a, b) AS 'x'"):
+        connection.execute(made)
+        with pytest.raises(sf.DataError, match="take the place of functions: '"):
+            publisher.release(sf.Histogram("age"), epsilon="0.1")
+        connection.execute(f"DROP MACRO {made.partition('MACRO ')[2].partition('(')[0]}")
+    assert publisher.remaining == 1
+    assert count(src, [TRIPS_BY_AGE])[0].total == 11
+
+
 def test_how_far_a_query_has_come_is_not_printed(
     held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,3 +327,132 @@ def test_a_view_of_other_files_is_not_taken_for_unchanged(
     assert (len(labels) == 1) == is_own
     named = {sf.source(address, domain, name="seen").label for _ in range(2)}
     assert len(named) == 1
+
+
+# --- kinds of tables and columns ------------------------------------------------------------------
+
+DIGITS = sf.Domain(v=sf.Interval(0, 5, step=1))
+BY_DIGIT = sf.Histogram("v", bins=5).needs(DIGITS)
+
+
+def digits(table: object) -> list[int]:
+    found: list[int] = count(source(table, DIGITS), [BY_DIGIT])[0].counts.tolist()
+    return found
+
+
+def test_every_kind_of_table_is_counted_as_it_is_selected_from(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "far.db")) as other:
+        other.execute("CREATE TABLE far AS SELECT range AS v FROM range(4)")
+    address = f"duckdb:{tmp_path / 't.db'}?table="
+    with duckdb.connect(str(tmp_path / "t.db")) as connection:
+        for statement in (
+            "CREATE TABLE made (u INTEGER, v INTEGER GENERATED ALWAYS AS (u + 1))",
+            "INSERT INTO made VALUES (1), (2), (2)",
+            "CREATE VIEW seen AS SELECT v FROM made WHERE v > 2",
+            "CREATE SCHEMA s",
+            "CREATE TABLE s.t AS SELECT 1 AS v",
+            "CREATE TEMP TABLE own AS SELECT 4 AS v",
+            f"ATTACH '{tmp_path / 'far.db'}' AS other",
+            "CREATE VIEW over AS SELECT v FROM other.far",
+            f"COPY made TO '{tmp_path / 'made.parquet'}'",
+            f"CREATE VIEW written AS SELECT * FROM '{tmp_path / 'made.parquet'}'",
+        ):
+            connection.execute(statement)
+        far = [1, 1, 1, 1, 0]
+        assert digits(connection.table("other.far")) == digits(connection.table("over")) == far
+        assert digits(connection.table("own")) == [0, 0, 0, 0, 1]
+        assert digits(connection.table("s.t")) == [0, 1, 0, 0, 0]
+    for name, counts in {"seen": [0, 0, 0, 2, 0], "written": [0, 0, 1, 2, 0]}.items():
+        src = source(f"{address}{name}", DIGITS)
+        assert count(src, [BY_DIGIT])[0].counts.tolist() == counts
+        assert ("other files that it reads" in src.same_rows) == (name == "written")
+    src = source(f"{address}over", DIGITS)
+    assert src.label != ""
+    with pytest.raises(sf.DataError, match="reads what this file does not hold"):
+        src.require([BY_DIGIT])
+
+
+DIGITS_39 = "170141183460469231731687303715884105727"
+COLUMNS = {
+    "ENUM ('b', 'a', 'c d')": (["b", "a", "c d", None], "label key"),
+    "VARCHAR COLLATE NOCASE": (["a", "A", None], "label key"),
+    "VARCHAR COLLATE NOACCENT": (["a", "á"], "label key"),
+    "UUID": (["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"], "label key"),
+    "JSON": (['{"a":1}', '"a"', "1"], "label key"),
+    "HUGEINT": ([DIGITS_39, f"-{DIGITS_39}", "1", None], "number code"),
+    "UHUGEINT": ([DIGITS_39, "1", None], "number code"),
+    "UBIGINT": ([str(2**64 - 1), "1", None], "number code"),
+    "UTINYINT": (["255", "1", None], "number code key"),
+    "DECIMAL(38, 10)": (["9999999999999999999999999999.9999999999", "1.5", "2"], "number code"),
+    "FLOAT": (["NaN", "-0", "0.1", "3"], "number"),
+    "DOUBLE": (["NaN", "inf", "-inf", "1"], "number code"),
+    "BOOLEAN": (["true", "false", None], "key"),
+    "TIMESTAMPTZ_NS": (["2020-01-01 12:00+01", "1969-12-31 00:00+00", "infinity", None], "time"),
+}
+"""Types, values, and what these are read as; dates and times are above."""
+
+READ_AS = {
+    "label": sf.Categories(["a", "b"], other="else", missing="none"),
+    "code": sf.Categories([1, 2], other="else", missing="none"),
+    "key": sf.Keys(),
+    "number": sf.Interval(0, 5),
+    "time": sf.Interval("2019-12-31T00:00", "2020-01-02T00:00"),
+}
+
+
+def test_a_column_is_counted_as_its_values_are_in_a_scan() -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'America/New_York'")
+    is_old = int(duckdb.__version__.partition(".")[0]) < 2
+    known = [type_ for type_ in COLUMNS if not (is_old and type_ == "TIMESTAMPTZ_NS")]
+    listed = []
+    for place, type_ in enumerate(known):
+        values = ", ".join("NULL" if x is None else f"'{x}'" for x in COLUMNS[type_][0])
+        # A list has no collation, so the column is given its own.
+        held, _, collation = type_.partition(" COLLATE ")
+        collated = f" COLLATE {collation}" if collation else ""
+        listed.append(f"unnest([{values}])::{held}{collated} AS c{place}")
+    relation = connection.sql(f"SELECT {', '.join(listed)}")
+    scanned = relation.to_arrow_table()
+    for reading, axis in READ_AS.items():
+        names = [f"c{place}" for place, type_ in enumerate(known) if reading in COLUMNS[type_][1]]
+        domain = sf.Domain(dict.fromkeys(names, axis))
+        bins = {"number": 5, "time": 48}.get(reading)
+        needs = [sf.Histogram(name, bins=bins).needs(domain) for name in names]
+        cubes = (count(source(table, domain), needs) for table in (relation, scanned))
+        for one, other in zip(*cubes, strict=True):
+            assert random_tables.found(one) == random_tables.found(other), one.lattice.names
+            for name, keys in one.keys.items():
+                assert keys.to_pylist() == other.keys[name].to_pylist(), name
+
+
+OTHERS = {
+    "TIME": "time",
+    "INTERVAL": "interval",
+    "INTEGER[]": "list",
+    "INTEGER[2]": "list",
+    "STRUCT(a INTEGER)": "struct",
+    "MAP(VARCHAR, INTEGER)": "map",
+    "UNION(num INTEGER, word VARCHAR)": "union",
+    "BLOB": "binary",
+    "BIT": "binary",
+}
+
+
+def test_a_column_of_another_type_is_refused_by_its_name() -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    names = [f"c{place}" for place in range(len(OTHERS))]
+    made = ", ".join(f"{name} {type_}" for name, type_ in zip(names, OTHERS, strict=True))
+    connection.execute(f"CREATE TABLE t ({made})")
+    for axis in READ_AS.values():
+        domain = sf.Domain(dict.fromkeys(names, axis))
+        src = source(connection.table("t"), domain)
+        for name, called in zip(names, OTHERS.values(), strict=True):
+            with pytest.raises(sf.DataError, match=rf"it is of type {called}, and"):
+                src.require([sf.Histogram(name).needs(domain)])

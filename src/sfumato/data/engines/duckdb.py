@@ -64,6 +64,9 @@ class DuckDB(DatedDialect):
         return f'(CAST({column} AS VARCHAR) COLLATE "C")'
 
     def of_times(self, column: str, type_: pa.DataType) -> str:
+        if type_.unit == "ns" and type_.tz is not None:
+            # Few functions know instants of nanoseconds; without a zone they are the same numbers.
+            column = f"({column} AT TIME ZONE 'UTC')"
         if type_.unit == "ns":
             # Infinities have no nanoseconds; they are beyond all bounds.
             ns = (

@@ -182,6 +182,9 @@ class DuckRelation(_DuckTable):
 
     def names(self) -> list[str]:
         """Give the names of the columns."""
+        # Each question asks for them first, before its charge: since the last one, anybody may have
+        # made macros on the connection.
+        self._state_of_functions = ""
         return list(self._relation.columns)
 
     def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
@@ -193,6 +196,12 @@ class DuckRelation(_DuckTable):
         # are in no query. The function sees these variables and no others.
         asked = FunctionType(_asked.__code__, seen)
         return pa.RecordBatchReader.from_stream(asked(self._relation, self.table, query))
+
+
+_SAME_ROWS_OF_OTHERS = (
+    "The view of DuckDB showed the same rows in all queries of this release: nobody wrote to the"
+    " other files that it reads meanwhile."
+)
 
 
 class DuckFile(_DuckTable):
@@ -227,12 +236,22 @@ class DuckFile(_DuckTable):
         A view of other files may show other rows without a trace: it is a data set of its own each
         time that it is opened, unless it is named.
         """
+        if self._shows_others():
+            return "" if name is None else f"{name} table {self.table}"
+        return f"{name or self._path.resolve()} table {self.table} {self._seen[0]}"
+
+    def _shows_others(self) -> bool:
+        """Whether the table is a view of other files, which may change when this one does not."""
         state = self._file.state()
         if state != self._seen[0]:
             self._seen = (state, self._file.shows_others(self.table))
-        if self._seen[1]:
-            return "" if name is None else f"{name} table {self.table}"
-        return f"{name or self._path.resolve()} table {self.table} {state}"
+        return self._seen[1]
+
+    def supports(self, needs: Needs, unit: Unit) -> bool:
+        """Whether DuckDB can count this, as for a relation."""
+        supported = super().supports(needs, unit)
+        self.same_rows = _SAME_ROWS_OF_OTHERS if self._shows_others() else ""
+        return supported
 
     def _state(self) -> str:
         return self._file.state()

@@ -86,10 +86,9 @@ class DuckDatabase:
                 connection.execute("PRAGMA disable_optimizer")
                 query = f"EXPLAIN (FORMAT json) SELECT * FROM {table}"
                 ((_, plan),) = connection.execute(query).fetchall()
-            except driver().CatalogException:
+            except (driver().CatalogException, driver().BinderException):
                 return False  # it is not there, which is said as it is read
-            finally:
-                connection.execute("PRAGMA enable_optimizer")
+            connection.execute("PRAGMA enable_optimizer")
         return not set(_scans(json.loads(plan))) <= _OWN_SCANS
 
     def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
@@ -112,6 +111,12 @@ class DuckDatabase:
             return pa.RecordBatchReader.from_stream(connection.sql(query))
         except driver().CatalogException:
             pass
+        if self._table in self._tables(connection):
+            raise DataError(
+                self._name,
+                "it is a view that reads what this file does not hold, as an attached database",
+                "Write what it shows to a table of the file, or give a relation",
+            )
         near = nearest(self._table, self._tables(connection))
         obstacle = f"the file has no table {self._table!r}; {near}"
         raise DataError(self._name, obstacle, "Name one of its tables or views")
