@@ -79,6 +79,18 @@ def count(
     return scan(reader, columns, asked, source.unit, key, progress, source._row_filter, chosen)
 
 
+def n_queries(source: Source, needs: Sequence[Needs]) -> int:
+    """In how many queries they are counted: rows take one scan, and engines a query for each.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> ages = sf.source(np.array([[31.0], [64.0]]), domain)
+    >>> n_queries(ages, [sf.Histogram("age").needs(domain), sf.Sum("age").needs(domain)])
+    1
+    """
+    return len(needs) if isinstance(source._reader, CountingReader) else 1
+
+
 def told(source: Source, reader: CountingReader, choice: ChosenBy) -> CountingReader:
     """The reader of a source, told how rows are chosen and which rows there are."""
     row_filter = source._row_filter

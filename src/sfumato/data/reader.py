@@ -84,7 +84,7 @@ class Reader(ABC):
         Whether the rows may change unnoticed. Each such object is a data set of its own, unless the
         user names it.
     same_rows : str
-        What is assumed of the table by a release that asks its engine several queries, where no
+        What is assumed of the table by a release that takes several queries or scans, where no
         snapshot holds one state for all of them; guarantees say it. Empty: nothing is. Where it
         depends on the table, ``supports`` finds it.
     has_schema : bool

@@ -244,7 +244,7 @@ class Source:
 
     @property
     def same_rows(self) -> str:
-        """What a release assumes that asks several queries; empty where an engine sees to it."""
+        """What a release of several scans assumes; empty where the engine sees to it."""
         return self._reader.same_rows
 
     @property

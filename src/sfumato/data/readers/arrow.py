@@ -20,8 +20,17 @@ def _is_streamed(data: object) -> TypeGuard[_Streamed]:
     return hasattr(data, "__arrow_c_stream__")
 
 
+_SAME_ROWS_OF_STREAMS = (
+    "The object gave the same rows each time that this release opened its stream: what it reads did"
+    " not change meanwhile, and it draws none at random."
+)
+
+
 class Stream(RowReader):
-    """Anything with an Arrow C stream. A stream that can be read only once is opened once."""
+    """Anything with an Arrow C stream. A stream that can be read only once is opened once.
+
+    An object of another package may run a query each time.
+    """
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Stream | None:
@@ -35,6 +44,9 @@ class Stream(RowReader):
         self.name = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
         self._reader: pa.RecordBatchReader | None = None
         self._spent = False
+        # A table never changes, and a reader is read once.
+        is_fixed = isinstance(data, pa.Table | pa.RecordBatchReader)
+        self.same_rows = "" if is_fixed else _SAME_ROWS_OF_STREAMS
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self._data, pa.Table):

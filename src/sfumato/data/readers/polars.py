@@ -58,8 +58,17 @@ def _is_eager(frame: _Eager | _Lazy) -> TypeGuard[_Eager]:
     return not hasattr(frame, "collect")
 
 
+_SAME_ROWS_OF_LAZY = (
+    "The lazy frame of polars gave the same rows in all scans of this release: nobody wrote to its"
+    " files meanwhile, and it draws none at random."
+)
+
+
 class PolarsFrame(RowReader):
     """A polars frame. A lazy one is run again for each scan, in batches.
+
+    Over a frame in memory it gives the same rows again, as long as its query draws none at random.
+    Files are opened anew for each scan, and polars holds no state of them.
 
     The rows keep an order as far as the query has one.
     """
@@ -72,6 +81,7 @@ class PolarsFrame(RowReader):
     def __init__(self, frame: _Eager | _Lazy) -> None:
         self._frame = frame
         self.name = f"polars {type(frame).__name__}"
+        self.same_rows = _SAME_ROWS_OF_LAZY if _is_lazy(frame) else ""
 
     def _empty(self) -> _Eager:
         """The frame without its rows; a lazy frame is not run for it."""

@@ -88,6 +88,10 @@ class SparkTable(ChoosingTable):
     """A DataFrame, which Spark counts where its rows lie. Only cells come back to the driver."""
 
     name = "spark table"
+    same_rows = (
+        "The DataFrame of Spark gave the same rows in all jobs of this release: nobody wrote to its"
+        " tables or files meanwhile, and it draws none at random."
+    )
     abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability)) - {"stacked"}
     most_numbers: ClassVar[int] = MOST_NUMBERS
 
