@@ -12,9 +12,10 @@ then are all that there are (``tests/data/engines/test_zones.py`` tries this for
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from functools import lru_cache
-
-import numpy as np
+from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 from sfumato.data.engines.cells import searched
 from sfumato.data.engines.dialect import Dialect, Named
@@ -45,13 +46,22 @@ def changes(timezone: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         In microseconds: before the first change, then from each change on.
     """
     days = range(_FIRST, _new_year(_REPEATS + _YEARS) + 1)
-    at_midnight = np.array([offset_at(timezone, day * SECONDS_A_DAY) for day in days])
     seconds: list[int] = []
-    offsets = [int(at_midnight[0])]
-    for index in np.flatnonzero(np.diff(at_midnight)).tolist():
-        start = days[index] * SECONDS_A_DAY
-        _find(timezone, start, start + SECONDS_A_DAY, seconds, offsets)
+    offsets = [offset_at(timezone, days[0] * SECONDS_A_DAY)]
+    for day, (before, after) in zip(days, pairwise(_at_midnight(timezone, days)), strict=False):
+        if before != after:
+            start = day * SECONDS_A_DAY
+            _find(timezone, start, start + SECONDS_A_DAY, seconds, offsets)
     return tuple(seconds), tuple(offsets)
+
+
+def _at_midnight(timezone: str, days: range) -> Iterator[dt.timedelta | None]:
+    """The offsets at the beginning of days in UTC: a third of the time of ``offset_at``."""
+    zone = ZoneInfo(timezone)
+    epoch = dt.datetime(1970, 1, 1, tzinfo=zone)
+    for day in days:
+        # What is given to this method shows the time in UTC, although it has the zone.
+        yield zone.fromutc(epoch + dt.timedelta(days=day)).utcoffset()
 
 
 def _find(timezone: str, low: int, high: int, seconds: list[int], offsets: list[int]) -> None:
