@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import sfumato as sf
+from sfumato.data import count
+from sfumato.demo import flights_path
 from sfumato.mechanisms.residual_noise import total_rho
 from sfumato.privacy.stacked_norm import StackedNorm
 from sfumato.tables.aims import Aim
@@ -159,3 +163,62 @@ def test_under_replace_it_costs_twice_as_much_or_a_little_more() -> None:
         float(two.sigma_squared / one.sigma_squared) for one, two in zip(once, twice, strict=True)
     ]
     assert ratios == pytest.approx([2] * len(ratios), rel=1e-3)
+
+
+FLIGHTS = sf.Domain(
+    hour=sf.Interval(5, 24, step=1),
+    dep_delay=sf.Interval(-30, 1305, step=1),
+    origin=sf.Categories(["EWR", "JFK", "LGA"]),
+    carrier=sf.Categories(["AA", "B6", "DL", "EV", "UA"], other="others"),
+    month=sf.Interval(1, 13, step=1),
+)
+BINS = {"hour": 19, "dep_delay": [-30, 0, 30, 120, 1305], "month": 12}
+OF_FLIGHTS = {
+    "hour x delay, hour x origin, delay": [["hour", "dep_delay"], ["hour", "origin"], "dep_delay"],
+    "hour x origin, hour x carrier": [["hour", "origin"], ["hour", "carrier"]],
+    "month x carrier, month x origin, hour x month": [
+        ["month", "carrier"],
+        ["month", "origin"],
+        ["hour", "month"],
+    ],
+}
+TRIED = {
+    "rows_per_person": (150, 200, 250, 300, 350, 400, 450),
+    "norm_per_person": (40, 60, 80, 90, 100, 120, 140, 160, 180, 200, 240, 280),
+}
+
+
+def error_of_flights(tables: list, limit: dict[str, int]) -> tuple[list[int], float]:
+    """For each table, rows left out and the mean size of the noise, a cell; and the rows kept."""
+    axes = {name for table in tables for name in ([table] if isinstance(table, str) else table)}
+    bins = {name: BINS[name] for name in axes if name in BINS}
+    question = sf.Tables(tables, bins=bins)
+    cost = sf.ZCDP("0.125")
+    kept = []
+    for limits in ({"rows_per_person": 10**6}, limit):
+        src = sf.source(flights_path(), FLIGHTS, person="tailnum", **limits)
+        needs = question.needs_at(FLIGHTS, src.unit, cost)
+        kept.append(int(count(src, [needs], key=bytes(32))[0].counts.sum()))
+    preview = question.preview(FLIGHTS, src.unit, cost)
+    # The error is nearly normal: its mean size follows from a half-width.
+    halves = np.array(preview.accuracies("0.95")) / 1.959964
+    cells = [math.prod(preview.axes[at][0][0] for at in np.flatnonzero(m)) for m in preview.tables]
+    lost = np.array([(kept[0] - kept[1]) / n for n in cells])
+    return np.rint(lost + halves * math.sqrt(2 / math.pi)).astype(int).tolist(), kept[1] / kept[0]
+
+
+@pytest.mark.deep
+def test_a_norm_leads_to_less_error_than_rows(evidence: Callable[[str, object], None]) -> None:
+    """Of each kind of limit, the one with the least mean error over the tables."""
+    figures: dict[str, object] = {}
+    for name, tables in OF_FLIGHTS.items():
+        least = {}
+        for kind, limits in TRIED.items():
+            found = {limit: error_of_flights(tables, {kind: limit}) for limit in limits}
+            limit = min(found, key=lambda each: float(np.mean(found[each][0])))
+            errors, kept = found[limit]
+            least[kind] = {"limit": limit, "errors": errors, "rows kept": round(kept, 3)}
+        figures[name] = least
+        means = [float(np.mean(each["errors"])) for each in least.values()]
+        assert means[1] < 0.6 * means[0]
+    evidence("norms_of_families", figures)

@@ -136,7 +136,8 @@ def source(
 
     The limits by cell hold on the cells of the table that is asked for (the groups of a mean), and
     on no coarser ones. So questions that count on several lattices, such as partitions and
-    quantiles, are refused under them. Nothing in the rows decides how a file is written: an option
+    quantiles, are refused under them; families of tables keep ``norm_per_person`` in all of their
+    tables together. Nothing in the rows decides how a file is written: an option
     says what the form of a file leaves open.
 
     Returns

@@ -108,12 +108,16 @@ class Tables(
     margins. Under epsilon and delta it is, too, if that is better. Under epsilon alone noisy tables
     are counted, and combined by least squares.
 
+    Where the source gives ``norm_per_person``, a person's rows in all tables together cost at most
+    as much as that many rows in one cell. It is refused under an epsilon alone.
+
     Raises
     ------
     UsageError
         If an axis is unknown or one of ``Keys``, a table is asked for twice, tables share no axis,
         a table has more than 2^24 cells, or weights or accuracies do not fit the tables. If totals
-        contradict each other, lack a cell, name an unknown one, or rows may be left out.
+        contradict each other, lack a cell, name an unknown one, or rows may be left out. If there
+        are limits by cell other than on the norm, or the cost does not go with that.
 
     Guarantee
     ---------
@@ -121,6 +125,9 @@ class Tables(
 
     Under rho, or under epsilon and delta if that is better, instead:
     {residuals_proof}
+
+    Under a limit on the norm of a person's counts, instead:
+    {norm_proof}
 
     >>> import numpy as np, sfumato as sf
     >>> domain = sf.Domain(age=sf.Interval(0, 90), stay=sf.Interval(0, 30), fee=sf.Interval(0, 9))
@@ -143,6 +150,7 @@ class Tables(
 
     proof: ClassVar[Proof] = proofs.PROOF
     residuals_proof: ClassVar[Proof] = proofs.RESIDUALS
+    norm_proof: ClassVar[Proof] = proofs.IN_NORM
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -265,7 +273,7 @@ class Tables(
         tables = chains.counts(cube, [each.margin for each in design.measured])
         proof = self.residuals_proof if design.has_residuals else self.proof
         if design.norm is not None:
-            proof = proofs.IN_NORM
+            proof = self.norm_proof
         stated = unit_of_tables(unit)
         guarantee = self.promise(design.cost, stated, str(design), noise, proof=proof)
         if design.has_residuals:
