@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
@@ -268,6 +269,11 @@ class EdgesAxis(
         _check_stride(
             self.name, self.step, max(map(abs, self.bounds), default=0.0) + abs(self.origin)
         )
+        # Doubles may be too coarse to tell two edges apart.
+        ordered = all(low <= high for low, high in pairwise(self.bounds))
+        if len(self.bounds) < 2 or not ordered or max(map(abs, self.bounds)) > LARGEST_BOUND:
+            obstacle = "its edges are not finite numbers in ascending order"
+            raise UsageError(f"axis {self.name!r}", obstacle, "Sort them, and give at least two")
 
     @property
     def scale(self) -> Scale:

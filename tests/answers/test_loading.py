@@ -53,3 +53,38 @@ def test_labels_of_two_types_are_not_the_same(tmp_path: Path) -> None:
 def test_what_is_there_twice_is_refused(change: Any, tmp_path: Path) -> None:
     with pytest.raises(sf.DataError, match="does not hold a release"):
         sf.load(saved(tmp_path / "r.json", change[1]))
+
+
+NUMBERS = pa.table({"x": [float(value % 50) for value in range(400)], "ward": ["a", "b"] * 200})
+NUMBERED = sf.Domain(x=sf.Interval(0, 50), ward=sf.Categories(["a", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "value"),
+    [
+        (sf.Mean("x"), ["scale", "upper"], 0.0),
+        (sf.Mean("x"), ["scale", "upper"], 1e300),
+        (sf.Mean("x"), ["scale", "points"], 0),
+        (sf.Variance("x"), ["scale", "lower"], 60.0),
+        (sf.Mean("x", clip="auto"), ["basis", "multiple"], 0),
+        (sf.Sum("x"), ["basis", "points"], -1),
+        (sf.Histogram("x", records=50), ["lattice", "axes", 0, "bounds", 1], 1e300),
+        (sf.Histogram("x", records=50), ["lattice", "axes", 0, "bounds", 1], -1.0),
+        (sf.Quantiles("x", by="ward"), ["lattice", "axes"], []),
+    ],
+    ids=str,
+)
+def test_numbers_that_no_question_has_are_refused(
+    question: Any, place: list[Any], value: object, tmp_path: Path
+) -> None:
+    publisher = sf.Publisher(sf.source(NUMBERS, NUMBERED, name="visits"), budget="9")
+    path = publisher.release(question, epsilon="8").save(tmp_path / "r.json")
+    stored = json.loads(Path(path).read_text(encoding="utf-8"))
+    inner = stored
+    for each in place[:-1]:
+        inner = inner[each]
+    assert inner[place[-1]] != value
+    inner[place[-1]] = value
+    Path(path).write_text(json.dumps(stored), encoding="utf-8")
+    with pytest.raises(sf.DataError, match="does not hold a release"):
+        sf.load(path)

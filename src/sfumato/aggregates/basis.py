@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.errors import UsageError
 
 BasisName: TypeAlias = Literal["pair", "quadratic", "hats"]
 
@@ -47,6 +48,11 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: BasisName
     points: int
     multiple: int = 1
+
+    def __post_init__(self) -> None:
+        if self.points < 1 or self.multiple < 1:
+            asked = f"a partition of unity on {self.points} points"
+            raise UsageError(asked, "it adds up to nothing", "Load a file that release.save wrote")
 
     @property
     def unity(self) -> int:

@@ -12,7 +12,7 @@ from sfumato.answers.nearest import NearestAxis
 from sfumato.answers.person_values import PersonStatistic
 from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, is_one_of, shown
-from sfumato.lattice import GridAxis
+from sfumato.lattice import LARGEST_BOUND, GridAxis
 
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
 """Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none."""
@@ -65,6 +65,11 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     points: int
     rounded: bool
     persons: PersonsValues | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if not (self.points >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
+            obstacle = "they need at least one step between finite bounds"
+            raise UsageError(f"the values of {self.name!r}", obstacle, "Give them a wider Interval")
 
     @property
     def width(self) -> float:

@@ -13,7 +13,14 @@ from sfumato.numbers import fraction
 
 T = TypeVar("T")
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)
+UNREADABLE = (
+    msgspec.MsgspecError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+)
 """What decoding a false file raises."""
 
 
