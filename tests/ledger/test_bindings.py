@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.ledger import bindings, journal, open_ledger
+from sfumato.errors import BudgetExceeded
+from sfumato.ledger import Ledger, bindings, journal, open_ledger
+from sfumato.ledger.entries import Binding
 from sfumato.privacy.unit import Unit
 
 DOMAIN = sf.Domain(x=sf.Interval(0, 4))
@@ -128,3 +130,38 @@ def test_persons_whose_names_differ_in_capital_letters_only_are_most_likely_the_
         opened(path, shouted)
     with pytest.raises(sf.UsageError, match="the two costs do not add up"):
         opened(path, ROWS)
+
+
+def charged(ledger: Ledger, account: str, cost: tuple[int, int], data: str = "n") -> None:
+    binding = Binding("one row, added or removed", data)
+    ledger.reserve(account, None, f"{account} {cost}", cost, "", binding=binding)
+
+
+@pytest.mark.parametrize("last", [(5, 7), (5, 8), (6, 7)])
+def test_each_component_of_all_accounts_keeps_within_the_ceiling(last):
+    with open_ledger(None) as ledger:
+        for name in ("a", "b", "other"):
+            ledger.open_account(name, "approx", (100, 100))
+        ledger.cap("a", Binding("one row, added or removed", "n", (20, 20)))
+        charged(ledger, "other", (90, 90), data="another")
+        charged(ledger, "a", (10, 3))
+        charged(ledger, "b", (5, 10))
+        if last == (5, 7):
+            charged(ledger, "b", last)
+            assert ledger.account("b").spent == (10, 17)
+            last = (1, 0)
+        with pytest.raises(BudgetExceeded):
+            charged(ledger, "b", last)
+        with pytest.raises(BudgetExceeded):
+            charged(ledger, "a", last)
+
+
+def test_amounts_in_different_measures_do_not_count_towards_one_ceiling():
+    with open_ledger(None) as ledger:
+        ledger.open_account("a", "pure", (100, 0))
+        ledger.open_account("rho", "zcdp", (100, 0))
+        ledger.cap("a", Binding("one row, added or removed", "n", (20, 0)))
+        charged(ledger, "a", (1, 0))
+        with pytest.raises(sf.UsageError, match="ceiling"):
+            charged(ledger, "rho", (1, 0))
+        assert ledger.account("rho").spent == (0, 0)

@@ -45,6 +45,25 @@ def test_the_total_of_the_account_holds_as_well(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cost", "is_refused"), [((5, 7), False), ((5, 8), True), ((6, 7), True), ((0, 8), True)]
+)
+def test_each_component_keeps_within_a_spenders_ceiling(
+    ledger: Ledger, cost: tuple[int, int], is_refused: bool
+) -> None:
+    ledger.open_account("keys", "approx", (100, 100))
+    ledger.add_spender("keys", "ann", (9, 9))
+    ledger.reserve("keys", "a", "q", (4, 2), "", spender="ann")
+    assert ledger.left("keys", "ann") == (5, 7)
+    if is_refused:
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve("keys", "b", "q", cost, "", spender="ann")
+        assert ledger.account("keys").spent == (4, 2)
+    else:
+        ledger.reserve("keys", "b", "q", cost, "", spender="ann")
+        assert ledger.left("keys", "ann") == (0, 0)
+
+
+@pytest.mark.parametrize(
     ("who", "why"),
     [(None, "this charge names nobody"), ("eve", "no such spender"), ("Ann", "did you mean 'ann'")],
 )
