@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from sfumato.errors import UsageError
 from sfumato.privacy.composition import zcdp_to_approx
 from sfumato.streaming import (
     compute_rdp_single_tree,
@@ -44,6 +45,23 @@ def test_accounts_of_trees() -> None:
         assert compute_zcdp_single_tree(2.0, steps, many, between) == square / 8
         found = compute_rdp_single_tree(2.0, steps, many, between, ORDERS)
         np.testing.assert_allclose(found, np.array(ORDERS) * square / 8)
+
+
+@pytest.mark.parametrize("orders", [1, 0.5, [2, 1], [0.5, 2], [2, math.nan]])
+def test_there_is_no_divergence_of_an_order_that_is_not_above_1(orders: float) -> None:
+    with pytest.raises(UsageError, match="orders"):
+        compute_rdp_tree_restart(1.0, [4], orders)
+    with pytest.raises(UsageError, match="orders"):
+        get_privacy_spent(orders, np.ones(np.shape(orders)), 1e-6)
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 1.5, "4"])
+def test_steps_that_are_no_number_of_steps(wrong: object) -> None:
+    for steps in ([4, wrong], [wrong], []):
+        with pytest.raises(UsageError, match="steps_list"):
+            compute_zcdp_tree_restart(1.0, steps)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="min_separation"):
+        compute_zcdp_single_tree(1.0, 8, 2, wrong)  # type: ignore[arg-type]
 
 
 def test_levels_of_completed_trees() -> None:

@@ -90,6 +90,25 @@ def test_toeplitz_against_every_pattern(column: np.ndarray) -> None:
         assert column.dtype.kind == "f" or found == worst
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32])
+@pytest.mark.parametrize("separation", [0, 1, 2])
+def test_no_integer_is_too_large_for_an_exact_square(kind: type, separation: int) -> None:
+    """Sums of squares, and sums of columns, that leave 64 bits."""
+    for largest in (2**31 - 1, 2**31, 2**40 + 1, 2**62 + 3, 2**63 + 5):
+        if largest > np.iinfo(kind).max:
+            continue
+        column = [largest, largest, largest // 3, 7]
+        for many in (1, 2, 3):
+            starts = range(0, many * separation, separation) if separation else [0] * many
+            sums = [
+                sum(column[t - start] for start in starts if start <= t) for t in range(len(column))
+            ]
+            found = squared_sensitivity(
+                np.array(column, kind), participations=many, separation=separation
+            )
+            assert found == sum(x * x for x in sums)
+
+
 def test_replacing_a_pattern_by_another() -> None:
     """Non-negative contributions: at most twice the square, against all pairs of patterns.
 
@@ -125,6 +144,8 @@ def test_contributions_with_signs_are_never_worse() -> None:
         lambda: squared_sensitivity(np.array([1.0, -1.0])),
         lambda: squared_sensitivity(np.array([1.0, np.nan])),
         lambda: squared_sensitivity(np.array([])),
+        lambda: squared_sensitivity(np.array([3, -1])),
+        lambda: squared_sensitivity(np.array([[2, 1]])),
         lambda: squared_sensitivity(np.ones(3), participations=0),
         lambda: squared_sensitivity(np.ones(3), separation=-1),
         lambda: squared_sensitivity(np.ones(3), participations=True),

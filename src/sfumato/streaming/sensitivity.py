@@ -92,9 +92,10 @@ def squared_sensitivity(
     check_pattern(participations, separation)
     factor = squared_factor(neighbours, signed)
     if separation == 0:
-        return factor * participations**2 * _square(c)
+        return factor * participations**2 * _square(_wide_enough(c, 1))
     most = -(-len(c) // separation)
-    return factor * _square(_windows(c, min(participations, most), separation))
+    count = min(participations, most)
+    return factor * _square(_windows(_wide_enough(c, count), count, separation))
 
 
 def check_pattern(participations: int, separation: int) -> None:
@@ -115,14 +116,22 @@ def _checked(coefficients: Array) -> Array:
     c = np.asarray(coefficients)
     sound = c.ndim == 1 and c.size > 0 and c.dtype.kind in "iuf"
     # NaN fails both comparisons.
-    if not (sound and (c >= 0).all() and (np.diff(c) <= 0).all()):
+    if not (sound and (c >= 0).all() and (c[1:] <= c[:-1]).all()):
         must = "its coefficients must be finite, non-negative and never rise"
         raise UsageError(
             "the sensitivity of a Toeplitz strategy",
             f"{must}: else the worst pattern is another one",
             "Give such a column",
         )
-    return c.astype(np.float64) if c.dtype.kind == "f" else c.astype(np.int64)
+    return c.astype(np.float64) if c.dtype.kind == "f" else c
+
+
+def _wide_enough(c: Array, count: int) -> Array:
+    """The same coefficients, of a type that holds sums of so many of them."""
+    if c.dtype.kind == "f":
+        return c
+    # No coefficient exceeds the first one. Beyond 64 bits Python's integers are exact.
+    return c.astype(np.int64 if int(c[0]) * count < 2**63 else object)
 
 
 def _windows(c: Array, count: int, step: int) -> Array:
