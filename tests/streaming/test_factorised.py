@@ -169,6 +169,8 @@ def test_values_that_change_their_kind(kind) -> None:  # type: ignore[no-untyped
             steps(kind(lambda values=values: next(values), 4), 2)
     with pytest.raises(UsageError, match="half precision"):
         kind(lambda: np.zeros(3, "float16"), 4).init_state()
+    with pytest.raises(UsageError, match="half precision"):
+        kind(lambda: [np.zeros(3), np.zeros(3, "float16")], 4).init_state()
 
 
 @pytest.mark.parametrize("kind", KINDS)
