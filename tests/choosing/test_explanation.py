@@ -57,7 +57,7 @@ def test_advice_opens_an_empty_window(measure):
         **measure,
     )
     assert not shut.feasible
-    assert "Empty" in shut.explain()
+    assert "Decision: none. What is accurate enough is not safe enough" in shut.explain()
     assert f"{shut.parts[0].at_ceiling:,.0f} instead of +-1" in shut.explain()
     wider = [
         sf.Within(part.at_ceiling, simultaneous=part.accuracy.simultaneous) for part in shut.parts

@@ -84,7 +84,7 @@ def test_options_about_a_file_need_one(choose, option):
 
 
 def test_options(choose):
-    assert choose("--advantage", ".01")[1].count("Empty") == 1
+    assert choose("--advantage", ".01")[1].count("Decision: none. What is") == 1
     assert "rho" in choose("--zcdp", "--advantage", ".3")[1]
     assert "delta = 0.000001" in choose("--delta", "1e-6", "--fpr", ".01", "--tpr", ".05")[1]
     assert "each with 90% confidence" in choose("--each", "--confidence", ".9")[1]

@@ -101,8 +101,7 @@ def _empty(found: Span) -> list[str]:
     floor = named(kind, kind.level(found.floor_cost), up=True)
     ceiling = named(kind, kind.level(found.ceiling_cost))
     lines = [
-        "Decision: none. Empty: what is accurate enough is not safe enough, "
-        "until one of these is relaxed:"
+        "Decision: none. What is accurate enough is not safe enough, until one of these is relaxed:"
     ]
     wider = []
     for part in found.parts:
