@@ -40,8 +40,18 @@ def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None
 def test_what_all_previews_of_a_plan_remark_is_said_once(sfumato: Run) -> None:
     _, out, _ = sfumato("preview", "plan.toml")
     assert out.count("not counted: further rows of a who") == 1
-    assert out.index("For all of them:") > out.index("Histogram of day at")
-    assert out.index("For all of them:") < out.index("Together:")
+    # Their costs differ, and stand beside the questions: shares = [2, 1, 1].
+    assert "\nHistogram of day at epsilon = 0.125:\n" in out
+    assert out.count("for any one who") == 0
+    common = out.index("Each of the 3 answers protects any one who contributing at most 2 rows")
+    assert out.index("Histogram of day at") < common < out.index("Together:")
+    plan = Path("plan.toml").read_text(encoding="utf-8").replace("[2, 1, 1]", "[1, 1, 1]")
+    Path("equal.toml").write_text(plan.replace("0.5", "1"))
+    _, out, _ = sfumato("preview", "equal.toml")
+    said = " ".join(out.split())
+    assert said.count("epsilon = ") == 2
+    assert "Each of the 3 answers has epsilon = 0.3334 (rounded up) and protects any one" in said
+    assert said.count("anyone 1% sure") == 2  # of each, and of all together
 
 
 def test_a_plan_in_a_pipe_is_tab_separated(sfumato: Run) -> None:

@@ -30,7 +30,13 @@ def test_previews_travel():
 def test_a_plan_without_a_choice_shows_its_previews_alone():
     found = sf.preview(TENS, domain=DOMAIN, unit=sf.Unit(), epsilon=1)
     assert found.choice is None
-    assert str(found) == "\n".join(map(str, found))
+    text = str(found)
+    assert text.startswith("Histogram of x0:\n  adds discrete Laplace noise of scale 20 to each ")
+    assert text.count("anyone 1% sure") == text.count("any one person") == 1
+    assert "Each of the 20 answers has epsilon = 0.05 and protects any one person" in text
+    assert str(sf.preview(TENS[:1], domain=DOMAIN, unit=sf.Unit(), epsilon=1)) == str(
+        sf.preview(TENS[0], domain=DOMAIN, unit=sf.Unit(), epsilon=1)
+    )
     one = sf.preview(TENS[0], domain=DOMAIN, unit=sf.Unit(), epsilon=1, delta="1e-6")
     assert isinstance(one, Preview)
 

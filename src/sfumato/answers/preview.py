@@ -104,12 +104,12 @@ class Preview(_OfBins, frozen=True):
         rows = [("Cost", str(self.cost)), ("Protects", str(self.unit))]
         if self.cells is not None:
             rows.append(("Numbers", f"{self.cells:,}"))
-        said = [*self.lines(), self._risk, *self.remarks()]
+        said = [*self.lines(), self.risk, *self.remarks()]
         sentences = [f"{each[:1].upper()}{each[1:].rstrip('.')}." for each in said if each]
         return card(f"Preview: {self.question}", facts(rows), *map(line, sentences))
 
     @property
-    def _risk(self) -> str:
+    def risk(self) -> str:
         """How sure an attacker could become."""
         return belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)
 
@@ -119,7 +119,7 @@ class Preview(_OfBins, frozen=True):
             [
                 f"{self.question} at {self.cost}, for {self.unit}:",
                 *self.lines(),
-                self._risk,
+                self.risk,
                 *self.remarks(),
             ]
         )

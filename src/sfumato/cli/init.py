@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from sfumato.cli.calendar_text import SPANS
 from sfumato.cli.date_bins import date_bins
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
@@ -26,7 +27,7 @@ from sfumato.cli.toml_text import toml_key, toml_text, toml_value
 from sfumato.cli.whole_bins import whole_axis, whole_bins, whole_comment
 from sfumato.data.engines.addresses import SourceAddress, for_folder
 from sfumato.data.file_options import StatedOptions, file_options
-from sfumato.domain import Axis
+from sfumato.domain import Axis, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
@@ -258,7 +259,17 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
             if near.startswith("did you mean"):
                 obstacle += f"; {near}"
             remedy = f"Name it as the column is named; sfumato init {file} lists all"
+            if name in SPANS and name in axes:
+                # Whoever writes month=date, or month=1..12, wants months of a column of dates.
+                column = _only_label(axes[name])
+                axis = f"{name}={name}:{column if column in columns else 'COLUMN'}:{SPANS[name]}"
+                remedy = f"For {name}s of a column of dates write {axis}"
             raise UsageError(asked, obstacle, remedy)
+
+
+def _only_label(axis: Axis) -> str:
+    labels = axis.all_labels if isinstance(axis, Listed) else ()
+    return str(labels[0]) if len(labels) == 1 else ""
 
 
 def _inline(axis: Axis) -> str:

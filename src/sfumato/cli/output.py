@@ -18,6 +18,7 @@ from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.cli.fitting import HANGING, WIDTH, fitted, width_of
 from sfumato.display import Kind, cell
 from sfumato.errors import printable, printable_lines
+from sfumato.privacy.alike import common_cost
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,7 +170,7 @@ def show_releases(
 def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
     """Print answers with what they promise: what holds for all of them is said once, below them."""
     counted = [release.guarantee.counted for release in releases]
-    guaranteed = [release.guarantee.sentence() for release in releases]
+    guaranteed = _guaranteed(releases)
     for at, release in enumerate(releases):
         _show_release(release, frame_of)
         for texts in (counted, guaranteed):
@@ -181,6 +182,16 @@ def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
         # The cost in it is that of each, not of all together.
         each = f"Each of the {len(releases):,} answers: " if len(releases) > 1 else ""
         talk(f"{each}{guaranteed[0]}")
+
+
+def _guaranteed(releases: Sequence[Release]) -> list[str]:
+    """The promise of each; where costs differ in their last digits, that of the largest of them."""
+    guarantees = [release.guarantee for release in releases]
+    common = common_cost([guarantee.measure for guarantee in guarantees])
+    if common is None or not common.is_rounded:
+        return [guarantee.sentence() for guarantee in guarantees]
+    rounded = (msgspec.structs.replace(each, measure=common.cost) for each in guarantees)
+    return [each.sentence().replace(str(common.cost), str(common), 1) for each in rounded]
 
 
 def _show_release(release: Release, frame_of: FrameOf) -> None:

@@ -7,7 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
+from sfumato.cli.calendar_text import (
+    FIELDS,
+    calendar_axis,
+    meant,
+    months_as_bounds,
+    refuse_misplaced,
+)
 from sfumato.domain import Axis, Categories, Domain, Interval, Keys, Listed
 from sfumato.errors import BoundsRequired, UsageError, shown
 from sfumato.numbers import float_of_text, fraction, positive, whole_of_text
@@ -53,12 +59,14 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
     """
     axes: dict[str, Axis] = {}
     for text in texts:
+        refuse_misplaced(text)
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not name or not values:
+            form = f"{name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around ="
             raise BoundsRequired(
                 f"--axis {shown(text)}",
                 "an axis needs public bounds or labels",
-                f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around =",
+                f"Write {meant(text) or form}",
             )
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
@@ -67,7 +75,11 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
         except UsageError as error:
             # The domain speaks of its own classes; here one types text.
             asked = f"--axis {shown(f'{name}={values}')}"
-            raise type(error)(asked, error.obstacle, error.remedy) from None
+            remedy = error.remedy
+            if ":" in values and ("," in values or values.partition(":")[0] not in FIELDS):
+                calendar = meant(f"{name}={values}")
+                remedy = f"Write {calendar}" if calendar else remedy
+            raise type(error)(asked, error.obstacle, remedy) from None
     return axes
 
 
@@ -75,8 +87,8 @@ def _axis(name: str, text: str) -> Axis:
     if text == "*":
         return Keys()
     part, colon, rest = text.partition(":")
-    if colon and part in _CALENDAR and "," not in rest:
-        return _calendar_axis(name, part, rest)
+    if colon and part in FIELDS and "," not in rest:
+        return calendar_axis(name, part, rest)
     if ".." not in text or '"' in text:
         _refuse_range(name, text)
         labels = _labels(name, text)
@@ -107,6 +119,8 @@ def _axis(name: str, text: str) -> Axis:
             f"--axis {name}", "a date is written with hyphens, year first", DATES_REMEDY
         )
     step = _step(name, step_text) if step_text else None
+    if (refusal := months_as_bounds(name, lower, upper)) is not None:
+        raise refusal
     missing = True if comma else None
     return Interval(_bound(name, lower), _bound(name, upper), step=step, missing=missing)
 
@@ -124,32 +138,6 @@ def _labels(name: str, text: str) -> tuple[str, ...]:
                 f"""Write '{name}=a,"b, c"' for a label with a comma, and two for a quote in it""",
             ) from None
     return tuple(label.strip() for label in labels)
-
-
-_CALENDAR: dict[str, type[Month | Week | Year | Weekday | Hour]] = {
-    "month": Month,
-    "week": Week,
-    "year": Year,
-    "weekday": Weekday,
-    "hour": Hour,
-}
-
-
-def _calendar_axis(name: str, part: str, text: str) -> Axis:
-    """Read COLUMN, COLUMN:FIRST..LAST, COLUMN:ZONE or COLUMN:FIRST..LAST:ZONE."""
-    column, *further = text.split(":")
-    span = further.pop(0) if further and ".." in further[0] else None
-    if not column or len(further) > 1 or (span and part in ("weekday", "hour")):
-        raise UsageError(
-            f"--axis {name}={part}:{text}",
-            "it is not a column, then a span or a time zone",
-            f"Write {name}=weekday:COLUMN:Europe/Berlin or {name}=month:COLUMN:2024-01..2024-12",
-        )
-    fields: dict[str, str | None] = {"timezone": further[0] if further else None}
-    if span is not None:
-        first, _, last = span.partition("..")
-        fields |= {"first": first, "last": last}
-    return _CALENDAR[part](column, **fields)
 
 
 def parse_where(texts: tuple[str, ...], domain: Domain) -> dict[str, object]:

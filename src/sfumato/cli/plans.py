@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -69,26 +68,13 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     if as_json:
         emit_json([_plain(one, previews.choice) for one in previews])
         return
-    _say_all(previews)
+    for text in previews.answers():
+        prose(text)
     if previews.choice is not None:
         prose(f"Picked: {previews.choice}")
         prose(_at(previews.choice.cost, unit))
     elif len(previews) > 1:
         prose(_together([one.cost for one in previews], unit))
-
-
-def _say_all(previews: Sequence[Preview]) -> None:
-    """Print previews; what all of them remark is said once, below them."""
-    shared = [
-        remark
-        for remark in previews[0].remarks()
-        if len(previews) > 1 and all(remark in one.remarks() for one in previews)
-    ]
-    for one in previews:
-        lines = str(one).split("\n")
-        prose("\n".join(line for line in lines if line.strip() not in shared))
-    if shared:
-        prose("\n  ".join(["For all of them:", *shared]))
 
 
 def _plain(one: Preview, choice: PlanChoice | None) -> dict[str, object]:

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
 from sfumato.pages.headings import heading_of
+from sfumato.privacy.alike import common_cost
 
 Lines: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -57,7 +60,7 @@ def proofs(releases: Sequence[Release], anchors: Sequence[str]) -> Proofs:
     ]
     return Proofs(
         _by_lines(answers, (_counted(release) for release in releases)),
-        _by_lines(answers, (_guarantee(release) for release in releases)),
+        _by_lines(answers, _guarantees(releases)),
         _by_lines(answers, (_receipt(release) for release in releases)),
     )
 
@@ -75,10 +78,26 @@ def _counted(release: Release) -> Lines:
     return (("", (counted,)),) if counted else ()
 
 
-def _guarantee(release: Release) -> Lines:
+def _guarantees(releases: Sequence[Release]) -> list[Lines]:
+    """The guarantee of each; answers whose costs differ in their last digits have one."""
+    measures = {release.guarantee.measure: None for release in releases}
+    found = []
+    for release in releases:
+        guarantee = release.guarantee
+        alike = [other for other in measures if common_cost([guarantee.measure, other])]
+        common = common_cost(alike)
+        if common is None or not common.is_rounded:
+            found.append(_guarantee(str(guarantee)))
+            continue
+        rounded = str(msgspec.structs.replace(guarantee, measure=common.cost))
+        found.append(_guarantee(rounded.replace(str(common.cost), str(common), 1)))
+    return found
+
+
+def _guarantee(text: str) -> Lines:
     """The sentences of ``str(guarantee)``, grouped by their headings."""
     grouped: dict[str, list[str]] = {}
-    for line in str(release.guarantee).splitlines():
+    for line in text.splitlines():
         heading, _, sentence = line.partition(": ")
         grouped.setdefault(heading, []).append(f"{sentence[:1].upper()}{sentence[1:]}")
     return tuple((heading, tuple(sentences)) for heading, sentences in grouped.items())
