@@ -93,10 +93,24 @@ def test_the_only_answer_is_a_file_or_a_file_in_a_folder(sfumato: Run) -> None:
 def test_one_file_for_several_answers_is_refused_before_the_charge(
     sfumato: Run, option: str
 ) -> None:
-    code, out, err = sfumato("release", "plan.toml", option, "all.csv")
+    file = {"--csv": "all.csv", "--excel": "all.xlsx"}[option]
+    code, out, err = sfumato("release", "plan.toml", option, file)
     assert (code, out) == (2, "")
-    assert f"{option} all.csv: a file holds one answer, and the plan has 3" in err
+    assert f"{option} {file}: a file holds one answer, and the plan has 3" in err
     assert f"{option} all," in err
+    assert not Path("sfumato.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "ending"),
+    [("--csv", "counts.xlsx", ".csv"), ("--excel", "counts.xls", ".xlsx")],
+)
+def test_a_file_that_other_programs_would_misread_is_refused(
+    sfumato: Run, option: str, name: str, ending: str
+) -> None:
+    code, out, err = sfumato(*HISTOGRAM, option, name)
+    assert (code, out) == (2, "")
+    assert f"{option} {name}: its name does not end in {ending}. End it in {ending}" in err
     assert not Path("sfumato.db").exists()
 
 

@@ -241,7 +241,7 @@ def test_settings_that_a_partitioner_does_not_have_are_refused(sfumato: Run) -> 
 def test_a_command_says_whose_budget_it_shares(sfumato: Run) -> None:
     asked = ("histogram", "people.parquet", "--axis", "kind=a,b", "--epsilon", "1", "--budget", "3")
     _, _, err = sfumato(*asked, "--ledger", "b.db")
-    assert "Remaining in account 'default': epsilon = 2. All commands without --account" in err
+    assert "Remaining in account 'default': epsilon = 2. Every command without --account" in err
     _, _, err = sfumato(*asked, "--ledger", "b.db", "--account", "people")
     assert "Remaining in account 'people': epsilon = 2.\n" in err
     assert "without --account" not in err

@@ -139,6 +139,7 @@ def test_the_same_tables_in_another_order_are_paid_for_once() -> None:
 BAD = {
     "no list": ("carrier", {}, "it must be a list of tables"),
     "none": ([], {}, "it must be a list of tables"),
+    "the total alone": ([[]], {}, "nothing says which rows are counted"),
     "a table twice": ([["a", "b"], ["b", "a"]], {}, "asked for twice"),
     "an axis twice": ([["a", "a"]], {}, "an axis twice"),
     "both aims": ([["a"]], {"weights": [1], "accuracy": 3}, "weights with accuracy"),

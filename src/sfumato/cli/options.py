@@ -133,13 +133,13 @@ def files_options(command: Callable[P, R]) -> Callable[P, R]:
         ),
         click.option(
             "--csv",
-            type=FileOrFolder(),
+            type=FileOrFolder(".csv"),
             help="Also write the numbers to this CSV file, or those of each table to a file in "
             "this folder.",
         ),
         click.option(
             "--excel",
-            type=FileOrFolder(),
+            type=FileOrFolder(".xlsx"),
             help="Also write an Excel workbook, or one for each answer in this folder.",
         ),
     ]

@@ -112,11 +112,36 @@ class NewFolder(_Target):
 class FileOrFolder(_Target):
     """A file to write, or a folder to write into: one that is there, or a name without an ending.
 
+    Parameters
+    ----------
+    ending : str
+        What the name of a file ends in; other programs would take it for something else.
+
     Raises
     ------
     DataError
         If it cannot be written.
+    UsageError
+        If the name of a file has another ending.
     """
+
+    def __init__(self, ending: str) -> None:
+        super().__init__()
+        self.ending = ending
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Read the path, and refuse one that cannot be written, or has another ending."""
+        path = super().convert(value, param, ctx)
+        if not is_folder(path) and path.suffix.lower() != self.ending:
+            option = "writing" if param is None else param.opts[0]
+            remedy = f"End it in {self.ending}, or name a folder"
+            raise UsageError(f"{option} {path}", f"its name does not end in {self.ending}", remedy)
+        return path
 
     def obstacle(self, path: Path) -> str | None:
         """Why the file or folder cannot be written; None if it can."""

@@ -198,7 +198,10 @@ def _shared(account: str) -> str:
     """A warning where an account was not named."""
     if account != DEFAULT_ACCOUNT:
         return ""
-    return " All commands without --account share it: name one for the persons of each table."
+    return (
+        " Every command without --account spends from it. For a table about other persons, open "
+        "another: --account NAME."
+    )
 
 
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:

@@ -41,7 +41,8 @@ def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
     Raises
     ------
     UsageError
-        If they are no list of tables, a table names an axis twice, or two have the same axes.
+        If they are no list of tables, a table names an axis twice, two have the same axes, or none
+        has an axis.
     """
     if isinstance(tables, str) or not isinstance(tables, Sequence) or not tables:
         raise UsageError(
@@ -63,6 +64,10 @@ def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
             obstacle = "it is asked for twice"
             raise UsageError(f"the table {named(table)}", obstacle, "Leave one of the two out")
         seen.add(axes)
+    if not any(found):
+        # Without a column that is read, rows are not even counted.
+        obstacle = "it has no axis, so nothing says which rows are counted"
+        raise UsageError("a total alone", obstacle, "Add a table with an axis")
     _require_few_margins(found)
     return found
 
