@@ -204,9 +204,9 @@ def test_a_release_has_whole_numbers_like_its_values() -> None:
     np.testing.assert_array_equal(stored_releases(to_bytes([release]))[0].published(), whole)
 
 
-def test_the_total_alone_is_rounded() -> None:
-    release = answered(np.array([7, 9]), [[]], rho="50")
-    assert release.published().tolist() == [16]
+def test_the_total_of_one_table_is_rounded() -> None:
+    release = answered(np.array([7, 9]), [["a"], []], rho="50")
+    assert release[()].published().tolist() == 16
 
 
 def test_tables_that_cannot_all_be_rounded_are_refused_by_name() -> None:
