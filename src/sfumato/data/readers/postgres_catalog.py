@@ -107,7 +107,7 @@ _STATE = """
         UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = part
     )
     SELECT bool_and(relkind IN ('r', 'p', 'm')), min(part::text),
-        bool_and(relam IN (0, 2) AND has_table_privilege(part, 'SELECT')),
+        bool_and(relam IN (0, 2)) AND has_table_privilege(%s::regclass, 'SELECT'),
         sum(pg_relation_size(part)),
         concat_ws(' ',
             sum(pg_stat_get_tuples_inserted(part)), sum(pg_stat_get_tuples_updated(part)),
@@ -136,6 +136,7 @@ class TableState(NamedTuple):
         The table's own number.
     is_readable : bool
         Whether the user may read the columns of the system, and the tables are of the usual kind.
+        Who reads a table needs no rights on its parts.
     n_bytes : int
     written : str
         What the server's statistics say was written. A copy of a server has none, so how far it
@@ -154,7 +155,7 @@ class TableState(NamedTuple):
 
 def state_of(connection: Connection, table: str) -> TableState:
     """Look up the state of a table."""
-    row = connection.execute(_STATE, [table]).fetchone()
+    row = connection.execute(_STATE, [table, table]).fetchone()
     assert row is not None
     return TableState(*row)
 
