@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -163,6 +165,64 @@ def test_under_replace_it_costs_twice_as_much_or_a_little_more() -> None:
         float(two.sigma_squared / one.sigma_squared) for one, two in zip(once, twice, strict=True)
     ]
     assert ratios == pytest.approx([2] * len(ratios), rel=1e-3)
+
+
+TREE = {"North": ["Bergen", "Oslo", "Turku"], "South": ["Rome"]}
+PLACES = sf.Domain(
+    sex=sf.Categories(["f", "m"]),
+    town=sf.Categories(tree=TREE, levels=["region"], other="elsewhere"),
+    age=sf.Interval(0, 90, missing=True),
+)
+
+
+def visits_of(persons: int) -> pa.Table:
+    """12 rows of each person, in two towns and any age."""
+    rng = np.random.default_rng(5)
+    towns = rng.choice(["Bergen", "Oslo", "Turku", "Rome", "Paris"], (persons, 2))
+    ages = rng.integers(0, 90, (persons, 12)).astype(object)
+    ages[rng.random(ages.shape) < 0.2] = None
+    return pa.table(
+        {
+            "who": np.repeat(np.arange(persons), 12),
+            "sex": np.repeat(rng.choice(["f", "m"], persons), 12),
+            "town": towns[np.repeat(np.arange(persons), 12), rng.integers(0, 2, 12 * persons)],
+            "age": pa.array(ages.reshape(-1).tolist(), pa.float64()),
+        }
+    )
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_what_is_counted_of_a_person_is_within_the_norm(neighbours: str) -> None:
+    """Through the scan: each person's cells, at every level of a tree of unequal regions."""
+    question = sf.Tables([["region", "age"], ["town", "sex"]], bins={"age": 3})
+    table = visits_of(15)
+    limits = {"person": "who", "norm_per_person": 4, "neighbours": neighbours}
+    cost = sf.ZCDP("0.1")
+    src = sf.source(table, PLACES, name="visits", **limits)
+    needs = question.needs_at(PLACES, src.unit, cost)
+    assert needs.norm is not None
+    axes = tuple(map(Levels, needs.norm.levels))
+    assert [axis.depth for axis in axes] == [1, 2, 1]
+    persons = []
+    for who in range(15):
+        own = sf.source(table.slice(12 * who, 12), PLACES, name="one", **limits)
+        persons.append(count(own, [needs], key=bytes(32))[0].counts)
+    squares = squared_norms(axes, needs.norm, np.array(persons))
+    assert max(squares) <= needs.norm.most
+    kept = np.array([each.sum() for each in persons])
+    assert kept.min() >= 4
+    assert 4 < kept.mean() < 12
+    # Nobody's rows depend on another's.
+    together = count(src, [needs], key=bytes(32))[0].counts
+    assert np.array_equal(together, sum(persons))
+    # All rows of those that lose some would be beyond the limit.
+    everything = sf.source(table, PLACES, person="who", rows_per_person=12, name="all")
+    whole = [msgspec.structs.replace(needs, norm=None)]
+    for who in np.flatnonzero(kept < 12):
+        own = sf.source(table.slice(12 * who, 12), PLACES, person="who", rows_per_person=12)
+        (square,) = squared_norms(axes, needs.norm, count(own, whole)[0].counts[None])
+        assert square > needs.norm.most
+    assert count(everything, whole)[0].counts.sum() == 12 * 15
 
 
 FLIGHTS = sf.Domain(
