@@ -18,7 +18,11 @@ from sfumato.random import PublicSeed, override
 
 @pytest.mark.parametrize(
     "call",
-    [lambda b: b.perturb(np.zeros((1, b.dimension))), lambda b: b.debias(np.zeros(b.dimension))],
+    [
+        lambda b: b.perturb(np.zeros((1, b.dimension))),
+        lambda b: b.draw_cells(np.zeros((1, b.dimension))),
+        lambda b: b.debias(np.zeros(b.dimension)),
+    ],
 )
 def test_a_mechanism_without_signal_is_refused_with_a_remedy(call: object) -> None:
     for hopeless in (sf.BPM(4, "0.3", 64), sf.BPM(4, "0.3", 8)):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import mpmath as mp
 import pytest
 
 from sfumato.local.bpm import BPM
-from sfumato.local.sampling.constants import constants
+from sfumato.local.sampling.constants import constants, kummer
+from sfumato.local.sampling.decimals import DIGITS, context
 from support.effort import lines
 
 VECTORS = [
@@ -100,3 +102,14 @@ def test_ten_thousand_dimensions_neither_overflow_nor_take_long() -> None:
         assert BPM(64, "auto", 10_000).signal_probability > 0.99
 
     assert lines(work, "sfumato/local/") < 4_000_000  # a second or so
+
+
+@pytest.mark.parametrize("c", [1, 2, 3, 40, 100])
+def test_both_sums_of_kummers_function_are_right_to_all_digits(c: int) -> None:
+    """The series, and the finite sum for a large argument; whatever dominates either of them."""
+    for x in (Decimal("0.001"), Decimal(7), Decimal(2 * c + 100), Decimal(2 * c + 101)):
+        with localcontext(context()):
+            found = kummer(c, x)
+        with mp.workdps(DIGITS + 20):
+            exact = mp.hyp1f1(1, c, mp.mpf(str(x)))
+            assert abs(mp.mpf(str(found)) / exact - 1) < mp.mpf(10) ** (5 - DIGITS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 
 from sfumato.local.bpm import BPM
 from sfumato.local.bpm import _sampler as _bpm_sampler
-from sfumato.local.sampling.distances import DistanceLaw
+from sfumato.local.sampling.distances import DistanceLaw, gamma_below
 from sfumato.random import PublicSeed
 
 LAWS = {
@@ -76,3 +77,9 @@ def test_radii_that_are_all_doubtful_have_the_same_law(
             values, lambda r: np.minimum(law.cdf(r) / law.cdf(float(reach)), 1)
         ).pvalue
         assert (pvalue > 1e-9) == sound
+
+
+@pytest.mark.parametrize("m", [1, 2, 9, 64])
+def test_the_chance_that_the_gamma_proposal_is_within_reach(m: int) -> None:
+    for x in (0.01, 1.0, float(m), 3.0 * m):
+        assert float(gamma_below(m, x)) == pytest.approx(special.gammainc(m, x), rel=1e-9)
