@@ -11,7 +11,12 @@ import pytest
 
 from sfumato.mechanisms.residual_noise import total_rho
 from sfumato.tables.aims import Aim, shares_of_variance
-from sfumato.tables.gaussian_design import ResidualNoise, gaussian_design, squared_moves
+from sfumato.tables.gaussian_design import (
+    ResidualNoise,
+    gaussian_design,
+    log_etas,
+    squared_moves,
+)
 from sfumato.tables.levels import Levels
 from sfumato.tables.residuals import Family, Measured, closure_of
 from tables.residuals_by_hand import (
@@ -74,6 +79,20 @@ def test_moves_are_the_largest_there_are(name: str) -> None:
                 assert found >= true - 1e-12
                 if all(axis.is_even for axis in axes) or neighbours == "add-remove":
                     assert np.isclose(found, true)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_a_coarse_level_knows_nothing_of_the_finer_ones(neighbours: str) -> None:
+    """Two regions are two regions, whatever number of towns each of them has."""
+    for towns in ((4, 3), (9, 5), (1, 8)):
+        tree = (Levels(((2,), towns)),)
+        (found,) = log_etas(tree, (1,), 0.3)
+        assert found == log_etas(flat(2), (1,), 0.3)[0]
+        moves = squared_moves(tree, [(1,)], [(True,)], neighbours).max()
+        assert moves == squared_moves(flat(2), [(1,)], [(True,)], neighbours).max()
+        # Towns are told apart within the region with the most of them.
+        (of_towns,) = squared_moves(tree, [(2,)], [(True,)], "add-remove")[0]
+        assert of_towns == 1 - 1 / max(towns)
 
 
 @pytest.mark.parametrize("name", ["two tables", "one table", "three axes"])
