@@ -47,6 +47,7 @@ def test_what_one_person_risks_is_what_the_charges_add_up_to():
     (bar,) = risk.bars
     assert bar.share == pytest.approx(belief.after(0.01, 1))
     assert "can become at most 2.68% sure. That is epsilon = 1." in risk.lines[1]
+    assert risk.lines[2].startswith("This counts the answers on this page alone")
     other = receipted(answered(Histogram("kind"), PureDP("2")), entry=3, account="other")
     _, _, risk = blocks(one, two, other)
     assert [bar.label for bar in risk.bars] == ["other", "trips"]

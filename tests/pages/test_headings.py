@@ -3,11 +3,12 @@
 import msgspec
 
 import sfumato as sf
-from pages.making import answered
+from pages.making import DOMAIN, answered
 from sfumato.answers.captions import Captions
 from sfumato.histogram import Histogram
 from sfumato.pages.headings import LONGEST, heading_of
 from sfumato.partition.uniform import UniformPartitioner
+from sfumato.privacy.where import conditions_of
 
 
 def test_counts_are_named_by_their_axes():
@@ -25,6 +26,18 @@ def test_units_of_measure_and_headings_are_shown():
     assert heading_of(measured) == "Number of rows by age (years)"
     headed = msgspec.structs.replace(release, captions=Captions(heading="Who took part"))
     assert heading_of(headed) == "Who took part"
+
+
+def test_answers_about_some_rows_are_told_from_those_about_all():
+    where = conditions_of({"kind": ["a"]}, DOMAIN)
+    for question, heading in (
+        (Histogram("age", bins=4), "Number of rows by age where kind is a"),
+        (sf.Quantiles("age"), "Quantiles of age where kind is a"),
+    ):
+        release = answered(question)
+        unit = msgspec.structs.replace(release.guarantee.unit, where=where)
+        guarantee = msgspec.structs.replace(release.guarantee, unit=unit)
+        assert heading_of(msgspec.structs.replace(release, guarantee=guarantee)) == heading
 
 
 def test_a_heading_stays_short():

@@ -224,8 +224,9 @@ def _model(found: Evidence, facts: Publication) -> Tree:
         "data_source_type_description": Field(f"{source} Data: {wording.joined(found.sources)}."),
         "access_type": Field("Non-interactive", constant=True),
         "access_type_description": Field(
-            "Readers get published answers. Only the custodian asks questions of the data, and "
-            "every question is charged to the account before a row is read.",
+            "Readers get published answers. Only the custodian, and whoever the custodian lets "
+            "spend, asks questions of the data, and every question is charged to the account "
+            "before a row is read.",
         ),
     }
 

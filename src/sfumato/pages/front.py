@@ -225,6 +225,7 @@ def _risk_lines(
         lines += [
             _named(worst) if len(accounts) > 1 else worst.protects,
             worst.warning or f"{worst.meaning} That is {worst.together}.",
+            "This counts the answers on this page alone.",
         ]
     if len(accounts) > len(bounded):
         lines.append("The costs of some answers do not add up to one bound: see what was spent.")
