@@ -83,7 +83,18 @@ def show(ledger: str | Path, as_json: bool) -> None:
 @ledger_option
 @json_option
 def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
-    """List the entries of the ledger, oldest first."""
+    """List the entries of the ledger, oldest first.
+
+    \b
+    open     an account was opened, with its total
+    cap      a ceiling was set, of a spender or of a data set
+    bind     whom the account protects, and which data set, was fixed
+    reserve  a charge: the only kind that costs
+    resume   a charge was taken over after its program had failed
+    abandon  a program gave a charge up; another may resume it
+    store    the answer of a charge was stored
+    hand     the stored answer was handed out for the first time
+    """
     with open_ledger(ledger, create=False) as book:
         entries = list(book.log(account))
         rules = {found.name: found.rule for found in book.accounts()}
