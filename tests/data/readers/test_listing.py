@@ -64,6 +64,8 @@ def test_links_are_followed_but_not_in_circles(folder: Path, tmp_path: Path) -> 
 
 def test_files_that_cannot_be_listed_are_refused(folder: Path, tmp_path: Path) -> None:
     refused_in_both(source(f"{tmp_path}/none/*.parquet", TRIPS), DataError, "no file matches")
+    with pytest.raises(DataError, match="Write duckdb: before it"):
+        source("trips.db?table=t", TRIPS).require([])
     with pytest.raises(DataError, match="no file matches"):
         _ = source(f"{folder}/*.csv", TRIPS).label
     (tmp_path / "empty").mkdir()

@@ -166,6 +166,8 @@ def _expanded(given: str) -> list[File]:
         files = _matching(path)
         obstacle = "no file matches"
         remedy = "Check the pattern, and the folder from which you run"
+        if "?table=" in given:
+            remedy = "Write duckdb: before it if it is a database of DuckDB"
     elif path.is_dir():
         files = list(_below(path, ()))
         obstacle = "it is a directory, and holds no Parquet, CSV or Excel file"
