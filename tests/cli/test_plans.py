@@ -28,7 +28,8 @@ def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None
     assert err.count("Of each who at most 2 rows are counted") == 1
     # Their costs differ: shares = [2, 1, 1].
     assert err.count("Pure differential privacy, epsilon = 0.25, for any one who") == 1
-    assert err.count("Pure differential privacy, epsilon = 0.125, for any one who") == 2
+    assert "Answers 2 and 3: Pure differential privacy, epsilon = 0.125, for any one who" in err
+    assert err.count("differential privacy") == 2
     plan = Path("plan.toml").read_text(encoding="utf-8")
     Path("equal.toml").write_text(plan.replace("[2, 1, 1]", "[1, 1, 1]").replace("0.5", "0.6"))
     _, _, err = sfumato("release", "equal.toml", "--ledger", "b.db")
@@ -268,3 +269,22 @@ def test_a_plan_of_pure_epsilon_is_previewed_as_its_account_pays(sfumato: Run) -
     code, out, _ = sfumato("preview", "pure.toml")
     assert code == 0
     assert "Laplace noise, because the account counts epsilon alone" in " ".join(out.split())
+
+
+def test_answers_about_rows_and_persons_say_once_what_they_have_in_common(sfumato: Run) -> None:
+    plan = Path("plan.toml").read_text(encoding="utf-8").replace("[2, 1, 1]", "[1, 1, 1, 1]")
+    persons = '[[questions]]\ntype = "histogram"\naxes = ["kind"]\ncount = "persons"\n'
+    Path("mixed.toml").write_text(plan + persons)
+    _, out, _ = sfumato("preview", "mixed.toml")
+    said = " ".join(out.split())
+    assert "4. Histogram of persons by kind:" in said
+    assert "Answers 1, 2 and 3 have epsilon = 0.125 and protect any one who contributing" in said
+    assert "Answer 4 has epsilon = 0.125 and protects any one who counted at most once" in said
+    assert said.count("not counted: further rows of a who") == 1
+    _, _, err = sfumato("release", "mixed.toml", "--ledger", "b.db", "--report", "mixed.html")
+    assert err.count("Answers 1, 2 and 3: Of each who at most 2 rows are counted") == 1
+    assert err.count("Answer 4: Each who is counted at most once in a cell") == 1
+    assert err.count("Pure differential privacy, epsilon = 0.125") == 2
+    page = Path("mixed.html").read_text(encoding="utf-8")
+    assert page.count("Of each who at most 2 rows are counted") == 1
+    assert page.count("Each who is counted at most once in a cell") == 1

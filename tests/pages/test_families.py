@@ -8,6 +8,7 @@ import pytest
 
 import sfumato as sf
 from pages.making import Outline
+from sfumato.answers.reach import half_width_text
 from sfumato.pages import families, front, page, sections
 
 DOMAIN = sf.Domain(
@@ -57,7 +58,7 @@ def test_widths_stand_above_the_table_once(release):
     first = families.family_tables(release.for_people())[0]
     half = release["age", "kind"].accuracy()[0, 0]
     assert first.reading.startswith("Rounded to whole numbers of at least 0 that add up. Of the")
-    assert f"before rounding, each count is within ±{half:.4g}," in first.reading
+    assert f"before rounding, each count is within ±{half_width_text(half)}," in first.reading
     assert "each sum of a row within ±" in first.reading
     assert not any(field.interval for row in first.sheet.rows for field in row)
 

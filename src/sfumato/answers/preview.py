@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.estimate import error_probability
+from sfumato.answers.reach import half_width_text
 from sfumato.display import card, facts, line
 from sfumato.errors import UsageError
 from sfumato.mechanisms.bounded_noise import CountLaw
@@ -190,7 +191,9 @@ class CountsPreview(Preview, frozen=True):
         if self.rows and self.cells and self.terms == 1 and of_rows:
             average = self.rows / self.cells
             share = self.accuracy() / average
-            found.append(f"a cell of average size ({average:,.1f} rows) is known to +-{share:.1%}")
+            rows = f"{average:,.0f}" if average >= 100 else f"{average:.3g}"
+            known = f"is known to +-{half_width_text(100 * share)}%"
+            found.append(f"a cell of average size ({rows} rows) {known}")
         return found
 
     def remarks(self) -> list[str]:

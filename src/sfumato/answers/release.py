@@ -395,7 +395,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         if self.loaded:
             parts.append(line(LOADED))
         if self.has_table:
-            table = forms.without_edges(self.for_people().to_frame())
+            people = self.for_people()
+            table = forms.without_edges(people.in_digits(people.to_frame()))
             parts.append(grid(forms.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
         if said := accuracy_sentence(self):
             parts.append(line(said))

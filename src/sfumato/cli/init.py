@@ -135,9 +135,10 @@ def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> Non
     """Write a plan for FILE: a file that says what to publish, which you can read and change.
 
     Only names and types of columns are read, never a row: you state what is publicly known of
-    their values, here by --axis or in the plan. Each axis given is counted by itself. With --json
-    the columns and their types are printed instead of a plan. Options that say how the file is
-    written become part of the plan.
+    their values, here by --axis or in the plan. Each axis given is counted by itself. Where the
+    schema says that a column holds whole numbers, age=0..120 becomes the whole numbers 0 to 120.
+    With --json the columns and their types are printed instead of a plan. Options that say how the
+    file is written become part of the plan.
 
     \b
     A plan to fill in:
@@ -146,7 +147,8 @@ def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> Non
 
     \b
     A plan to release as it is:
-      sfumato init visits.csv --axis age=0..121/1 --person patient --out visits.toml
+      sfumato init visits.csv --axis age=0..121/1 --person patient \\
+        --out visits.toml
     """
     from sfumato.data.describe import kinds, likely_separator
 

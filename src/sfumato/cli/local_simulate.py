@@ -137,7 +137,7 @@ def simulate(
     private.
 
     \b
-    With several values of --epsilon or --reach it prints a table of sums of squares:
+    With several values of --epsilon or --reach, a table of sums of squares:
       sfumato local simulate people.csv --axis age=0..120 --clusters 3 \\
         --epsilon 1,2,4 --reach .3,.5,auto --plot table.svg
     """

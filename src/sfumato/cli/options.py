@@ -23,14 +23,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 AXIS_HELP = (
-    "Column, and what is publicly known of it. Numbers: NAME=LOW..HIGH, or NAME=LOW..HIGH/STEP "
-    "for multiples of STEP below HIGH; with ,missing behind, missing values have a bin of their "
-    "own. "
-    "Labels: NAME=a,b,c, or NAME=* if you cannot list them; "
+    "A column, and what is publicly known of it; repeat for each column. "
+    "Numbers: age=0..120. "
+    "Whole numbers: absences=0..13/1, where 1 is the step: 0 to 12, each in a bin of its own. "
+    "Dates: day=2025-01-01..2026-01-01. "
+    "Labels: ward=Surgery,Medicine, or shop=* if you cannot list them; "
     'write a label with a comma as "a, b". '
-    "Dates and times: NAME=month:COLUMN, weekday:COLUMN:ZONE, hour:, week: or "
-    "year:COLUMN:FIRST..LAST. "
-    "Repeat for each column."
+    "Months of a column of dates: m=month:day:2025-01..2025-12; likewise week and year, and "
+    "weekday:COLUMN or hour:COLUMN. Behind COLUMN a time zone may stand: h=hour:at:Europe/Berlin. "
+    "With ,missing behind numbers, missing values have a bin of their own."
 )
 PERSON_HELP = "Column that identifies the person of each row.  [default: each row is one person]"
 PERSONS_HELP = (
@@ -54,8 +55,8 @@ NEIGHBOURS_HELP = (
     "replace hides only what their rows say."
 )
 WHERE_HELP = (
-    "Condition on the rows that are counted. Labels: NAME=a,b. Numbers or dates: NAME=LOW..HIGH, "
-    "from LOW to below HIGH; one of the two may be left out. NAME is an axis. "
+    "Condition on an axis: only rows that satisfy it are counted. Labels: ward=Surgery,Medicine. "
+    "Numbers or dates: age=18..65, from 18 to below 65; one of the two may be left out. "
     "Repeat for each axis; a row must satisfy all. The question is about the axes without a "
     "condition, if there are any."
 )
@@ -297,7 +298,8 @@ def bin_options(command: Callable[P, R]) -> Callable[P, R]:
             "--bins",
             multiple=True,
             help="Bins of a numeric column: how many (10, or age=10 for one column), or their "
-            "edges (age=0,18,65,100). Repeat for each column.",
+            "edges (age=0,18,65,100). Repeat for each column.  [default: one for each step of "
+            "the axis, or 10]",
         ),
         click.option(
             "--width",

@@ -15,6 +15,7 @@ import msgspec
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.forms import intervals_in_words, without_edges
 from sfumato.answers.release import Release, accuracy_sentence
+from sfumato.answers.together import said_once
 from sfumato.cli.fitting import HANGING, WIDTH, fitted, width_of
 from sfumato.display import Kind, cell
 from sfumato.errors import printable, printable_lines
@@ -168,20 +169,16 @@ def show_releases(
 
 
 def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
-    """Print answers with what they promise: what holds for all of them is said once, below them."""
-    counted = [release.guarantee.counted for release in releases]
-    guaranteed = _guaranteed(releases)
-    for at, release in enumerate(releases):
+    """Print answers, and below them what they promise, each sentence once."""
+    for release in releases:
         _show_release(release, frame_of)
-        for texts in (counted, guaranteed):
-            if len(set(texts)) > 1:
-                talk(texts[at])
-    if len(set(counted)) == 1:
-        talk(counted[0])
-    if len(set(guaranteed)) == 1:
-        # The cost in it is that of each, not of all together.
-        each = f"Each of the {len(releases):,} answers: " if len(releases) > 1 else ""
-        talk(f"{each}{guaranteed[0]}")
+    counted = [release.guarantee.counted for release in releases]
+    # One sentence about all answers needs no subject.
+    for text in counted[:1] if len(set(counted)) == 1 else said_once(counted):
+        talk(text)
+    # The cost in a guarantee is that of each answer, not of all together.
+    for text in said_once(_guaranteed(releases)):
+        talk(text)
 
 
 def _guaranteed(releases: Sequence[Release]) -> list[str]:

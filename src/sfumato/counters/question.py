@@ -11,6 +11,7 @@ import msgspec
 from sfumato.answers.captions import Captioned
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
+from sfumato.answers.reach import half_width_text
 from sfumato.counters.accuracy import half_widths
 from sfumato.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps
 from sfumato.counters.increments import IncrementReader, event_text, resolution_of, row_bounds
@@ -432,8 +433,8 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     def lines(self) -> list[str]:
         """Describe the mechanism, and how accurate the totals would be."""
-        each = _rounded(self.accuracy())
-        every = _rounded(self.accuracy(simultaneous=True))
+        each = half_width_text(self.accuracy())
+        every = half_width_text(self.accuracy(simultaneous=True))
         steps = f"{self.cells:,}" if self.mechanism.horizon else f"the first {self.cells:,}"
         totals = f"of {self.settled.about}, each of {steps} totals"
         return [
@@ -445,10 +446,6 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     def remarks(self) -> list[str]:
         """Return none: ``counted`` says which rows are left out."""
         return []
-
-
-def _rounded(half: float) -> str:
-    return f"{half:,.0f}" if half >= 100 else f"{half:.4g}"
 
 
 def _check_choice(name: str, given: str, known: Sequence[str]) -> None:

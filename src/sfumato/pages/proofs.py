@@ -95,10 +95,15 @@ def _guarantees(releases: Sequence[Release]) -> list[Lines]:
 
 
 def _guarantee(text: str) -> Lines:
-    """The sentences of ``str(guarantee)``, grouped by their headings."""
+    """The sentences of ``str(guarantee)``, grouped by their headings.
+
+    Which rows were counted has a place of its own on the page.
+    """
     grouped: dict[str, list[str]] = {}
     for line in text.splitlines():
         heading, _, sentence = line.partition(": ")
+        if heading == "Counted":
+            continue
         grouped.setdefault(heading, []).append(f"{sentence[:1].upper()}{sentence[1:]}")
     return tuple((heading, tuple(sentences)) for heading, sentences in grouped.items())
 

@@ -86,7 +86,7 @@ def sheet(release: Release) -> Sheet | None:
     """The table of a release that is named for people; None if it has none."""
     if not release.has_table:
         return None
-    frame = without_edges(release.to_frame())
+    frame = without_edges(release.in_digits(release.to_frame()))
     return _crossed(release, frame) or _listed(release, frame)
 
 

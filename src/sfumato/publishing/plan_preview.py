@@ -8,7 +8,9 @@ from html import escape
 import msgspec
 
 from sfumato.answers.preview import Preview
-from sfumato.privacy.alike import common_cost
+from sfumato.answers.together import which_answers
+from sfumato.privacy.alike import CommonCost, common_cost
+from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan_choice import PlanChoice
 
 
@@ -33,27 +35,40 @@ class PlanPreviews(tuple[Preview, ...]):
         return made
 
     def answers(self) -> list[str]:
-        """Each preview as text; then what is true of all of them, if there are several."""
+        """Each preview as text; then what is true of several of them, once."""
         if len(self) < 2:
             return list(map(str, self))
         common = common_cost([one.cost for one in self])
-        is_one_unit = len({one.unit for one in self}) == 1
-        shared = [each for each in self[0].remarks() if all(each in one.remarks() for one in self)]
-        costs = f"has {common}" if common is not None else ""
-        protects = f"protects {self[0].unit}" if is_one_unit else ""
-        has = " and ".join(filter(None, [costs, protects]))
-        lines = [f"Each of the {len(self):,} answers {has}:" if has else "For all of them:"]
-        if common is not None and is_one_unit:
-            lines.append(msgspec.structs.replace(self[0], cost=common.cost).risk)
-        texts = []
-        for one in self:
-            head = one.question
-            head += "" if common is not None else f" at {one.cost}"
-            head += "" if is_one_unit else f", for {one.unit}"
-            risk = [] if len(lines) > 1 else [one.risk]
-            remarks = [each for each in one.remarks() if each not in shared]
-            texts.append("\n  ".join([f"{head}:", *one.lines(), *risk, *remarks]))
-        return [*texts, "\n  ".join([*lines, *shared])]
+        groups: dict[Unit, list[int]] = {}
+        for at, one in enumerate(self):
+            groups.setdefault(one.unit, []).append(at)
+        texts = [""] * len(self)
+        for together in groups.values():
+            shared = self._shared(together)
+            for at in together:
+                one = self[at]
+                number = f"{at + 1}. " if len(groups) > 1 else ""
+                cost = "" if common is not None else f" at {one.cost}"
+                lines = [*one.lines(), *([] if common is not None else [one.risk])]
+                lines += [each for each in one.remarks() if each not in shared]
+                texts[at] = "\n  ".join([f"{number}{one.question}{cost}:", *lines])
+        return [*texts, *(self._in_common(together, common) for together in groups.values())]
+
+    def _shared(self, together: list[int]) -> list[str]:
+        """What each of these previews remarks."""
+        first, *others = [self[at].remarks() for at in together]
+        return [each for each in first if all(each in other for other in others)]
+
+    def _in_common(self, together: list[int], common: CommonCost | None) -> str:
+        """What is true of all of these previews, which have one unit."""
+        which = which_answers(together, len(self))
+        one = len(together) == 1 or len(together) == len(self)
+        has, protects = ("has", "protects") if one else ("have", "protect")
+        cost = "" if common is None else f"{has} {common} and "
+        lines = [f"{which} {cost}{protects} {self[together[0]].unit}:"]
+        if common is not None:
+            lines.append(msgspec.structs.replace(self[together[0]], cost=common.cost).risk)
+        return "\n  ".join([*lines, *self._shared(together)])
 
     def __str__(self) -> str:
         said = [] if self.choice is None else [str(self.choice)]

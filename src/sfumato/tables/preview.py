@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
+from sfumato.answers.reach import half_width_text
 from sfumato.numbers import Exactly
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.design import Measurement, described
@@ -88,17 +88,17 @@ class TablesPreview(Preview, frozen=True):
         each = self.accuracies()
         of = f"of {self.unit.counted}"
         if len(self.tables) > MOST_LISTED:
-            ends = f"+-{_shown(min(each))} to +-{_shown(max(each))}"
+            ends = f"+-{half_width_text(min(each))} to +-{half_width_text(max(each))}"
             found.append(f"{of}, each count is within {ends} of the truth with 95% confidence")
         else:
             tables = zip(self.names, each, strict=True)
-            listed = ", ".join(f"+-{_shown(half)} in {name}" for name, half in tables)
+            listed = ", ".join(f"+-{half_width_text(half)} in {name}" for name, half in tables)
             found.append(
                 f"{of}, each count is this close to the truth with 95% confidence: {listed}"
             )
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
-            found.append(f"all of them at once are within +-{_shown(every)}")
+            found.append(f"all of them at once are within +-{half_width_text(every)}")
         return [*found, *self._wishes(each)]
 
     def _wishes(self, each: Sequence[float]) -> list[str]:
@@ -109,7 +109,3 @@ class TablesPreview(Preview, frozen=True):
         if ratio <= 1:
             return ["every table is as accurate as asked for"]
         return [f"no table is more than {ratio:.3g} times less accurate than asked for"]
-
-
-def _shown(half: float) -> str:
-    return f"{math.ceil(half):,}" if half >= 100 else f"{half:.3g}"
