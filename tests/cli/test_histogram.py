@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,3 +173,13 @@ def test_years_have_no_separator_on_a_terminal(capsys, monkeypatch):
     out, _ = capsys.readouterr()
     assert " 2003 " in out
     assert " 2,003 " in out
+
+
+def test_bins_of_unequally_many_whole_numbers_are_named_beside_the_answer(
+    sfumato: Callable[..., tuple[int, str, str]],
+) -> None:
+    words = ("histogram", "people.parquet", "--epsilon", "1", "--ledger", "w.db", "--budget", "9")
+    _, _, err = sfumato(*words, "--axis", "age=0..12")
+    assert "If age has only whole numbers, some of its bins hold 2 of them and others 1:" in err
+    _, _, err = sfumato(*words, "--axis", "age=0..13/1")
+    assert "whole numbers" not in err

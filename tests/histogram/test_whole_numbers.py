@@ -56,7 +56,7 @@ def test_nothing_is_said_where_bins_have_equally_many_or_nearly(axis, bins) -> N
     assert remarks(axis, **bins) is msgspec.UNSET
 
 
-@pytest.mark.parametrize("bins", range(2, 60))
+@pytest.mark.parametrize("bins", [2, 3, 5, 7, 9, 11, 16, 20, 40, 50])
 def test_what_is_said_is_what_the_bins_hold(bins: int) -> None:
     """Each whole number is sent to its bin; the upper bound, which the last bin has too, is not."""
     axis = GridAxis("x", 0.0, 48.0, bins)

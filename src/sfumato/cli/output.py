@@ -203,6 +203,18 @@ def _show_release(release: Release, frame_of: FrameOf) -> None:
     for fact in release.facts:
         talk(fact)
     talk(accuracy_sentence(release) or "It states no accuracy.")
+    for remark in _of_bins(release):
+        # Others begin with the name of a column, which is written as it is.
+        talk(f"If {remark.removeprefix('if ')}." if remark.startswith("if ") else f"{remark}.")
+
+
+def _of_bins(release: Release) -> list[str]:
+    """What there is to say of bins that hold unequally many whole numbers."""
+    from sfumato.histogram.question import HistogramRelease
+    from sfumato.histogram.whole_numbers import uneven
+
+    is_of_bins = isinstance(release, HistogramRelease) and release.rows is None
+    return uneven(release.lattice) if is_of_bins else []
 
 
 def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:

@@ -31,23 +31,39 @@ SINGLE = 62
 
 def with_whole_numbers(preview: P, lattice: Lattice) -> P:
     """A preview that says which whole numbers have bins, and where bins have unequally many."""
-    found = tuple(filter(None, map(_sentence, lattice.axes)))
+    found = tuple(each for axis in lattice.axes if (each := _single(axis) or _uneven(axis)))
     return msgspec.structs.replace(preview, whole_numbers=found) if found else preview
 
 
-def _sentence(axis: LatticeAxis) -> str:
+def uneven(lattice: Lattice) -> list[str]:
+    """Which axes have bins of more and of fewer whole numbers, a sentence each.
+
+    >>> uneven(Lattice((GridAxis("age", 0, 120, cells=10),)))
+    []
+    """
+    return [each for axis in lattice.axes if (each := _uneven(axis))]
+
+
+def _single(axis: LatticeAxis) -> str:
+    """What is said of an axis where each whole number has a bin; "" of others."""
+    bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
+    if not isinstance(bins, GridAxis) or _width(bins) != 1 or not bins.whole_names():
+        return ""
+    low, high = bins.ends
+    return (
+        f"{printable(bins.name)} has a bin for each whole number from {low:.0f} (and below) "
+        f"to {high - 1:.0f} (and above)"
+    )
+
+
+def _uneven(axis: LatticeAxis) -> str:
     """What is said of the bins of one axis; "" where they hold equally many numbers, or nearly."""
     if isinstance(axis, BinsAndMissing):
-        return _sentence(axis.bins)
+        return _uneven(axis.bins)
     if not isinstance(axis, GridAxis | EdgesAxis) or axis.time is not None:
         return ""
     low, high = axis.ends
     width = _width(axis)
-    if width == 1 and axis.whole_names():
-        return (
-            f"{printable(axis.name)} has a bin for each whole number from {low:.0f} (and below) "
-            f"to {high - 1:.0f} (and above)"
-        )
     is_near = width is None or width.denominator == 1 or not NARROWEST < width < WIDEST
     if is_near or low % 1 or high - low < FEWEST:
         return ""
