@@ -74,6 +74,16 @@ def test_beliefs_are_the_prior_of_python(choose):
 
 
 @pytest.mark.parametrize(
+    ("option", "value"),
+    [("--within", "-1"), ("--confidence", "95"), ("--advantage", "2"), ("--exceeded", "x")],
+)
+def test_a_wrong_number_is_named_by_its_option(choose, option, value):
+    code, out, err = choose(option, value)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"Error: {option} = ")
+
+
+@pytest.mark.parametrize(
     "option",
     [("--column", "age"), ("--size", 3), ("--beliefs", "1"), ("--curve", "5"), ("--drop-missing",)],
 )

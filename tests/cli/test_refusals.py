@@ -8,7 +8,8 @@ from collections.abc import Callable
 import click
 import pytest
 
-from sfumato.cli.refusals import in_parts
+from sfumato.cli.commands import cli
+from sfumato.cli.refusals import IN_A_PLAN, in_parts
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -60,3 +61,15 @@ def test_what_click_says_otherwise_is_kept() -> None:
 def test_terminal_escapes_are_not_printed(sfumato: Run) -> None:
     _, _, err = sfumato("hist\x1b[31mogram")
     assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("command", ["release", "preview"])
+def test_what_a_plan_says_is_no_option_of_its_commands(sfumato: Run, command: str) -> None:
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    assert not {name for option in found.params for name in option.opts} & set(IN_A_PLAN)
+    for option, field in IN_A_PLAN.items():
+        code, out, err = sfumato(command, "plan.toml", option, "1")
+        assert (code, out) == (2, "")
+        assert f"{command} {option}: the plan says it" in err
+        assert f"Write {field} in the plan." in err

@@ -39,8 +39,9 @@ def test_an_amount_is_two_whole_numbers(ledger, cost):
 @pytest.mark.parametrize("name", ["account", "key", "asked"])
 def test_names_are_text_that_can_be_kept(ledger, text, name):
     texts = {"account": "trips", "key": "key", "asked": "digest"} | {name: text}
-    with pytest.raises(UsageError, match="must be text"):
+    with pytest.raises(UsageError, match="must be text") as refusal:
         ledger.reserve(**texts, cost=(1, 0), note="")
+    assert refusal.value.asked.startswith("an empty") == (text == "")
 
 
 @pytest.mark.parametrize("lease", [-1, float("nan"), float("inf")])

@@ -285,8 +285,8 @@ def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings)
     """The window for the risk asked for; with a universe, also that for the disclosure risk."""
     question, domain, unit = _asked(settings)
     accuracy = Within(
-        float(positive(settings.within, "half_width")),
-        float(probability(settings.confidence, "confidence")),
+        float(positive(settings.within, "--within")),
+        float(probability(settings.confidence, "--confidence")),
         simultaneous=not settings.each,
     )
 
@@ -305,8 +305,8 @@ def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings)
 
     found = [window_for(_risk(settings), None)]
     if choices is not None:
-        exceeded = float(fraction(settings.exceeded, "exceeded"))
-        limit = Risk(disclosure=float(probability(disclosure, "disclosure")), exceeded=exceeded)
+        exceeded = float(fraction(settings.exceeded, "--exceeded"))
+        limit = Risk(disclosure=float(probability(disclosure, "--risk")), exceeded=exceeded)
         found.append(window_for(limit, choices))
     return found
 
@@ -319,9 +319,11 @@ def _risk(settings: WindowSettings) -> Risk:
         given["prior"] = settings.prior or PRIOR
         given["posterior"] = settings.posterior or POSTERIOR
     numbers = {
-        name: float(probability(text, name)) for name, text in given.items() if text is not None
+        name: float(probability(text, f"--{name}"))
+        for name, text in given.items()
+        if text is not None
     }
-    return Risk(exceeded=float(fraction(settings.exceeded, "exceeded")), **numbers)
+    return Risk(exceeded=float(fraction(settings.exceeded, "--exceeded")), **numbers)
 
 
 def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:

@@ -9,13 +9,14 @@ import click
 from sfumato.answers.release import accuracy_sentence
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say, scanning, talk
+from sfumato.cli.output_paths import NewFolder
 from sfumato.errors import BudgetExceeded
 
 
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=NewFolder(),
     default=Path("demo"),
     show_default=True,
     help="Folder to write the report, the ledger and the releases to.",

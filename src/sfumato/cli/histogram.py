@@ -194,8 +194,8 @@ def _least_epsilon(
 ) -> str:
     """The least epsilon for an accuracy, as text. Also prints it to stderr."""
     kind = Kind.of("pure", settings.delta)
-    confidence = float(positive(wanted.confidence, "confidence"))
-    within = Within(float(positive(accuracy, "accuracy")), confidence, wanted.simultaneous)
+    confidence = float(positive(wanted.confidence, "--confidence"))
+    within = Within(float(positive(accuracy, "--accuracy")), confidence, wanted.simultaneous)
     unit = settings.unit()
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
     sure = f"{100 * confidence:.10g}% confidence"

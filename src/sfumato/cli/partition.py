@@ -177,7 +177,7 @@ def partition(
     axes = settings.subject(domain)
     if geojson is not None and len(axes) != 2:
         raise UsageError(
-            f"--geojson of {len(axes)} axes",
+            "--geojson of one axis" if len(axes) == 1 else f"--geojson of {len(axes)} axes",
             "GeoJSON takes two",
             "Partition two axes, longitude and latitude",
         )

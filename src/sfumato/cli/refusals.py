@@ -10,6 +10,23 @@ import click
 from sfumato.errors import UsageError, nearest, shown
 
 LONG_DASHES = "—–−"
+OF_A_PLAN = ("sfumato release", "sfumato preview")
+IN_A_PLAN = {
+    "--account": "account under [budget]",
+    "--budget": "epsilon or rho under [budget]",
+    "--epsilon": "epsilon under [release]",
+    "--rho": "rho under [release]",
+    "--delta": "delta under [release]",
+    "--axis": "the axis under [domain]",
+    "--person": "person under [source]",
+    "--rows-per-person": "rows_per_person under [source]",
+    "--neighbours": "neighbours under [source]",
+    "--where": "the condition under [source.where]",
+    "--data-version": "version under [source]",
+    "--bins": "bins under [[questions]]",
+    "--width": "width under [[questions]]",
+}
+"""What other commands have options for, and a plan has fields for."""
 
 
 def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
@@ -86,6 +103,9 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
         obstacle = "of the commands that ask one question, only sfumato histogram has this option"
         remedy = "Write a plan with sfumato init, and type: sfumato preview PLAN.toml"
         return UsageError(f"{command} {name}", obstacle, remedy)
+    if name in IN_A_PLAN and command in OF_A_PLAN:
+        obstacle = "the plan says it, so that it can be read and agreed on beforehand"
+        return UsageError(f"{command} {name}", obstacle, f"Write {IN_A_PLAN[name]} in the plan")
     obstacle = f"there is no such option; {nearest(name, known)}"
     return UsageError(f"{command} {name}", obstacle, f"Type {command} --help for all options")
 

@@ -100,8 +100,10 @@ def require_text(name: str, value: object, *, empty: bool = False) -> None:
             fits = False
         if fits:
             return
-    obstacle = f"it must be text of at most {LONGEST_TEXT} bytes"
-    raise UsageError(f"the {name} of a charge", obstacle, f"Choose a shorter or plainer {name}")
+    asked, remedy = f"the {name} of a charge", f"Choose a shorter or plainer {name}"
+    if value == "":
+        asked, remedy = f"an empty {name} of a charge", f"Give a text that names the {name}"
+    raise UsageError(asked, f"it must be text of at most {LONGEST_TEXT} bytes", remedy)
 
 
 def require_amount(name: str, amount: object) -> None:
