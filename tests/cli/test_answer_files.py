@@ -114,6 +114,24 @@ def test_a_file_that_other_programs_would_misread_is_refused(
     assert not Path("sfumato.db").exists()
 
 
+def test_the_table_that_is_read_is_not_written_over(sfumato: Run) -> None:
+    table = "kind\na\nb\n"
+    Path("people.csv").write_text(table, encoding="utf-8")
+    Path("link.csv").symlink_to("people.csv")
+    plan = Path("plan.toml").read_text(encoding="utf-8").replace("people.parquet", "people.csv")
+    head, one, *_ = plan.split("[[questions]]")
+    one = "[[questions]]" + one.replace(', "age"', "").replace("bins = ", "# ")
+    head = head.replace("shares = ", "# ").replace("person = ", "# ").replace("rows_per", "# ")
+    Path("one.toml").write_text(head + one, encoding="utf-8")
+    for words in (("release", "one.toml"), (HISTOGRAM[0], "people.csv", *HISTOGRAM[2:])):
+        for name in ("people.csv", "link.csv"):
+            code, out, err = sfumato(*words, "--csv", name)
+            assert (code, out) == (2, "")
+            assert f"--csv {name}: it is the table that is read, and would be lost" in err
+    assert Path("people.csv").read_text(encoding="utf-8") == table
+    assert not Path("sfumato.db").exists()
+
+
 def test_a_plan_that_adds_up_is_one_answer(sfumato: Run) -> None:
     plan = Path("plan.toml").read_text(encoding="utf-8").replace("shares = [2, 1, 1]", "")
     plan = plan.replace('type = "uniform"', 'type = "histogram"\nbins = { age = 4 }')

@@ -7,6 +7,7 @@ by then.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,18 +55,29 @@ class AnswerFiles(msgspec.Struct, frozen=True):
     csv: Path | None
     excel: Path | None
 
-    def require(self, questions: Sequence[AnyQuestion]) -> None:
+    def require(
+        self, questions: Sequence[AnyQuestion], source: str | os.PathLike[str] | None
+    ) -> None:
         """Refuse what could not be written of the answers: before they are paid for.
+
+        Parameters
+        ----------
+        questions : sequence of questions
+        source : path or None
+            What is read.
 
         Raises
         ------
         UsageError
-            If one file is named for several answers, an answer has no table, or xlsxwriter is not
-            installed.
+            If one file is named for several answers, or the file that is read; an answer has no
+            table, or xlsxwriter is not installed.
         """
         for option, path in (("--csv", self.csv), ("--excel", self.excel)):
             if path is None:
                 continue
+            if source is not None and path.is_file() and _is_same(path, source):
+                obstacle = "it is the table that is read, and would be lost"
+                raise UsageError(f"{option} {path}", obstacle, "Name another file")
             if len(questions) > 1 and not is_folder(path):
                 obstacle = f"a file holds one answer, and the plan has {len(questions)}"
                 remedy = f"Name a folder, as in {option} {path.stem}, and each gets a file in it"
@@ -98,6 +110,11 @@ class AnswerFiles(msgspec.Struct, frozen=True):
             _write_each(releases, self.excel, ".xlsx", lambda one, path: one.to_excel(path))
             said.append(f"Excel: {self.excel}")
         return said
+
+
+def _is_same(path: Path, source: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file."""
+    return os.path.exists(source) and os.path.samefile(path, source)
 
 
 def _write_each(

@@ -134,7 +134,7 @@ def release(
         --report report.html
     """
     spec = read_plan(plan)
-    files.require(spec.plan().settled(domain_of(spec)).questions)
+    files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
     with engine.opened(spec.source.path) as table:
         releases, remaining = _released(spec, ledger, fresh, table)
     with paid():

@@ -145,7 +145,7 @@ def publish(
     question = msgspec.structs.replace(question, **settings.captions())
     if settings.plot is not None:
         _require_picture(type(question))
-    settings.files.require([question])
+    settings.files.require([question], settings.file)
     measure_of(
         "the cost of a release",
         epsilon=settings.epsilon,
