@@ -127,9 +127,27 @@ def test_the_table_that_is_read_is_not_written_over(sfumato: Run) -> None:
         for name in ("people.csv", "link.csv"):
             code, out, err = sfumato(*words, "--csv", name)
             assert (code, out) == (2, "")
-            assert f"--csv {name}: it is the table that is read, and would be lost" in err
+            assert f"--csv {name}: it is a file that is read, and would be lost" in err
     assert Path("people.csv").read_text(encoding="utf-8") == table
     assert not Path("sfumato.db").exists()
+
+
+def test_a_release_that_is_read_is_not_written_over(sfumato: Run) -> None:
+    assert sfumato(*HISTOGRAM, "--out", "saved")[0] == 0
+    (saved,) = Path("saved").iterdir()
+    before = saved.read_bytes()
+    for words in (
+        ("report", saved, "--out", saved),
+        ("disclose", saved, "--out", saved),
+        ("disclose", saved, "--checklist", saved),
+    ):
+        code, out, err = sfumato(*words)
+        assert (code, out) == (2, "")
+        assert "it is a file that is read, and would be lost" in err
+    assert saved.read_bytes() == before
+    code, _, err = sfumato("report", "saved")
+    assert code == 4
+    assert "loading saved: it is a folder. Name the files in it, as in saved/*.json" in err
 
 
 def test_a_plan_that_adds_up_is_one_answer(sfumato: Run) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from sfumato.answers.registry import answer_of
 from sfumato.answers.release import Release
+from sfumato.cli.output_paths import require_unread
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.writing import file_name, is_folder, made_folder
 
@@ -75,9 +76,7 @@ class AnswerFiles(msgspec.Struct, frozen=True):
         for option, path in (("--csv", self.csv), ("--excel", self.excel)):
             if path is None:
                 continue
-            if source is not None and path.is_file() and _is_same(path, source):
-                obstacle = "it is the table that is read, and would be lost"
-                raise UsageError(f"{option} {path}", obstacle, "Name another file")
+            require_unread(option, path, [] if source is None else [source])
             if len(questions) > 1 and not is_folder(path):
                 obstacle = f"a file holds one answer, and the plan has {len(questions)}"
                 remedy = f"Name a folder, as in {option} {path.stem}, and each gets a file in it"
@@ -110,11 +109,6 @@ class AnswerFiles(msgspec.Struct, frozen=True):
             _write_each(releases, self.excel, ".xlsx", lambda one, path: one.to_excel(path))
             said.append(f"Excel: {self.excel}")
         return said
-
-
-def _is_same(path: Path, source: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file."""
-    return os.path.exists(source) and os.path.samefile(path, source)
 
 
 def _write_each(

@@ -11,7 +11,7 @@ from sfumato.answers.codec import UNREADABLE, from_bytes
 from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say, talk
-from sfumato.cli.output_paths import NewFile
+from sfumato.cli.output_paths import NewFile, require_unread
 from sfumato.cli.saved import saved
 from sfumato.errors import DataError, missing_file
 
@@ -76,6 +76,9 @@ def disclose(
     from sfumato.disclosure import disclose as write
     from sfumato.publishing.plan_file import read_publication
 
+    for option, path in (("--out", out), ("--checklist", checklist)):
+        if path is not None:
+            require_unread(option, path, [*releases, *filter(None, (facts, audit))])
     written = write(
         [*map(saved, releases), *([] if audit is None else _findings(audit))],
         out,

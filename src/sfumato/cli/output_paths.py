@@ -6,6 +6,7 @@ Each path is checked before anything is read or paid, so that a mistake in one c
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -146,6 +147,19 @@ class FileOrFolder(_Target):
     def obstacle(self, path: Path) -> str | None:
         """Why the file or folder cannot be written; None if it can."""
         return (NewFolder if is_folder(path) else NewFile)().obstacle(path)
+
+
+def require_unread(option: str, path: Path, read: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse to write over a file that the same command reads.
+
+    Raises
+    ------
+    UsageError
+        If the path leads to one of the files that are read.
+    """
+    if any(path.is_file() and os.path.exists(each) and path.samefile(each) for each in read):
+        obstacle = "it is a file that is read, and would be lost"
+        raise UsageError(f"{option} {path}", obstacle, "Name another file")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say
-from sfumato.cli.output_paths import NewFile
+from sfumato.cli.output_paths import NewFile, require_unread
 from sfumato.cli.saved import saved
 
 
@@ -50,6 +50,7 @@ def report(
     """
     from sfumato.pages import report as write
 
+    require_unread("--out", out, releases)
     page = write([saved(path) for path in releases], out, title, audience=audience)
     if as_json:
         emit_json({"report": str(page)})

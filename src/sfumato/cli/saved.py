@@ -21,6 +21,9 @@ def saved(path: Path) -> Release:
     DataError
         If it cannot be read; its notes say which packages could not be imported.
     """
+    if path.is_dir():
+        remedy = f"Name the files in it, as in {path}/*.json"
+        raise DataError(f"loading {path}", "it is a folder", remedy)
     refused = discover()
     try:
         return load(path)
