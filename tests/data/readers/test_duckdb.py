@@ -207,6 +207,17 @@ def test_numbers_of_39_digits_are_unlisted_labels(type_: str) -> None:
     assert count(src, [lattice])[0].counts.tolist() == [0, 2, 1, 1]
 
 
+def test_a_check_finds_numbers_of_39_digits_above_the_bounds() -> None:
+    """Arrow holds 38 digits: a larger number of DuckDB's own would turn over there."""
+    import duckdb
+
+    rows = f"SELECT unnest([{2**128 - 1}, {2**127}, 3, NULL]::UHUGEINT[]) AS a"
+    src = source(duckdb.connect().sql(rows), sf.Domain(a=sf.Interval(0, 10)))
+    with sf.Publisher(src, budget=1) as publisher:
+        (found,) = publisher.check(sf.Histogram("a", bins=2)).axes
+    assert (found.missing, found.below, found.above) == (1, 0, 2)
+
+
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, held: str) -> None:
     with pytest.raises(sf.DataError, match=r"""no table 'gone'; there are '"a\.b"'\. Name"""):
         source(held.replace('"a.b"', "gone"), TRIPS).require([TRIPS_BY_AGE])

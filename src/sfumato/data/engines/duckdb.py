@@ -103,6 +103,17 @@ class DuckDB(DatedDialect):
             return None
         return f"CAST({number} AS {'U' if low == 0 else ''}{_INTEGERS[type_.bit_width]})"
 
+    def held_by_arrow(self, column: str, type_: pa.DataType) -> str:
+        """A column whose values Arrow holds: some whole numbers have more digits, and turn over."""
+        if not _may_be_huge(type_):
+            return column
+        double, held = f"CAST({column} AS DOUBLE)", "DECIMAL(38, 0)"
+        return (
+            f"CASE WHEN {double} >= 1e37 THEN CAST(1e37 AS {held})"
+            f" WHEN {double} <= -1e37 THEN CAST(-1e37 AS {held})"
+            f" ELSE TRY_CAST({column} AS {held}) END"
+        )
+
     def quotient(self, dividend: str, divisor: str) -> str:
         return f"({dividend} // {divisor})"
 

@@ -72,7 +72,15 @@ class _DuckTable(RowReader, ChoosingTable):
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
         with self.snapshot():
-            yield from self.ask(f"SELECT {_listed(columns)} FROM {self.table}")
+            schema = self.schema(columns)
+            listed = [self._read(field, is_id=columns[field.name] is None) for field in schema]
+            yield from self.ask(f"SELECT {', '.join(listed)} FROM {self.table}")
+
+    @staticmethod
+    def _read(field: pa.Field, *, is_id: bool) -> str:
+        """A column in a form that Arrow holds; ids stay apart in any form."""
+        name = DuckDB().name(field.name)
+        return name if is_id else f"{DuckDB().held_by_arrow(name, field.type)} AS {name}"
 
     def supports(self, needs: Needs, unit: Unit) -> bool:
         """Whether DuckDB can count this. A database that makes functions its own is refused."""
