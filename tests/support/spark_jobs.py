@@ -31,7 +31,9 @@ from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
 from sfumato.errors import DataError
 from sfumato.lattice import Lattice
+from sfumato.privacy.stacked_norm import StackedNorm, Weighed
 from support import collations as texts_by_bytes
+from support import norms as of_norms
 from support import spark
 from support.spark import same
 from support.spark_cluster import killed
@@ -143,6 +145,21 @@ def law(kind: str) -> dict[str, list[int]]:
         src = source(data, VISITS, person="who", rows_per_person=limit)
         kept[str(limit)] = count(src, [lattice], key=KEY)[0].counts.tolist()
     return kept
+
+
+def norms(kind: str) -> dict[str, float]:
+    """The share of rows that is kept under a norm of several tables; and of whom."""
+    data = spark.frame(spark.session(connect=kind == "connect"), of_norms.ROWS)
+    shares = {}
+    for most in (150, 220):
+        limit = of_norms.norm_of(most, 100)
+        of_norms.kept_of_each(data, limit)
+        shares[str(most)] = of_norms.share_kept(data, limit, 1)
+    weight = 2**57
+    levels = of_norms.LEVELS
+    large = StackedNorm(levels, (Weighed((0, 0), weight),), 4 * weight + 1, 20)
+    assert max(of_norms.kept_of_each(data, large).values()) == 2
+    return shares
 
 
 # --- secrets and errors -------------------------------------------------------------------------
@@ -342,6 +359,7 @@ JOBS: dict[str, Callable[..., Any]] = {
         settings,
         reading,
         law,
+        norms,
         logs,
         failures,
         costs,

@@ -62,12 +62,13 @@ def first_rows(rows: str, columns: PersonColumns, most: int, dialect: Dialect) -
     by_person = f"PARTITION BY {', '.join(columns.persons)}"
     numbered = (
         f"SELECT {carried}, row_number() OVER ({by_person} ORDER BY priority) AS place"
-        f" FROM ({_with_priorities(rows, columns, dialect)}) AS prioritized"
+        f" FROM ({with_priorities(rows, columns, dialect)}) AS prioritized"
     )
     return f"SELECT {carried} FROM ({numbered}) AS numbered WHERE place <= {most}"
 
 
-def _with_priorities(rows: str, columns: PersonColumns, dialect: Dialect) -> str:
+def with_priorities(rows: str, columns: PersonColumns, dialect: Dialect) -> str:
+    """A query of the persons, of what is carried, and of the ``priority`` of each row."""
     own = dialect.prioritized(rows, columns.persons, columns.choice, columns.carried)
     if own is not None:
         return own
@@ -91,7 +92,7 @@ def rows_within(
     in_cell = ", ".join((*columns.persons, *cells))
     further = ""
     conditions = [f"rank <= {limits.largest_cell(most)}"]
-    prioritized = _with_priorities(rows, columns, dialect)
+    prioritized = with_priorities(rows, columns, dialect)
     if limits.cells_per_person is not None:
         cell_priority = dialect.priority("cells", [*columns.persons, *cells])
         prioritized = (

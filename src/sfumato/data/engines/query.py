@@ -36,6 +36,7 @@ from sfumato.data.engines.dialect import Dialect
 from sfumato.data.engines.groups import Column, cube_of
 from sfumato.data.engines.persons import PersonColumns
 from sfumato.data.engines.readings import Readings, Table
+from sfumato.data.engines.stacked import rows_within_norm
 from sfumato.data.engines.texts_first import grouped_by_texts
 from sfumato.data.packing import Packing
 from sfumato.data.row_priorities import ChosenBy, chosen_by
@@ -273,6 +274,11 @@ class _Rows:
         if unit.limits is msgspec.UNSET:
             located, columns = self._of_persons(carried, choice)
             return persons.first_rows(located, columns, unit.rows_per_person, self._dialect)
+        if need.norm is not None:
+            axes = (need.cells or need.lattice).axes
+            cells = {f"l{at}": self._readings.cell(axis) for at, axis in enumerate(axes)}
+            located, columns = self._of_persons({**carried, **cells}, choice)
+            return rows_within_norm(located, columns, list(cells), need.norm, self._dialect)
         limited = [name for name in carried if name.startswith("g")]
         if need.cells is not None:
             other = self._cells(need.cells, "h")

@@ -51,7 +51,7 @@ class _DuckTable(RowReader, ChoosingTable):
         What a query calls the table.
     """
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability)) - {"stacked"}
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     table: str
     _known: KnownSchemas
     _state_of_functions = ""

@@ -60,7 +60,7 @@ class PostgresTable(RowReader, ChoosingTable):
     """
 
     in_memory = False
-    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability)) - {"stacked"}
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PostgresTable | None:

@@ -92,7 +92,7 @@ class SparkTable(ChoosingTable):
         "The DataFrame of Spark gave the same rows in all jobs of this release: nobody wrote to its"
         " tables or files meanwhile, and it draws none at random."
     )
-    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability)) - {"stacked"}
+    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     most_numbers: ClassVar[int] = MOST_NUMBERS
 
     @classmethod
