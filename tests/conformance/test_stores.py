@@ -177,6 +177,11 @@ def test_names_of_questions_give_way(secrets):
         again,
     )
     assert secrets.reading(lambda rows: rows.of_key("visits", "k")) is None
+    # The key stood for the question of q, whose own name stays.
+    newer = NameRow("k", b"other", "digest 6")
+    secrets.writing(lambda rows: rows.keep("trips", newer, derived=False))
+    assert found() == [None, None, NameRow("q", b"new", "digest 5")]
+    assert secrets.reading(lambda rows: rows.of_key("trips", "k")) == newer
 
 
 def test_an_entry_that_is_not_the_next_is_refused(make, store):

@@ -62,7 +62,9 @@ class Charges:
 
     def _call(self, request: Request) -> Hold | None:
         """Charge in a single call, if nothing stands in the way; otherwise `_attempt` has to."""
-        if not self._may_call(request.spender):
+        bound = request.binding
+        is_mixed = bound is not None and bound.protects == MIXED  # `_charge` says why not
+        if is_mixed or not self._may_call(request.spender):
             return None
         new = self._parts.secrets().new_charge(request, process_identity.current())
         try:

@@ -218,9 +218,12 @@ class MemorySecretRows(SecretRows):
         if derived:
             former.append(self._derived.get((account, name.tag)))
         for row in former:
-            if row is not None:
-                self._names.pop((account, row.key), None)
-                self._derived.pop((account, row.tag), None)
+            if row is None:
+                continue
+            self._names.pop((account, row.key), None)
+            # The same question may have been asked without a key, and then has a row of its own.
+            if self._derived.get((account, row.tag)) == row:
+                del self._derived[account, row.tag]
         self._names[account, name.key] = name
         if derived:
             self._derived[account, name.tag] = name

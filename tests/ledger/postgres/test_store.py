@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, Entry
-from sfumato.ledger.entries import LARGEST
+from sfumato.ledger.entries import LARGEST, MIXED
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.request import NewCharge
 from sfumato.ledger.store import StoreError, Unclear
@@ -27,7 +27,8 @@ SIGNS = 'a "note" \\ with\tsigns: é, 漢, 😀, \x7f ]'
 def lead(book: Book) -> list[object]:
     """Charges of all kinds; what the book says, without what differs from time to time."""
     seen: list[object] = [book.open_account("a", "pure", (100, 10))]
-    seen += [book.open_account("b", "pure", (100, 10)), book.open_account(SIGNS, "pure", (9, 9))]
+    seen += [book.open_account("b", "pure", (100, 10)), book.open_account("c", "pure", (9, 9))]
+    seen += [book.open_account(SIGNS, "pure", (9, 9))]
 
     def spend(account: str, key: str | None, cost: tuple[int, int] = (1, 0), **more: Any) -> None:
         asked = more.pop("asked", f"asked {key}")
@@ -56,6 +57,8 @@ def lead(book: Book) -> list[object]:
     spend("b", "another ceiling", binding=Binding("one row", "n", (51, 5)))
     spend("a", "over the total", (60, 0))
     spend("a", "over any number", (LARGEST, LARGEST))
+    for key in ("the first that is mixed", "mixed"):
+        spend("c", key, binding=Binding(MIXED, "m"))
     spend("none", "no account")
     with pytest.raises(ZeroDivisionError), book.reserve("a", "left", "q", (1, 0), ""):
         raise ZeroDivisionError
@@ -111,7 +114,8 @@ def test_it_writes_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = {"k", SIGNS, "bound", "capped", "under a ceiling of before", "just"}
     assert {key for key in charged if len(key) != 32} == usual
     assert len(charged) == len(usual) + 2, "one without a key, and one more with the signs"
-    unusual = ("the first that is bound", "the first that is capped", "without a binding")
+    unusual = ("the first that is bound", "the first that is capped", "the first that is mixed")
+    unusual += ("without a binding",)
     assert len(answered) == len(charged) + len((*unusual, "bound as well", "left", "of a spender"))
 
 
