@@ -134,3 +134,12 @@ def test_slack_that_is_left_for_is_paid_for() -> None:
         assert total_rho(rho * (1 - share), most_slack(rho, share)) <= rho * (1 + 1e-15)
     assert slack_of(math.log(2)) == math.inf
     assert slack_of(0.01) >= math.log((1 + math.expm1(0.01)) / (1 - math.expm1(0.01)))
+
+
+@pytest.mark.parametrize("spent", [1e-4, 0.02, 1.0, 30.0])
+@pytest.mark.parametrize("slack", [1e-8, 1e-3, 0.3, 4.0])
+def test_the_slack_is_charged_at_the_best_order_of_the_proof(spent: float, slack: float) -> None:
+    """(1 + t) (R + H / t) bounds the price for every t; the least of these is what is charged."""
+    prices = [(1 + t) * (spent + slack / t) for t in np.geomspace(1e-6, 1e3, 20_001).tolist()]
+    assert total_rho(spent, slack) == pytest.approx(min(prices), rel=1e-6)
+    assert total_rho(spent, 0.0) == pytest.approx(spent)
