@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test deep check format bench audit pages docs clean
+.PHONY: help venv demo test deep check format bench audit pages docs mutants clean
 
 help:  ## List the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -52,6 +52,14 @@ bench: $(VENV)/.core  ## Measure speed beside comparable libraries (about an hou
 audit: $(VENV)/.core  ## Measure what every mechanism spends, and write docs/evidence/audit.json
 	$(BIN)/sfumato audit --quick --json > docs/evidence/audit.json
 
+.mutants/.ready: $(VENV)/.test
+	$(PYTHON) -m venv .mutants
+	.mutants/bin/python -m pip --disable-pip-version-check --quiet install 'cosmic-ray>=8.4'
+	@touch $@
+
+mutants: .mutants/.ready  ## Plant faults where privacy rests, and count those that a fast test finds (some hours)
+	.mutants/bin/python tools/mutants.py --python $(BIN)/python --out docs/evidence
+
 pages: $(VENV)/.test  ## Write the pages that are generated
 	$(BIN)/python tools/cli_page.py
 	$(BIN)/python tools/figures.py
@@ -61,4 +69,4 @@ docs: $(VENV)/.docs pages  ## Write the pages that are generated, and build the 
 	@echo "Open site/html/index.html"
 
 clean:  ## Remove what was built
-	rm -rf $(VENV) .peers bench demo report.html site dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .mutants .peers bench demo report.html site dist build .mypy_cache .ruff_cache .pytest_cache
