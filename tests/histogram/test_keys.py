@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube, plain_keys
 from sfumato.data import count
+from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.mechanisms.gaussian_keys import gaussian_key_law
 from sfumato.mechanisms.thresholds import key_law, law_of_key_counts, released
 from sfumato.numbers import sidak
@@ -445,3 +448,24 @@ def test_gains_of_one_row_for_each_key_and_person(
             figures.append({"table": name, "limit": limit} | kept)
     evidence("gains_of_keys", figures)
     assert all(row["one row each"] > 1.1 * row["any rows"] for row in figures)
+
+
+@pytest.mark.parametrize("axes", [["shop"], ["shop", "kind"]], ids=str)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_preview_by_the_stability_rule_counts_the_threshold_in(
+    axes: list[str], rows: int
+) -> None:
+    """Never below the source's formula, nor below what the law of the counts says."""
+    preview = sf.Histogram(axes, selection="stability").preview(DOMAIN, sf.Unit(rows), COST)
+    for confidence, alpha in (("0.95", 0.05), ("0.999", 0.001)):
+        error = preview.accuracy(confidence)
+        # A key of a few more rows than the error is shown nearly always.
+        assert 1 - float(preview.selects.kept(error + 1)) <= alpha
+        # Cells of keys are counted at half of epsilon, and keys selected at the other half.
+        formula = histogram_accuracy(
+            "stability", epsilon=Fraction(1, len(axes)), delta="1e-6", alpha=str(alpha)
+        )
+        assert error >= formula
+        assert rows > 1 or error <= max(math.ceil(formula), preview.selects.error_bound(alpha) * 2)
+    default = sf.Histogram(axes).preview(DOMAIN, sf.Unit(rows), COST)
+    assert default.accuracy() < preview.accuracy()

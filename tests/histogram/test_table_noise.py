@@ -6,10 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import signal
 
-from sfumato.histogram.table_noise import IndependentNoise
+from sfumato.histogram.table_noise import IndependentNoise, _fourth_moment
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.random import PublicSeed
+from support.statistics import masses, support
 
 LAWS: list[Law] = [
     DiscreteLaplace(Fraction(3, 2)),
@@ -61,3 +64,20 @@ def test_half_the_noise_is_noticed() -> None:
     assert (np.abs(draws.sum(axis=1)) > narrow.of_sums((), 0.05)).mean() > ALLOWED
     share = np.abs(0.7 * draws[:, 0] - 0.3 * draws[:, 1:].sum(axis=1))
     assert (share > narrow.of_shares(np.array([0.3]), 0.05)[0]).mean() > ALLOWED
+
+
+@pytest.mark.parametrize("law", [*LAWS, TruncatedLaplace(Fraction(3), 9)], ids=str)
+@pytest.mark.parametrize("terms", [1, 2, 3])
+def test_fourth_moments_of_sums_are_those_of_their_law(law: CountLaw, terms: int) -> None:
+    values = support(law, 60)
+    one = masses(law, values)
+    whole = one
+    for _ in range(terms - 1):
+        whole = signal.fftconvolve(whole, one)
+    reach = len(whole) // 2
+    true = float((whole * np.arange(-reach, reach + 1.0) ** 4).sum())
+    found = _fourth_moment(law, terms)
+    if isinstance(law, DiscreteGaussian):  # a bound that is at most that of any such law
+        assert true <= found <= 16 / 3 * true * (1 + 1e-6)
+    else:
+        assert found == pytest.approx(true, rel=1e-6)
