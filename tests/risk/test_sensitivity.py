@@ -31,6 +31,8 @@ def near(value):
 
 
 @given(settings_with_distance())
+@example(([-100.0, 0.0, 0.0, 1.0, 5.0, 50.0], 3, "mean", 1))
+@example(([-50.0, -5.0, -1.0, 0.0, 0.0, 100.0], 3, "mean", 1))
 def test_closed_forms_are_the_definition(setting):
     assert risk.unbounded_sensitivity(*setting) == near(worlds.unbounded(*setting))
     assert risk.bounded_sensitivity(*setting) == near(worlds.bounded(*setting))
