@@ -36,7 +36,9 @@ def test_an_account_is_opened_listed_and_verified(sfumato: Run) -> None:
     assert sfumato("ledger", "show", "--ledger", "none.db")[0] == 5
 
 
-def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(sfumato: Run) -> None:
+def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(
+    sfumato: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An address reaches the server as it was typed, and its password reaches no message."""
     address = postgres.address().replace("postgres:@", "postgres:hunter2@")
     place = ("--ledger", address)
@@ -61,6 +63,9 @@ def test_a_ledger_on_a_server_does_all_that_one_in_a_file_does(sfumato: Run) -> 
     code, *texts = sfumato("verify", str(release), *place)
     assert code == 0
     assert not any("hunter2" in text for text in (*said, *texts))
+    assert sfumato("verify", str(release))[0] == 2
+    monkeypatch.setenv("SFUMATO_LEDGER", place[1])
+    assert sfumato("verify", str(release))[0] == 0
     # There was no key yet when it was released: that is no fault of it.
     code, _, err = sfumato("verify", str(release), "--key", "0" * 64)
     assert (code, "not signed. Whoever may read the ledger can" in err) == (4, True)

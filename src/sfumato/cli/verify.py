@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from sfumato.cli.option_types import LEDGER
 from sfumato.cli.options import json_option
@@ -18,7 +19,9 @@ from sfumato.errors import DataError, UsageError
 @click.option(
     "--ledger",
     type=LEDGER,
-    help="For the data custodian: the ledger that was charged for the release.",
+    envvar="SFUMATO_LEDGER",
+    help="For custodians, analysts and auditors: the ledger that was charged for the release. The "
+    "environment variable SFUMATO_LEDGER sets it too, where there is no --key.",
 )
 @click.option(
     "--key",
@@ -35,6 +38,9 @@ def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: b
     from sfumato.publishing.verifying import verify as compare
     from sfumato.publishing.verifying import verify_signature
 
+    stated = click.get_current_context().get_parameter_source("ledger")
+    if key is not None and stated is ParameterSource.ENVIRONMENT:
+        ledger = None
     if (ledger is None) == (key is None):
         remedy = "Give one of them: a custodian has the ledger, a reader has the key"
         raise UsageError(f"verifying {release}", "it takes --ledger or --key", remedy)
