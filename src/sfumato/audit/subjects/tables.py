@@ -111,14 +111,14 @@ def within_norm(question: Tables, unit: Unit) -> Subject:
 
 def subjects() -> Iterator[Subject]:
     """Every subject of this module."""
-    for relation in RELATIONS:
-        unit = Unit(4, relation, "rider", Limits(norm_per_person=2))
-        yield within_norm(Tables([["x", "y"], "y"]), unit)
     for (name, question, domain, universe), unit in product(FAMILIES, UNITS):
         yield _subject(name, question, domain, universe, unit, PURE)
         if unit.rows_per_person == 1 or domain is LINE:
             named = f"{name}: residuals"
             yield _subject(named, question, domain, universe, unit, CONCENTRATED)
+    for relation in RELATIONS:
+        unit = Unit(4, relation, "rider", Limits(norm_per_person=2))
+        yield within_norm(Tables([["x", "y"], "y"]), unit)
 
 
 def _subject(
