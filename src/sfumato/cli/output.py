@@ -213,8 +213,9 @@ def _of_bins(release: Release) -> list[str]:
     from sfumato.histogram.question import HistogramRelease
     from sfumato.histogram.whole_numbers import uneven
 
-    is_of_bins = isinstance(release, HistogramRelease) and release.rows is None
-    return uneven(release.lattice) if is_of_bins else []
+    if isinstance(release, HistogramRelease) and release.rows is None:
+        return uneven(release.lattice)
+    return []
 
 
 def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
