@@ -165,3 +165,26 @@ def test_amounts_in_different_measures_do_not_count_towards_one_ceiling():
         with pytest.raises(sf.UsageError, match="ceiling"):
             charged(ledger, "rho", (1, 0))
         assert ledger.account("rho").spent == (0, 0)
+
+
+def test_a_ceiling_that_comes_with_a_charge_holds_for_the_accounts_after_it():
+    with open_ledger(None) as ledger:
+        for name in ("a", "b"):
+            ledger.open_account(name, "pure", (100, 0))
+        first = Binding("one row, added or removed", "n", (20, 0))
+        ledger.reserve("a", None, "q", (15, 0), "", binding=first)
+        charged(ledger, "b", (5, 0))
+        with pytest.raises(BudgetExceeded):
+            charged(ledger, "b", (1, 0))
+
+
+def test_of_two_ceilings_that_are_stated_at_once_the_first_stays():
+    """Both found none; the second writes after the first did."""
+    with open_ledger(None) as ledger:
+        account = ledger.open_account("a", "pure", (100, 0))
+        for most in (20, 50):
+            binding = Binding("one row, added or removed", "n", (most, 0))
+            ledger._store.writing(lambda rows, each=binding: bindings.cap_once(rows, account, each))
+        charged(ledger, "a", (20, 0))
+        with pytest.raises(BudgetExceeded):
+            charged(ledger, "a", (1, 0))
