@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Release:
     else:
         try:
             release = _release(data)
-            _require_distinct(getattr(release, "lattice", None))
+            _require_distinct(release)
             return marked(release, loaded=True)
         except UNREADABLE:
             reason = "the file does not hold a release of this version"
@@ -112,18 +112,23 @@ def unregistered(kind: str) -> tuple[str, str]:
     return obstacle, "Import the package that defines it, then load it again"
 
 
-def _require_distinct(cells: object) -> None:
+def _require_distinct(release: Release) -> None:
     """Refuse axes of one name, and an axis with a label twice: no domain has them."""
-    if not isinstance(cells, Lattice):
-        return
-    axes = [axis for axis in cells.axes if isinstance(axis, LabelAxis)]
-    labels = [named for axis in axes for named in (axis.labels, axis.listed)]
-    # Python takes 1 for True.
-    typed = [[(type(label), label) for label in named] for named in labels]
-    for named in (cells.names, *typed):
-        if len(set(named)) < len(named):
+    for cells in msgspec.structs.astuple(release):
+        if isinstance(cells, Lattice) and not _is_distinct(cells):
             obstacle = "two of its axes, or two labels of one axis, are the same"
             raise UsageError("a release", obstacle, "Load a file that release.save wrote")
+
+
+def _is_distinct(cells: Lattice) -> bool:
+    axes = [axis for axis in cells.axes if isinstance(axis, LabelAxis)]
+    # Python takes 1 for True.
+    typed = [
+        [(type(label), label) for label in named]
+        for axis in axes
+        for named in (axis.labels, axis.listed)
+    ]
+    return all(len(set(named)) == len(named) for named in (cells.names, *typed))
 
 
 def _release(data: bytes) -> Release:
