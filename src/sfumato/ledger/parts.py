@@ -125,8 +125,7 @@ class Parts:
     def anchor_last_entry(self) -> None:
         """Append the last entry to the anchor, if there is one."""
         if self.anchor is not None:
-            # An entry of somebody else may be the last. The ledger must never lack it later.
-            tip = self.store.settled(lambda rows: rows.tip(""))
+            tip = self.store.reading(lambda rows: rows.tip(""))
             self.anchor.note(f"entry {tip.sequence} {tip.hash}")
 
     def anchor_last_steps(self, streams: list[StreamRecord]) -> None:

@@ -149,8 +149,7 @@ class BookReader:
             known = self._upgraded(secrets, known)
         # The public part comes first. A stream that is paid for between the two looks has a later
         # number than the last entry seen, and is not judged.
-        # Whoever keeps its head must find it again, whatever fails meanwhile.
-        found = self._store.settled(partial(audit, known=known))
+        found = self._store.reading(partial(audit, known=known))
         faults = list(found.verification.faults)
         if parts.anchor is not None:
             fault = parts.anchor_fault(parts.anchor, secrets)

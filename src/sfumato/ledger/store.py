@@ -463,10 +463,6 @@ class Store(Part[PublicRows]):
     has_calls = False
     """Whether `charge` and `answer` ever do anything."""
 
-    def settled(self, action: Callable[[PublicRows], T]) -> T:
-        """Look at a view that no failure takes back; `reading` may be a moment ahead of that."""
-        return self.reading(action)
-
     def charge(self, new: NewCharge) -> Entry | None:
         """Charge for a custodian in a single call, if all is as usual: the entry.
 
@@ -477,7 +473,10 @@ class Store(Part[PublicRows]):
         return None
 
     def answer(self, first: Entry, payload: bytes) -> bool:
-        """Store and hand out an answer in the same way, with the same errors. False: not done."""
+        """Store the answer of a custodian's charge in a single call, and hand it out.
+
+        This is for speed only; errors are those of `charge`. False: nothing was done.
+        """
         del first, payload
         return False
 
@@ -491,7 +490,10 @@ class Store(Part[PublicRows]):
 
     @abstractmethod
     def secrets(self, *, create: bool) -> SecretStore:
-        """Open the secret part, with the same rows each time; make a missing one, or refuse."""
+        """Open the secret part; make it if it is missing, or, unless ``create``, refuse.
+
+        Opened again, it has the same rows.
+        """
 
     @abstractmethod
     def require_private(self) -> None:

@@ -51,32 +51,6 @@ BEGIN
      stamp(moment + make_interval(secs => lease)), worker, NULL, NULL, '', 0, 0) RETURNING *;
 END $$;
 
--- The same, in two transactions if others wait for their turn. The first gives the turn away as soon as its entry can be
--- seen, and others then see a charge that a server which fails now may lose. The second is over once everything that was
--- committed before it is on disk. So the caller is told of a charge only when nothing can take it back, as ever. Answers
--- keep their turn until they are on disk: one that can be seen is there to stay, and so is the charge before it.
-CREATE PROCEDURE charge_behind(which TEXT, given BOOLEAN, words BYTEA, former BYTEA[], fresh_key TEXT, fresh_digest TEXT,
-                               first BIGINT, second BIGINT, said TEXT, lease DOUBLE PRECISION, worker TEXT,
-                               whom TEXT, whose TEXT, most BIGINT[],
-                               INOUT number BIGINT, INOUT moment TEXT, INOUT sum_first BIGINT, INOUT sum_second BIGINT,
-                               INOUT lasts TEXT, INOUT before TEXT, INOUT linked TEXT) LANGUAGE plpgsql AS $$
-DECLARE
-  asked TIMESTAMPTZ := clock_timestamp();
-  waited BOOLEAN;
-BEGIN
-  LOCK TABLE entries IN EXCLUSIVE MODE;
-  -- Whoever waited stands in a queue. A lock that is free takes a microsecond; nothing depends on this but speed.
-  waited := clock_timestamp() > asked + interval '50 us';
-  SELECT c.sequence, c.time, c.spent_first, c.spent_second, c.until, c.previous, c.hash
-    INTO number, moment, sum_first, sum_second, lasts, before, linked
-    FROM charge_new(which, given, words, former, fresh_key, fresh_digest, first, second, said, lease, worker, whom, whose, most) c;
-  IF waited AND number IS NOT NULL THEN
-    SET LOCAL synchronous_commit = off;
-    COMMIT;
-    PERFORM pg_logical_emit_message(TRUE, 'sfumato', '');
-  END IF;
-END $$;
-
 -- Whether a charge keeps to the ceiling of its data set, if that has one, and the caller states no other.
 CREATE FUNCTION under_ceiling(which TEXT, whose TEXT, first BIGINT, second BIGINT, most BIGINT[]) RETURNS BOOLEAN LANGUAGE plpgsql AS $$
 DECLARE

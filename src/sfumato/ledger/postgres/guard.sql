@@ -5,12 +5,9 @@
 -- They find the tables of the secrets first, then those of the book: `about` is that of the secrets.
 
 -- Wait for the turn to write; the number of the transaction, by which its fate can be asked for.
--- What it sees then may be a charge that is not on disk yet. So it adds a line to the server's log of changes: its commit
--- waits for the disk even if nothing is left to do, as when it goes on with that charge.
 CREATE FUNCTION take_turn() RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   LOCK TABLE entries IN EXCLUSIVE MODE;
-  PERFORM pg_logical_emit_message(TRUE, 'sfumato', '');
   RETURN pg_current_xact_id()::text;
 END $$;
 
@@ -225,5 +222,5 @@ BEGIN
   FOR guarded IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND prosecdef LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path = %I, %I, pg_temp', guarded, current_schema() || '_secrets', current_schema());
   END LOOP;
-  EXECUTE format('REVOKE ALL ON ALL ROUTINES IN SCHEMA %I FROM PUBLIC', current_schema());
+  EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA %I FROM PUBLIC', current_schema());
 END $$;

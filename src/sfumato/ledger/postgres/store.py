@@ -38,11 +38,9 @@ WHO = """
     WHERE n.nspname = ? GROUP BY n.oid, n.nspowner
 """
 CHARGE = """
-    CALL charge_behind(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-                       NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+    SELECT sequence, time, spent_first, spent_second, until, previous, hash
+    FROM charge_new(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-SETTLE = "SELECT pg_logical_emit_message(TRUE, 'sfumato', '')"
-"""Adds a line to the server's log of changes, which is written down in order."""
 ANSWER = "SELECT sequence, hash FROM answer_new(?, ?, ?)"
 OPEN_TO = """
     SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') AS who
@@ -107,17 +105,6 @@ class PostgresStore(Store):
     def writing(self, action: Callable[[PublicRows], T]) -> T:
         return self.database.atomic(self._given(action))
 
-    def settled(self, action: Callable[[PublicRows], T]) -> T:
-        given = self._given(action)
-
-        def look(ask: Ask) -> T:
-            found = given(ask)
-            # The commit now waits until everything that was committed before is on disk.
-            list(ask(SETTLE, ()))
-            return found
-
-        return self.database.reading(look)
-
     def _given(self, action: Callable[[PublicRows], T]) -> Callable[[Ask], T]:
         """The action, given the rows as this caller may use them."""
         kind = ROWS[self.caller(None).role]
@@ -146,7 +133,7 @@ class PostgresStore(Store):
                 None if new.ceiling is None else list(new.ceiling),
             ),
         )
-        if found is None or found[0] is None:
+        if found is None:
             return None
         number, time, first, second, until, previous, linked = cast("Charged", found)
         self.database.reached.known.entry = (number, linked)
