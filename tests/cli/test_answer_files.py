@@ -132,6 +132,41 @@ def test_the_table_that_is_read_is_not_written_over(sfumato: Run) -> None:
     assert not Path("sfumato.db").exists()
 
 
+LOST = "it is a file that is read, and would be lost"
+AMONG = "it lies among the files that are read, and would be counted with them next time"
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "obstacle"),
+    [
+        ("days", "days/one.csv", LOST),
+        ("days/*.csv", "days/one.csv", LOST),
+        ("d*/one.csv", "days/one.csv", LOST),
+        ("days", "days/counts.csv", AMONG),
+        ("days", "days/new", AMONG),
+        ("days/*.csv", "days", AMONG),
+        ("days/*.csv", "days/counts.csv", AMONG),
+        ("days/o*.csv", "days/counts.csv", None),
+        ("days/one.csv", "days/counts.csv", None),
+        ("days", "counts.csv", None),
+    ],
+)
+def test_no_answer_is_written_among_the_files_that_are_read(
+    sfumato: Run, given: str, name: str, obstacle: str | None
+) -> None:
+    Path("days").mkdir()
+    Path("days", "one.csv").write_text("kind\na\nb\n", encoding="utf-8")
+    code, _, err = sfumato(HISTOGRAM[0], given, *HISTOGRAM[2:], "--csv", name)
+    assert Path("days", "one.csv").read_text(encoding="utf-8") == "kind\na\nb\n"
+    if obstacle is None:
+        assert code == 0, err
+        return
+    assert code == 2
+    assert f"--csv {name}: {obstacle}" in err
+    assert names_in("days") == ["one.csv"]
+    assert not Path("sfumato.db").exists()
+
+
 def test_a_release_that_is_read_is_not_written_over(sfumato: Run) -> None:
     assert sfumato(*HISTOGRAM, "--out", "saved")[0] == 0
     (saved,) = Path("saved").iterdir()

@@ -17,7 +17,7 @@ import msgspec
 
 from sfumato.answers.registry import answer_of
 from sfumato.answers.release import Release
-from sfumato.cli.output_paths import require_unread
+from sfumato.cli.output_paths import require_apart
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.writing import file_name, is_folder, made_folder
 
@@ -70,13 +70,17 @@ class AnswerFiles(msgspec.Struct, frozen=True):
         Raises
         ------
         UsageError
-            If one file is named for several answers, or the file that is read; an answer has no
-            table, or xlsxwriter is not installed.
+            If one file is named for several answers, or a file that is read, or one that would be
+            read next time; an answer has no table, or xlsxwriter is not installed.
+        DataError
+            If a directory or a pattern that is to be read has no files.
         """
-        for option, path in (("--csv", self.csv), ("--excel", self.excel)):
+        written = (("--csv", self.csv, ".csv"), ("--excel", self.excel, ".xlsx"))
+        for option, path, ending in written:
             if path is None:
                 continue
-            require_unread(option, path, [] if source is None else [source])
+            if source is not None:
+                require_apart(option, path, ending, source)
             if len(questions) > 1 and not is_folder(path):
                 obstacle = f"a file holds one answer, and the plan has {len(questions)}"
                 remedy = f"Name a folder, as in {option} {path.stem}, and each gets a file in it"

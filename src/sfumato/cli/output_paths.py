@@ -6,11 +6,14 @@ Each path is checked before anything is read or paid, so that a mistake in one c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 import click
 
+from sfumato.data.engines.addresses import address_of
+from sfumato.data.readers.listing import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
 from sfumato.writing import DATABASE, is_database, is_folder, write_bytes
 
@@ -160,6 +163,47 @@ def require_unread(option: str, path: Path, read: Iterable[str | os.PathLike[str
     if any(path.is_file() and os.path.exists(each) and path.samefile(each) for each in read):
         obstacle = "it is a file that is read, and would be lost"
         raise UsageError(f"{option} {path}", obstacle, "Name another file")
+
+
+def require_apart(option: str, path: Path, ending: str, source: str | os.PathLike[str]) -> None:
+    """Refuse to write over a file of the table that is read, or a file that is read next time.
+
+    Parameters
+    ----------
+    option : str
+    path : Path
+        A file to write, or a folder of files to write.
+    ending : str
+        How the names of these end.
+    source : str or path
+        What is read: a file, a directory, a pattern, or an address.
+
+    Raises
+    ------
+    UsageError
+        If the path is a file that is read, or lies where a directory or a pattern finds it.
+    DataError
+        If a directory or a pattern finds nothing.
+    """
+    given = os.fspath(source)
+    if address_of(given) is not None or not is_local(given):
+        return
+    files = [file.path for file in files_of([given])]
+    require_unread(option, path, files)
+    if _is_found(path, ending, local(given), files):
+        obstacle = "it lies among the files that are read, and would be counted with them next time"
+        raise UsageError(f"{option} {path}", obstacle, "Name a file or folder elsewhere")
+
+
+def _is_found(path: Path, ending: str, source: Path, files: Sequence[Path]) -> bool:
+    """Whether a directory or a pattern stands for what is written there, too."""
+    is_file = not is_folder(path)
+    folder = (path.parent if is_file else path).resolve()
+    if source.is_dir():
+        return folder.is_relative_to(source.resolve())
+    name = path.name if is_file else f"01-answer{ending}"
+    is_beside = folder in {file.parent.resolve() for file in files}
+    return is_beside and not source.exists() and fnmatch(name, source.name)
 
 
 def write_text(path: Path, text: str) -> None:
