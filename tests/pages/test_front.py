@@ -1,5 +1,7 @@
 """The front page says what follows from the releases, in few lines."""
 
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from sfumato.histogram import Histogram
 from sfumato.pages import front, page, spending
 from sfumato.pages.front import MOST_BARS
 from sfumato.privacy import belief
-from sfumato.privacy.measures import PureDP
+from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 
 
@@ -29,6 +31,18 @@ def test_what_was_published():
     assert (bar.share, bar.text) == (seen / 50, f"{seen} of 50")
     assert bar.label == "Number of rows by age"
     assert published.hatches
+
+
+def test_a_probability_that_is_not_delta_is_explained():
+    releases = [receipted(answered(Histogram("age")))]
+    (pure,) = spending.accounts(releases)
+    promise = ApproxDP("1", "1e-6")
+    meaning = belief.sentence(promise, Unit())
+    loose = dataclasses.replace(pure, meaning=meaning, together=str(promise))
+    assert "0.00001" in meaning
+    said = "ten times delta"
+    assert any(said in line for line in front.blocks(releases, [loose])[2].lines)
+    assert not any(said in line for line in front.blocks(releases, [pure])[2].lines)
 
 
 def test_how_accurate_it_is():

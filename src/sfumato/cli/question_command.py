@@ -101,7 +101,7 @@ def command_of(name: str, kind: type[AnyQuestion], short_help: str = "") -> clic
         f"\b\nExample:\n  sfumato {name} FILE --axis age=0..100{given} \\\n"
         "    --epsilon 0.5 --budget 2"
     )
-    begins = f"{short_help}\n\n{summary}" if short_help else summary
+    begins = short_help or summary
     return click.Command(
         name,
         params=[*_source_options.params, *own, *_answer_options.params],

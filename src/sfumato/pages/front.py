@@ -95,7 +95,8 @@ def _published(releases: Sequence[Release]) -> Block:
     clear = [_clear(release) for release in releases]
     known = [each for each in clear if each is not None]
     lines = [
-        f"{_several(len(releases), 'answer')} with {_several(total, 'number')}{_of(releases)}."
+        f"{_several(len(releases), 'answer')}{_in_tables(releases)} with "
+        f"{_several(total, 'number')}{_of(releases)}."
     ]
     hidden = sum(size - seen for seen, size in known)
     if hidden:
@@ -136,6 +137,12 @@ def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
         else:
             found.append((plain(heading_of(release), SHOWN), release))
     return found
+
+
+def _in_tables(releases: Sequence[Release]) -> str:
+    """How many bars the answers have, where families make them more than the answers."""
+    tables = len(_with_tables(releases))
+    return f" in {_several(tables, 'table')}" if tables > len(releases) else ""
 
 
 def _of(releases: Sequence[Release]) -> str:
@@ -225,6 +232,7 @@ def _risk_lines(
         lines += [
             _named(worst) if len(accounts) > 1 else worst.protects,
             worst.warning or f"{worst.meaning} That is {worst.together}.",
+            *_why_ten_deltas(worst),
             "This counts the answers on this page alone.",
         ]
     if len(accounts) > len(bounded):
@@ -234,6 +242,13 @@ def _risk_lines(
     if len(accounts) > 1:
         lines.append("What several accounts spend on the same people adds up.")
     return lines
+
+
+def _why_ten_deltas(account: Account) -> list[str]:
+    """Why the probability beside a belief is not delta; ``belief.sentence`` takes ten times it."""
+    if account.warning or "except with" not in account.meaning or "delta" not in account.together:
+        return []
+    return ["A loss above epsilon can be more frequent than delta, so ten times delta is allowed."]
 
 
 def _named(account: Account) -> str:

@@ -227,7 +227,7 @@ def _stated(table: str | None, example: str) -> str:
     if not table:
         raise UsageError(
             "a database as a source",
-            "it has many tables, and none is named",
+            "it may have several tables, and none is named",
             f'Write sf.source("{example}", domain, table="trips"), or add ?table=trips',
         )
     parts_of(table)
