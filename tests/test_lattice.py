@@ -241,6 +241,12 @@ def test_cells_are_named():
     assert GridAxis("x", 0.0, 3.0, 1, step=1.0).cell_names() == ["all values"]
     months = EdgesAxis("day", (0.0, 31.0, 59.0), time="day")
     assert months.cell_names() == ["before 1970-02-01", "1970-02-01 and later"]
+    days = GridAxis("day", 0.0, 3.0, 3, time="day", step=1.0)
+    assert days.cell_names() == ["1970-01-01 and earlier", "1970-01-02", "1970-01-03 and later"]
+    weeks = GridAxis("day", 0.0, 21.0, 3, time="day", step=1.0)
+    assert weeks.cell_names()[1] == "1970-01-08 to 1970-01-14"
+    times = GridAxis("at", 0.0, 3.0, 3, time="microsecond", step=1.0)
+    assert times.cell_names() == times.edge_names()
     assert LabelAxis("k", ("a", 1)).cell_names() == ["a", "1"]
     assert KeyAxis("s").cell_names() == []
 
@@ -288,7 +294,7 @@ def test_bins_of_whole_numbers_are_named_by_them(axis, names) -> None:
         GridAxis("x", 0.0, 4.0, 4, step=0.5),
         # A cell without a whole number.
         EdgesAxis("x", (0.0, 1.2, 1.8, 4.0), step=1.0),
-        GridAxis("x", 0.0, 4.0, 4, time="day", step=1.0),
+        GridAxis("x", 0.0, 4.0, 4, time="microsecond", step=1.0),
     ],
 )
 def test_other_bins_are_named_by_their_edges(axis) -> None:

@@ -79,19 +79,17 @@ class BinnedCells(AxisCells, frozen=True):
         return self.scale.bin_names(self.scale.text(self.edges()))
 
     def whole_names(self) -> list[str]:
-        """Name the cells by the whole numbers in them, such as "18 to 64".
+        """Name the cells by the whole numbers or days in them, such as "18 to 64".
 
-        None of them has a name where other numbers occur too, or where a cell has no whole number.
+        None of them has a name where other values occur too, or where a cell has none of these.
         """
-        if self.scale.kind != "number" or self.values is None:
+        if self.scale.kind == "time" or self.values is None:
             return []
         lowest, highest = self.extremes()
         start, step = self.values
         if step != 1 or start % 1 or (lowest % 1).any():
             return []
-        return self.scale.value_names(
-            [f"{number:.0f}" for number in lowest], [f"{number:.0f}" for number in highest]
-        )
+        return self.scale.value_names(self.scale.whole_text(lowest), self.scale.whole_text(highest))
 
 
 class GridAxis(

@@ -44,6 +44,8 @@ class Scale:
         What the domain declares, for messages.
     ends : tuple of str
         Between which words the edge of the first bin and that of the last one stand.
+    outer : tuple of str
+        Which words follow the largest value of the first cell and the least one of the last.
     """
 
     kind: ClassVar[AxisKind] = "number"
@@ -53,6 +55,7 @@ class Scale:
     value_kinds: ClassVar[frozenset[ValueKind]] = frozenset({"number", "boolean"})
     declared: ClassVar[str] = "numbers"
     ends: ClassVar[tuple[str, str]] = ("below", "and above")
+    outer: ClassVar[tuple[str, str]] = ("and below", "and above")
 
     def coordinate(self, value: object, name: str) -> float:
         """Read one coordinate: a number, or a date or time where the axis counts them.
@@ -97,6 +100,10 @@ class Scale:
         """Print numbers shortly."""
         return [f"{number:g}" for number in numbers]
 
+    def whole_text(self, numbers: Array) -> list[str]:
+        """Print whole numbers with all their digits; days as dates."""
+        return [f"{number:.0f}" for number in numbers]
+
     def picture_text(self, numbers: Array) -> list[str]:
         """Print numbers as pictures show them: with a true minus, and times to the minute."""
         return [text.replace("-", "−") for text in self.text(numbers)]
@@ -131,7 +138,8 @@ class Scale:
             return ["all values"]
         pairs = list(zip(lowest, highest, strict=True))[1:-1]
         between = [low if low == high else f"{low} to {high}" for low, high in pairs]
-        return [f"{highest[0]} and below", *between, f"{lowest[-1]} and above"]
+        first, last = self.outer
+        return [f"{highest[0]} {first}", *between, f"{lowest[-1]} {last}"]
 
 
 class Dates(Scale):
@@ -142,6 +150,7 @@ class Dates(Scale):
     value_kinds = frozenset[ValueKind]({"time"})
     declared = "dates or times"
     ends = ("before", "and later")
+    outer = ("and earlier", "and later")
     datetimes: ClassVar[str] = "datetime64[D]"
     picture_datetimes: ClassVar[str] = "datetime64[D]"
 
@@ -163,6 +172,9 @@ class Dates(Scale):
 
     def text(self, numbers: Array) -> list[str]:
         return [str(moment) for moment in self.array(numbers)]
+
+    def whole_text(self, numbers: Array) -> list[str]:
+        return self.text(numbers)
 
     def picture_text(self, numbers: Array) -> list[str]:
         return [str(moment) for moment in self.array(numbers).astype(self.picture_datetimes)]

@@ -18,10 +18,10 @@ from sfumato.publishing.plan_file import read_plan
 @pytest.mark.parametrize(
     ("lower", "upper", "cells", "first", "last"),
     [
-        ("2026-01-01", "2026-04-11", 15, "before 2026-01-08", "2026-04-09 and later"),
-        ("2026-01-01", "2027-01-01", 12, "before 2026-02-01", "2026-12-01 and later"),
-        ("2026-01-15", "2026-12-10", 12, "before 2026-02-01", "2026-12-01 and later"),
-        ("2000-07-01", "2026-07-01", 27, "before 2001-01-01", "2026-01-01 and later"),
+        ("2026-01-01", "2026-04-11", 15, "2026-01-07 and earlier", "2026-04-09 and later"),
+        ("2026-01-01", "2027-01-01", 12, "2026-01-31 and earlier", "2026-12-01 and later"),
+        ("2026-01-15", "2026-12-10", 12, "2026-01-31 and earlier", "2026-12-01 and later"),
+        ("2000-07-01", "2026-07-01", 27, "2000-12-31 and earlier", "2026-01-01 and later"),
     ],
 )
 def test_many_days_are_weeks_months_or_years(

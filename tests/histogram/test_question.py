@@ -82,7 +82,7 @@ def test_a_question_has_the_same_bytes_after_a_round_trip(axes, bins):
 def test_titles_and_names():
     release = answer(Histogram(["day", "kind"], {"day": 2}))
     assert release.title == "Histogram of day x kind"
-    assert release.cell_names("day") == ["before 2013-01-08", "2013-01-08 and later"]
+    assert release.cell_names("day") == ["2013-01-07 and earlier", "2013-01-08 and later"]
     assert release.cell_names("kind") == ["a", "b", "else"]
     assert "counts" not in repr(release)
     assert "NOT PRIVATE" in repr(release)

@@ -135,7 +135,9 @@ def _edge_texts(axis: LatticeAxis) -> list[str]:
 def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
     """Names of cells as text: labels, numbers or "a to b"; the ends are "b and above"."""
     if isinstance(axis, BinnedCells):
-        whole = [name.replace("-", "−") for name in axis.whole_names()]
+        whole = axis.whole_names()
+        if axis.kind == "number":
+            whole = [name.replace("-", "−") for name in whole]
         return whole or axis.scale.bin_names(_edge_texts(axis))
     return [plain(label, longest) for label in axis.cell_names()]
 
