@@ -246,7 +246,8 @@ def _risk_lines(
 
 def _why_ten_deltas(account: Account) -> list[str]:
     """Why the probability beside a belief is not delta; ``belief.sentence`` takes ten times it."""
-    if account.warning or "except with" not in account.meaning or "delta" not in account.together:
+    has_delta = "delta" in (account.together or "")
+    if account.warning or not has_delta or "except with" not in account.meaning:
         return []
     return ["A loss above epsilon can be more frequent than delta, so ten times delta is allowed."]
 
