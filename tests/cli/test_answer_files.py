@@ -167,6 +167,16 @@ def test_no_answer_is_written_among_the_files_that_are_read(
     assert not Path("sfumato.db").exists()
 
 
+@pytest.mark.parametrize("name", ["people.parquet", "plan.toml"])
+def test_the_page_of_a_plan_is_not_written_over_what_is_read(sfumato: Run, name: str) -> None:
+    before = Path(name).read_bytes()
+    code, _, err = sfumato("release", "plan.toml", "--report", name)
+    assert code == 2
+    assert f"--report {name}: {LOST}" in err
+    assert Path(name).read_bytes() == before
+    assert not Path("sfumato.db").exists()
+
+
 def test_a_release_that_is_read_is_not_written_over(sfumato: Run) -> None:
     assert sfumato(*HISTOGRAM, "--out", "saved")[0] == 0
     (saved,) = Path("saved").iterdir()

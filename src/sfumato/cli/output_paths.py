@@ -185,14 +185,19 @@ def require_apart(option: str, path: Path, ending: str, source: str | os.PathLik
     DataError
         If a directory or a pattern finds nothing.
     """
-    given = os.fspath(source)
-    if address_of(given) is not None or not is_local(given):
-        return
-    files = [file.path for file in files_of([given])]
+    files = files_read(source)
     require_unread(option, path, files)
-    if _is_found(path, ending, local(given), files):
+    if files and _is_found(path, ending, local(os.fspath(source)), files):
         obstacle = "it lies among the files that are read, and would be counted with them next time"
         raise UsageError(f"{option} {path}", obstacle, "Name a file or folder elsewhere")
+
+
+def files_read(source: str | os.PathLike[str]) -> list[Path]:
+    """The files of a source: none where it is no path; errors are those of `require_apart`."""
+    given = os.fspath(source)
+    if address_of(given) is not None or not is_local(given):
+        return []
+    return [file.path for file in files_of([given])]
 
 
 def _is_found(path: Path, ending: str, source: Path, files: Sequence[Path]) -> bool:

@@ -23,6 +23,7 @@ from sfumato.cli.options import (
     report_option,
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
+from sfumato.cli.output_paths import files_read, require_unread
 from sfumato.data.reader import Reader
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon, rule_of
@@ -135,6 +136,8 @@ def release(
     """
     spec = read_plan(plan)
     files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
+    if page is not None:
+        require_unread("--report", page, [plan, *files_read(spec.source.path)])
     with engine.opened(spec.source.path) as table:
         releases, remaining = _released(spec, ledger, fresh, table)
     with paid():
