@@ -209,3 +209,4 @@ def test_a_file_without_types_is_told_how_whole_numbers_are_declared(
     out = capsys.readouterr().out
     assert "# For whole numbers alone write upper = 13, step = 1:\nabsences = " in out
     assert "upper = 200 }\n" in out
+    assert 'axes = ["absences"]\nbins = 12   # each 1 wide' in out

@@ -6,7 +6,13 @@ import tomllib
 
 import pytest
 
-from sfumato.cli.whole_bins import MOST_BINS, whole_axis, whole_bins, whole_comment
+from sfumato.cli.whole_bins import (
+    MOST_BINS,
+    even_bins,
+    whole_axis,
+    whole_bins,
+    whole_comment,
+)
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.histogram.question import Histogram
 from sfumato.lattice import EdgesAxis, GridAxis
@@ -59,3 +65,20 @@ def test_a_plan_says_which_numbers_an_axis_has() -> None:
     assert "upper = 13, step = 1" in whole_comment(Interval(0, 12), "unknown")
     assert whole_comment(Interval(0, 12), "number") == ""
     assert whole_comment(Interval(0.5, 12), "unknown") == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins"),
+    [(0, 12, 12), (-3, 12, 15), (1, 7, 6), (15, 100, 17), (0, 365, 5), (0, 37, 37), (0, 3, 3)],
+)
+def test_bins_between_whole_bounds_have_a_whole_width(low: int, high: int, bins: int) -> None:
+    assert tomllib.loads(even_bins(Interval(low, high))) == {"bins": bins}
+    assert (high - low) % bins == 0
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [Interval(0, 120), Interval(0, 101), Interval(0.5, 12), Interval(0, 12, step=1)],
+)
+def test_bins_that_need_no_other_number_have_none(axis: Interval) -> None:
+    assert even_bins(axis) == ""

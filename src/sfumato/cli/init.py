@@ -24,7 +24,7 @@ from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.cli.toml_text import toml_key, toml_text, toml_value
-from sfumato.cli.whole_bins import whole_axis, whole_bins, whole_comment
+from sfumato.cli.whole_bins import even_bins, whole_axis, whole_bins, whole_comment
 from sfumato.data.engines.addresses import SourceAddress, for_folder
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis, Listed
@@ -189,7 +189,8 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
         rows=f"{sign}rows_per_person = {given.rows_per_person}",
     )
     questions = [
-        _question([name], date_bins(axis) or whole_bins(axis)) for name, axis in domain.items()
+        _question([name], date_bins(axis) or whole_bins(axis) or even_bins(axis))
+        for name, axis in domain.items()
     ]
     if not questions:
         hint = DATES_HINT if "date" in columns.values() else ""

@@ -19,6 +19,13 @@ MOST_SINGLE = 62
 MOST_BINS = 25
 """How many bins there are at most where several numbers share one."""
 
+BY_ITSELF = 10
+"""How many bins an axis without a step has where nothing is said of them."""
+
+LEAST_BINS = 5
+"""How many bins of a whole width there are at least, unless the axis is shorter."""
+
+EVEN = "bins = {bins}   # each {width} wide; take this line out where you write step = 1"
 WIDTH = "width = {width}   # whole numbers in a bin; without this line each has its own"
 EDGES = "bins = [    # {width} whole numbers each; those at the ends may differ\n{edges}\n]"
 A_LINE = 10
@@ -65,6 +72,27 @@ def whole_bins(axis: Axis) -> str:
     lines = [edges[at : at + A_LINE] for at in range(0, len(edges), A_LINE)]
     text = "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
     return EDGES.format(width=width, edges=text)
+
+
+def even_bins(axis: Axis) -> str:
+    """The line of a question by which an axis between whole bounds has bins of a whole width.
+
+    A column whose type is not known may have whole numbers only, and the ten bins that an axis has
+    by itself would hold different numbers of these. "" where ten do not, or no number of bins does.
+
+    >>> even_bins(Interval(0, 12))[:9], even_bins(Interval(0, 100)), even_bins(Interval(0, 101))
+    ('bins = 12', '', '')
+    """
+    if not _has_whole_bounds(axis) or axis.step is not None:
+        return ""
+    numbers = int(axis.upper) - int(axis.lower)
+    if numbers % BY_ITSELF == 0:
+        return ""
+    fitting = [bins for bins in range(LEAST_BINS, MOST_BINS + 1) if numbers % bins == 0]
+    if not fitting and numbers > MOST_SINGLE:
+        return ""
+    bins = max(fitting, default=numbers)
+    return EVEN.format(bins=bins, width=numbers // bins)
 
 
 def whole_comment(axis: Axis, kind: str) -> str:
