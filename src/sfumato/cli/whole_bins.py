@@ -12,15 +12,13 @@ import msgspec
 from sfumato.cli.toml_text import toml_value
 from sfumato.domain import Axis, Interval
 from sfumato.errors import UsageError
+from sfumato.histogram.bins import DEFAULT_BINS
 
 MOST_SINGLE = 62
 """Up to so many whole numbers each of them has a bin of its own."""
 
 MOST_BINS = 25
 """How many bins there are at most where several numbers share one."""
-
-BY_ITSELF = 10
-"""How many bins an axis without a step has where nothing is said of them."""
 
 LEAST_BINS = 5
 """How many bins of a whole width there are at least, unless the axis is shorter."""
@@ -77,8 +75,8 @@ def whole_bins(axis: Axis) -> str:
 def even_bins(axis: Axis) -> str:
     """The line of a question by which an axis between whole bounds has bins of a whole width.
 
-    A column whose type is not known may have whole numbers only, and the ten bins that an axis has
-    by itself would hold different numbers of these. "" where ten do not, or no number of bins does.
+    A column whose type is not known may have whole numbers only, and the ten bins of an axis
+    without a step would hold different numbers of these. "" where ten do not, or no number does.
 
     >>> even_bins(Interval(0, 12))[:9], even_bins(Interval(0, 100)), even_bins(Interval(0, 101))
     ('bins = 12', '', '')
@@ -86,7 +84,7 @@ def even_bins(axis: Axis) -> str:
     if not _has_whole_bounds(axis) or axis.step is not None:
         return ""
     numbers = int(axis.upper) - int(axis.lower)
-    if numbers % BY_ITSELF == 0:
+    if numbers % DEFAULT_BINS == 0:
         return ""
     fitting = [bins for bins in range(LEAST_BINS, MOST_BINS + 1) if numbers % bins == 0]
     if not fitting and numbers > MOST_SINGLE:
