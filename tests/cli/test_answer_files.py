@@ -177,6 +177,40 @@ def test_the_page_of_a_plan_is_not_written_over_what_is_read(sfumato: Run, name:
     assert not Path("sfumato.db").exists()
 
 
+WRITERS = {
+    "partition": (
+        *("partition", "points.csv", "--axis", "x=0..4", "--axis", "y=0..4"),
+        *("--epsilon", "1", "--budget", "1", "--geojson"),
+    ),
+    "choose": ("choose", "points.csv", "--column", "x", "--report"),
+    "choose, by a pattern": ("choose", "poi*.csv", "--column", "x", "--report"),
+    "choose, a plan": ("choose", "--plan", "points.csv", "--report"),
+    "collect": (
+        *("local", "collect", "points.csv", "--clusters", "1"),
+        *("--any-mechanism", "--report"),
+    ),
+    "simulate": (
+        *("local", "simulate", "points.csv", "--axis", "x=0..4", "--clusters", "1"),
+        *("--epsilon", "1", "--out"),
+    ),
+    "simulate, a table": (
+        *("local", "simulate", "points.csv", "--axis", "x=0..4", "--clusters", "1"),
+        *("--epsilon", "1,2", "--report"),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WRITERS.values(), ids=WRITERS)
+def test_no_command_writes_over_what_it_reads(sfumato: Run, words: tuple[str, ...]) -> None:
+    points = "x,y\n1,2\n3,1\n"
+    Path("points.csv").write_text(points, encoding="utf-8")
+    code, out, err = sfumato(*words, "points.csv")
+    assert (code, out) == (2, "")
+    assert f"{words[-1]} points.csv: {LOST}" in err
+    assert Path("points.csv").read_text(encoding="utf-8") == points
+    assert not Path("sfumato.db").exists()
+
+
 def test_a_release_that_is_read_is_not_written_over(sfumato: Run) -> None:
     assert sfumato(*HISTOGRAM, "--out", "saved")[0] == 0
     (saved,) = Path("saved").iterdir()

@@ -20,6 +20,7 @@ from sfumato.cli.options import (
     written_options,
 )
 from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
+from sfumato.cli.output_paths import files_read, require_unread
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -221,8 +222,10 @@ def choose(
       sfumato choose --cells 50 --within 20 --advantage 0.3
       sfumato choose people.csv --column wage --cells 50 --within 20
     """
+    require_unread("--report", page, filter(None, [window_settings.plan]))
     choices = None
     if universe_settings.file is not None:
+        require_unread("--report", page, files_read(universe_settings.file))
         choices = _choices(universe_settings.file, universe_settings, stated_options)
     else:
         _require_no_file_options(universe_settings, stated_options)

@@ -77,8 +77,7 @@ def disclose(
     from sfumato.publishing.plan_file import read_publication
 
     for option, path in (("--out", out), ("--checklist", checklist)):
-        if path is not None:
-            require_unread(option, path, [*releases, *filter(None, (facts, audit))])
+        require_unread(option, path, [*releases, *filter(None, (facts, audit))])
     written = write(
         [*map(saved, releases), *([] if audit is None else _findings(audit))],
         out,

@@ -26,6 +26,7 @@ from sfumato.cli.options import (
     report_option,
 )
 from sfumato.cli.output import emit_json, talk
+from sfumato.cli.output_paths import require_unread
 from sfumato.clustering.local import PrivateKMeans
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -137,6 +138,7 @@ def collect(
       sfumato local collect reports.jsonl --clusters 3 --axis age=0..120 \\
         --epsilon 4
     """
+    require_unread("--report", page, files)
     collector = Collector(_named_mechanism(settings, any_mechanism))
     for file in files:
         collector.read(file)

@@ -29,7 +29,7 @@ from sfumato.cli.options import (
     written_options,
 )
 from sfumato.cli.output import emit_json, table, talk
-from sfumato.cli.output_paths import NewFile
+from sfumato.cli.output_paths import NewFile, files_read, require_unread
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.publishing import save_picture
 from sfumato.clustering.local_table import COLUMNS, local_table
@@ -144,6 +144,8 @@ def simulate(
     domain = Domain(parse_axes(rehearsal.axes))
     bounds = read_bounds(domain.intervals(list(domain)), len(domain))
     rehearsal.require_sound()
+    for option, path in (("--out", rehearsal.out), ("--report", rehearsal.page)):
+        require_unread(option, path, files_read(file))
     points = to_unit(_read(file, tuple(domain), stated), bounds)
     if rehearsal.is_table:
         _tabulate(rehearsal, points, clusters, seed, as_json)

@@ -40,7 +40,11 @@ class _Target(click.Path):
         obstacle = self.obstacle(path)
         if obstacle is not None:
             raise DataError(f"{self.action} {path}", obstacle, self.remedy)
+        self.require_ending(path, "writing" if param is None else param.opts[0])
         return path
+
+    def require_ending(self, path: Path, option: str) -> None:
+        """Refuse a name with an ending of another kind of file. Any ending will do here."""
 
     def obstacle(self, path: Path) -> str | None:
         """Why the path cannot be written; None if it can."""
@@ -78,21 +82,11 @@ class Picture(NewFile):
         If the ending names none.
     """
 
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        """Read the path, and refuse one that cannot be written or drawn to."""
-        path = super().convert(value, param, ctx)
+    def require_ending(self, path: Path, option: str) -> None:
+        """Refuse a name whose ending is that of no picture."""
         if path.suffix.lower() not in PICTURES:
-            raise UsageError(
-                f"--plot {path}",
-                "its ending names no picture format",
-                f"Use one of {', '.join(PICTURES)}",
-            )
-        return path
+            obstacle = "its ending names no picture format"
+            raise UsageError(f"{option} {path}", obstacle, f"Use one of {', '.join(PICTURES)}")
 
 
 class NewFolder(_Target):
@@ -133,34 +127,28 @@ class FileOrFolder(_Target):
         super().__init__()
         self.ending = ending
 
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        """Read the path, and refuse one that cannot be written, or has another ending."""
-        path = super().convert(value, param, ctx)
+    def require_ending(self, path: Path, option: str) -> None:
+        """Refuse the name of a file with another ending."""
         if not is_folder(path) and path.suffix.lower() != self.ending:
-            option = "writing" if param is None else param.opts[0]
             remedy = f"End it in {self.ending}, or name a folder"
             raise UsageError(f"{option} {path}", f"its name does not end in {self.ending}", remedy)
-        return path
 
     def obstacle(self, path: Path) -> str | None:
         """Why the file or folder cannot be written; None if it can."""
         return (NewFolder if is_folder(path) else NewFile)().obstacle(path)
 
 
-def require_unread(option: str, path: Path, read: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse to write over a file that the same command reads.
+def require_unread(option: str, path: Path | None, read: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse to write over a file that the same command reads. None: nothing is written.
 
     Raises
     ------
     UsageError
         If the path leads to one of the files that are read.
     """
-    if any(path.is_file() and os.path.exists(each) and path.samefile(each) for each in read):
+    if path is None or not path.is_file():
+        return
+    if any(os.path.exists(each) and path.samefile(each) for each in read):
         obstacle = "it is a file that is read, and would be lost"
         raise UsageError(f"{option} {path}", obstacle, "Name another file")
 

@@ -20,7 +20,7 @@ from sfumato.cli.options import (
     json_option,
     source_options,
 )
-from sfumato.cli.output_paths import NewFile
+from sfumato.cli.output_paths import NewFile, files_read, require_unread
 from sfumato.cli.parsing import parse_allocation, parse_shares
 from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.errors import UsageError
@@ -181,6 +181,8 @@ def partition(
             "GeoJSON takes two",
             "Partition two axes, longitude and latitude",
         )
+    if settings.file is not None:
+        require_unread("--geojson", geojson, files_read(settings.file))
     forms = None if geojson is None else MapForms(geojson)
     publish(settings, domain, partition_settings.question(axes), forms)
 

@@ -136,8 +136,7 @@ def release(
     """
     spec = read_plan(plan)
     files.require(spec.plan().settled(domain_of(spec)).questions, spec.source.path)
-    if page is not None:
-        require_unread("--report", page, [plan, *files_read(spec.source.path)])
+    require_unread("--report", page, [plan, *files_read(spec.source.path)])
     with engine.opened(spec.source.path) as table:
         releases, remaining = _released(spec, ledger, fresh, table)
     with paid():
