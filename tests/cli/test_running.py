@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -89,6 +90,9 @@ def test_errors_speak_json_too(sfumato: Run) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(sfumato: Run) -> None:
+    # More than a pipe holds: the command cannot be done before its reader leaves.
+    with Path("plan.toml").open("a") as plan:
+        plan.write("bins = 20000\n")
     shell = f"{sys.executable} -m sfumato release plan.toml --ledger b.db | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", shell],
