@@ -239,7 +239,7 @@ class Dialect(ABC):
         Returns
         -------
         str or None
-            A query of the columns of ``persons`` and ``carried``, and of ``priority``.
+            A query of the columns of ``persons``, ``choice`` and ``carried``, and of ``priority``.
         """
         del rows, persons, choice, carried
         return None

@@ -5,6 +5,9 @@ and of a copy number 1, 2, ... among the person's rows that are alike in these. 
 person keeps the r rows of least priority among the person's own rows that have a cell there. Under
 limits by cell, rows are taken in this order as ``data/limiting.py`` says.
 
+Every window orders rows by priority and then by their values (``PersonColumns.order``). An engine
+breaks ties by where rows lie, and so by what other persons' rows do to its sort.
+
 Guarantee: which rows of a person are counted depends on the key and on that person's own rows
 alone, and they are a uniformly random choice, as in a scan (see ``data/bounding.py``).
 Holds because: every window is partitioned by the person, and rows without a person are dropped
@@ -45,6 +48,11 @@ class PersonColumns:
         """All of them."""
         return (*self.persons, *self.choice, *self.carried)
 
+    @property
+    def order(self) -> str:
+        """The order of a person's rows: rows that are equal in all of it are copies of one row."""
+        return ", ".join(("priority", *self.choice, *self.carried))
+
 
 def first_rows(rows: str, columns: PersonColumns, most: int, dialect: Dialect) -> str:
     """A query of the columns ``carried`` of the rows that each person keeps.
@@ -61,20 +69,20 @@ def first_rows(rows: str, columns: PersonColumns, most: int, dialect: Dialect) -
     carried = ", ".join(columns.carried)
     by_person = f"PARTITION BY {', '.join(columns.persons)}"
     numbered = (
-        f"SELECT {carried}, row_number() OVER ({by_person} ORDER BY priority) AS place"
+        f"SELECT {carried}, row_number() OVER ({by_person} ORDER BY {columns.order}) AS place"
         f" FROM ({with_priorities(rows, columns, dialect)}) AS prioritized"
     )
     return f"SELECT {carried} FROM ({numbered}) AS numbered WHERE place <= {most}"
 
 
 def with_priorities(rows: str, columns: PersonColumns, dialect: Dialect) -> str:
-    """A query of the persons, of what is carried, and of the ``priority`` of each row."""
+    """A query of all of the columns, and of the ``priority`` of each row."""
     own = dialect.prioritized(rows, columns.persons, columns.choice, columns.carried)
     if own is not None:
         return own
     copies = dialect.copies(rows, columns.all)
     priority = dialect.priority("rows", [*columns.persons, *columns.choice, "copy"])
-    kept = ", ".join((*columns.persons, *columns.carried))
+    kept = ", ".join(columns.all)
     return f"SELECT {kept}, {priority} AS priority FROM ({copies}) AS copied{dialect.fence}"
 
 
@@ -103,12 +111,14 @@ def rows_within(
         further = f", dense_rank() OVER (PARTITION BY {persons} ORDER BY {order}) AS cell_place"
         conditions.append(f"cell_place <= {limits.cells_per_person}")
     ranked = (
-        f"SELECT *, row_number() OVER (PARTITION BY {in_cell} ORDER BY priority) AS rank{further}"
+        f"SELECT *, row_number() OVER (PARTITION BY {in_cell} ORDER BY {columns.order})"
+        f" AS rank{further}"
         f" FROM ({prioritized}) AS prioritized"
     )
-    in_order = f"(PARTITION BY {persons} ORDER BY priority ROWS UNBOUNDED PRECEDING)"
+    by_order = f"PARTITION BY {persons} ORDER BY {columns.order}"
+    in_order = f"({by_order} ROWS UNBOUNDED PRECEDING)"
     placed = (
-        f"SELECT {carried}, row_number() OVER (PARTITION BY {persons} ORDER BY priority) AS place,"
+        f"SELECT {carried}, row_number() OVER ({by_order}) AS place,"
         # The row of rank m in its cell makes (m - 1)^2 there to m^2.
         f" sum(2 * rank - 1) OVER {in_order} AS squares"
         f" FROM ({ranked}) AS ranked WHERE {' AND '.join(conditions)}"

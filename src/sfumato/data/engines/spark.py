@@ -158,14 +158,14 @@ class Spark(Dialect):
         choice: Sequence[str],
         carried: Sequence[str],
     ) -> str:
-        # Copies are the rows of a person with one hash: their numbers come from the window by
-        # person that the choice needs as well, so rows are shuffled once, and without the values of
-        # the choice. The first copy has the hash itself as its priority, so most rows lie in their
-        # final order already when they are sorted again.
-        kept = ", ".join((*persons, *carried))
+        # The numbers of copies come from the window by person that the choice needs as well, so
+        # rows are shuffled once. The first copy has the hash itself as its priority, so most rows
+        # lie in their final order already when they are sorted again.
+        kept = ", ".join((*persons, *choice, *carried))
         first = self.priority("rows", [*persons, *choice])
         hashed = f"SELECT {kept}, {first} AS first_priority FROM ({rows}) AS chosen"
-        by_person = f"PARTITION BY {', '.join(persons)} ORDER BY first_priority"
+        order = ", ".join(("first_priority", *choice, *carried))
+        by_person = f"PARTITION BY {', '.join(persons)} ORDER BY {order}"
         copied = (
             f"SELECT {kept}, first_priority,"
             f" row_number() OVER ({by_person}) - rank() OVER ({by_person}) + 1 AS copy"

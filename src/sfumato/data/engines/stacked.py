@@ -40,9 +40,10 @@ def rows_within_norm(
     leveled = f"SELECT *{named} FROM ({rows}) AS located{dialect.fence}"
     both = replace(columns, carried=(*columns.carried, *levels))
     persons = ", ".join(columns.persons)
-    kept = ", ".join((*columns.persons, *columns.carried, "priority"))
+    kept = ", ".join((*columns.all, "priority"))
+    order = columns.order
     ranked = (
-        f"SELECT {kept}, {_ranks(persons, cells, norm)}"
+        f"SELECT {kept}, {_ranks(persons, order, cells, norm)}"
         f" FROM ({with_priorities(leveled, both, dialect)}) AS prioritized"
     )
     # No rank of a row that may be kept is above ``rows``. An engine may compute this before it
@@ -52,7 +53,7 @@ def rows_within_norm(
         for at, each in enumerate(norm.weighed)
     )
     within = f"SELECT {kept}, {added} AS added FROM ({ranked}) AS ranked WHERE place <= {norm.rows}"
-    in_order = f"(PARTITION BY {persons} ORDER BY priority ROWS UNBOUNDED PRECEDING)"
+    in_order = f"(PARTITION BY {persons} ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
     wide = dialect.of_type("added", dialect.wide_type)
     squared = f"SELECT {kept}, sum({wide}) OVER {in_order} AS squares FROM ({within}) AS counted"
     carried = ", ".join(columns.carried)
@@ -61,7 +62,7 @@ def rows_within_norm(
     return f"SELECT {carried} FROM ({judged}) AS judged WHERE beyond = 0"
 
 
-def _ranks(persons: str, cells: Sequence[str], norm: StackedNorm) -> str:
+def _ranks(persons: str, order: str, cells: Sequence[str], norm: StackedNorm) -> str:
     """How many rows of the person there are in the cell of each table, up to each row; and in all.
 
     Rows are numbered from 1.
@@ -70,9 +71,9 @@ def _ranks(persons: str, cells: Sequence[str], norm: StackedNorm) -> str:
     for at, each in enumerate(norm.weighed):
         pairs = zip(cells, norm.levels, each.margin, strict=True)
         own = [_name(cell, fanouts, level) for cell, fanouts, level in pairs if level]
-        window = f"(PARTITION BY {', '.join((persons, *own))} ORDER BY priority)"
+        window = f"(PARTITION BY {', '.join((persons, *own))} ORDER BY {order})"
         ranks.append(f"row_number() OVER {window} AS rank{at}")
-    ranks.append(f"row_number() OVER (PARTITION BY {persons} ORDER BY priority) AS place")
+    ranks.append(f"row_number() OVER (PARTITION BY {persons} ORDER BY {order}) AS place")
     return ", ".join(ranks)
 
 
