@@ -18,6 +18,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes, parse_where
+from sfumato.cli.plans import source_of
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.data.file_options import StatedOptions
 from sfumato.domain import Domain
@@ -101,7 +102,7 @@ def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:
     """The source of a plan, and the title and needs of each of its questions."""
     spec = read_plan(path)
     domain = domain_of(spec)
-    rows = spec.source.opened(domain)
+    rows = source_of(spec)
     plan = spec.plan().settled(domain)
     plan.require_unit(rows.unit)
     return rows, needs_to_check(plan, domain, rows.unit)

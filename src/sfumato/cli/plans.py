@@ -24,7 +24,9 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
 from sfumato.cli.output_paths import files_read, require_unread
+from sfumato.data.engines.addresses import server_of
 from sfumato.data.reader import Reader
+from sfumato.data.source import Source
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon, rule_of
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
@@ -155,7 +157,7 @@ def _released(
     from sfumato.publishing.publisher import Publisher
 
     budget = spec.budget
-    rows = spec.source.opened(domain_of(spec), table)
+    rows = source_of(spec, table)
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.
     rows.require(spec.plan().needs(rows.domain))
@@ -177,3 +179,11 @@ def _released(
             rho=spec.release.rho,
         )
         return releases, remaining_of(publisher)
+
+
+def source_of(spec: PlanFile, table: Reader | None = None) -> Source:
+    """Open the source of a plan, and say before which server is asked: a stranger may name it."""
+    server = server_of(spec.source.path) if table is None else None
+    if server is not None:
+        talk(f"The plan reads its table from the PostgreSQL server {server}.")
+    return spec.source.opened(domain_of(spec), table)

@@ -17,7 +17,7 @@ from sfumato.answers.accuracy_request import Within
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
-from sfumato.data.engines.addresses import address_of, in_folder
+from sfumato.data.engines.addresses import address_of, in_folder, of_plan, required_of_plan
 from sfumato.data.file_options import StatedOptions
 from sfumato.data.reader import Reader
 from sfumato.domain import Axis, Domain
@@ -70,7 +70,7 @@ class SourceSpec(StatedOptions, frozen=True, kw_only=True, forbid_unknown_fields
     def opened(self, domain: Domain, table: Reader | None = None) -> Source:
         """The table, bounded for each person; ``table`` reads it in place of the path."""
         return source(
-            self.path if table is None else table,
+            of_plan(self.path, os.environ) if table is None else table,
             domain,
             self.person,
             self.rows_per_person,
@@ -230,6 +230,7 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
             raise error.__cause__ from None
     else:
         _require_numbers(spec, asked)
+        required_of_plan(spec.source.path, f"{asked}, [source], path")
         return spec if Path(spec.source.path).is_absolute() else _in_folder(spec, Path(path).parent)
     raise refused(plain, TABLES, asked, fault)
 

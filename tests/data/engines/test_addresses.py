@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
-from sfumato.data.engines.addresses import SourceAddress, for_folder, in_folder
+import sfumato as sf
+from sfumato.data.engines.addresses import (
+    SourceAddress,
+    for_folder,
+    in_folder,
+    of_plan,
+    required_of_plan,
+    server_of,
+)
 
 SAME = (
     "postgresql://host/db?table=t",
@@ -52,3 +61,116 @@ def test_a_relative_path_is_that_of_the_same_file(
 )
 def test_an_address_in_a_plan_keeps_all_but_what_is_secret(given: str, kept: str) -> None:
     assert SourceAddress(given).without_password() == kept
+
+
+HOME = {"PGHOST": "db.example"}
+REFUSED = (
+    "hostaddr=10.0.0.1",
+    "passfile=/tmp/own",
+    "service=theirs",
+    "password=known",
+    "options=-c%20role%3Dother",
+    "sslkey=/home/ada/key",
+    "sslcert=/home/ada/cert",
+    "sslpassword=known",
+    "sslkeylogfile=/tmp/keys",
+    "sslrootcert=/tmp/theirs.pem",
+    "sslmode=prefer",
+    "sslmode=disable",
+    "channel_binding=disable",
+    "gssencmode=require",
+    "krbsrvname=theirs",
+    "oauth_issuer=theirs",
+    "scram_client_key=AAAA",
+    "require_auth=password",
+    "replication=database",
+    "client_encoding=latin1",
+    "host%61ddr=10.0.0.1",
+    "unheard=of",
+)
+
+
+@pytest.mark.parametrize("parameter", REFUSED)
+def test_a_plan_may_not_say_what_sends_a_password_away(parameter: str) -> None:
+    address = f"postgresql://ada@db.example/city?{parameter}&table=trips"
+    with pytest.raises(sf.UsageError) as refusal:
+        required_of_plan(address, "the plan p.toml, [source], path")
+    message = str(refusal.value)
+    name, _, value = parameter.replace("%61", "a").partition("=")
+    assert f"its address states {name}" in message
+    assert value not in message or value in ("password", "require", "disable", "of")
+    # The message has the line to write, which passes.
+    written = message.partition('path = "')[2].partition('"')[0]
+    assert written == "postgresql://ada@db.example/city?table=trips"
+    required_of_plan(written, "the plan")
+
+
+def test_a_plan_holds_no_password() -> None:
+    with pytest.raises(sf.UsageError, match="states password") as refusal:
+        required_of_plan("postgresql:/ada:opensesame@db.example/city?table=trips", "the plan")
+    assert "opensesame" not in repr(refusal.value)
+    assert 'path = "postgresql://ada@db.example/city?table=trips"' in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ada@db.example:5433/city?sslmode=verify-full&sslrootcert=system&table=trips",
+        "postgresql:///city?host=/run/postgresql&sslmode=disable&table=trips",
+        "postgresql://h/d?user=u&dbname=d&port=1&connect_timeout=5&application_name=a&table=t",
+        "postgresql://h/d?target_session_attrs=any&load_balance_hosts=random&table=t",
+        "postgresql://h/d?channel_binding=require&table=t",
+        "trips.parquet",
+        "duckdb:trips.db?table=t",
+    ],
+)
+def test_a_plan_may_say_where_a_table_is_and_who_reads_it(address: str) -> None:
+    required_of_plan(address, "the plan")
+
+
+@pytest.mark.parametrize(
+    ("address", "own", "added"),
+    [
+        ("postgresql://db.example/c", HOME, {"require_auth", "sslmode"}),
+        ("postgresql:/db.example/c", HOME, {"require_auth", "sslmode"}),
+        ("postgresql://db.example/c?sslmode=verify-full", HOME, {"require_auth"}),
+        ("postgresql://db.example/c", HOME | {"PGSSLMODE": "prefer"}, {"require_auth"}),
+        ("postgresql://db.example/c", HOME | {"PGREQUIREAUTH": "md5"}, {"sslmode"}),
+        ("postgresql:///c", {}, {"require_auth"}),
+        ("postgresql://127.0.0.1:5/c", {}, {"require_auth", "password", "passfile"}),
+        ("postgresql:///c?host=/tmp/theirs", {}, {"require_auth", "password", "passfile"}),
+        ("postgresql://evil/c", HOME, {"require_auth", "sslmode", "password", "passfile"}),
+        ("postgresql:/evil/c", HOME, {"require_auth", "sslmode", "password", "passfile"}),
+        ("POSTGRES://evil/c", {}, {"require_auth", "sslmode", "password", "passfile"}),
+        (
+            "postgresql://db.example,evil/c",
+            HOME,
+            {"require_auth", "sslmode", "password", "passfile"},
+        ),
+        (
+            "postgresql:///c?host=%2Frun%2Cevil",
+            {},
+            {"require_auth", "sslmode", "password", "passfile"},
+        ),
+        (
+            "postgresql://db.example/c?host=evil",
+            HOME,
+            {"require_auth", "sslmode", "password", "passfile"},
+        ),
+    ],
+)
+def test_no_password_goes_to_a_server_that_only_a_plan_names(
+    address: str, own: dict[str, str], added: set[str]
+) -> None:
+    stated = {name for name in ("sslmode", "host") if f"{name}=" in address}
+    connected = conninfo_to_dict(of_plan(address, own))
+    assert set(connected) - stated - {"host", "port", "dbname"} == added
+    if "password" in added:
+        assert connected["password"] == ""
+        assert not Path(str(connected["passfile"])).exists()
+
+
+def test_who_is_asked_is_told() -> None:
+    assert server_of("postgresql://ada@db.example:1/c?table=t") == "db.example as ada"
+    assert server_of("postgresql:///c?host=/run&user=a%0Ab") == "/run as a\\nb"
+    assert server_of("trips.parquet") is None

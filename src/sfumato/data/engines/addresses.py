@@ -1,15 +1,20 @@
 """Addresses of tables in databases: ``duckdb:file.db?table=t`` and ``postgresql://host/db?table=t``.
 
 An address may hold a password, so it is in no message: what is shown is the table's name.
+
+A plan may come from a stranger. So its address says where a table is and who reads it, and nothing
+that is secret or that sends the reader elsewhere (``required_of_plan``); and no password that the
+custodian keeps goes to a server that only the plan names (``of_plan``).
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from sfumato.addresses import is_clear, kind_of, public_place, require_clear
 from sfumato.errors import UsageError, printable
@@ -18,8 +23,25 @@ _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)
 _DUCKDB = re.compile(r"duckdb:", re.I)
 HARMLESS = ("host", "port", "sslmode", "connect_timeout", "target_session_attrs")
 """The parameters of an address that are shown: none of them can hold a secret."""
-_IN_PLANS = (*HARMLESS, "application_name", "dbname", "hostaddr", "sslrootcert", "table", "user")
+_IN_PLANS = frozenset(
+    {
+        *HARMLESS,
+        *("application_name", "channel_binding", "dbname", "load_balance_hosts", "sslrootcert"),
+        *("table", "user"),
+    }
+)
 """The parameters that a plan holds: they say where the table is, and who reads it."""
+
+_VALUES_IN_PLANS = {
+    "sslmode": ("require", "verify-ca", "verify-full"),
+    "channel_binding": ("require",),
+    "sslrootcert": ("system",),
+}
+"""The values that some of them have there: weaker ones would let others read along."""
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_NO_FILE = f"{os.devnull}/none"
+"""A path that no file can have: the driver looks for passwords there, and asks for none."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -81,7 +103,7 @@ class SourceAddress(os.PathLike[str]):
         place, _, query = self._address.partition("?")
         login, at, _ = place.partition("://")[2].rpartition("@")
         scheme, sign, where = public_place(place).partition("://")
-        pairs = [pair for pair in parse_qsl(query) if pair[0] in _IN_PLANS]
+        pairs = [pair for pair in parse_qsl(query) if _may_be_in_plan(*pair)]
         kept = f"{scheme}{sign}{login.partition(':')[0]}{at}{where}"
         return f"{kept}?{urlencode(pairs, safe='/', quote_via=quote)}" if pairs else kept
 
@@ -118,6 +140,112 @@ def for_folder(address: str, folder: Path) -> str:
     return f"{scheme}:{os.path.relpath(Path(path).resolve(), folder.resolve())}{mark}{query}"
 
 
+def _may_be_in_plan(name: str, value: str) -> bool:
+    return name in _IN_PLANS and value in _VALUES_IN_PLANS.get(name, (value,))
+
+
+def required_of_plan(address: str, where: str) -> None:
+    """Refuse the address of a server in a plan that is more than a place and a reader.
+
+    Parameters
+    ----------
+    address : str
+        As the plan has it; anything but the address of a server passes.
+    where : str
+        The plan and the field, for the message.
+
+    Raises
+    ------
+    UsageError
+        It names what is refused, quotes no value of it, and has the line to write.
+    """
+    url = _server_url(address)
+    if url is None:
+        return
+    require_clear(url, where)
+    refused = [name for name, value in _parameters(url) if not _may_be_in_plan(name, value)]
+    if _hosts(url) and all(map(_is_socket, _hosts(url))):
+        refused = [name for name in refused if name != "sslmode"]
+    if ":" in _place(url).rpartition("@")[0]:
+        refused.append("password")
+    if not refused:
+        return
+    known = sorted({name for name in refused if re.fullmatch("[a-z_]{1,32}", name)})
+    stated = ", ".join(known) or "an unknown parameter"
+    raise UsageError(
+        where,
+        f"its address states {stated}, which a plan may not: it could send your password away, or"
+        " let others read along",
+        f'Write path = "{SourceAddress(url).without_password()}", and give passwords and'
+        " files of keys by your own environment, such as PGPASSFILE",
+    )
+
+
+def of_plan(address: str, environment: Mapping[str, str]) -> str:
+    """Return the address in a plan as it is connected to.
+
+    A server must prove that it knows the password, if it asks for one: the password itself is sent
+    to nobody. And only a server that the custodian's environment names, by PGHOST, is given the
+    chance to ask.
+
+    Parameters
+    ----------
+    address : str
+        One that ``required_of_plan`` lets pass.
+    environment : mapping of str to str
+        The custodian's own.
+
+    >>> of_plan("postgresql://ada@db.example/city?table=t", {"PGHOST": "db.example"})
+    'postgresql://ada@db.example/city?table=t&require_auth=scram-sha-256%2Cnone&sslmode=require'
+    """
+    url = _server_url(address)
+    if url is None:
+        return address
+    stated = dict(_parameters(url))
+    added = {}
+    if "PGREQUIREAUTH" not in environment:
+        added["require_auth"] = "scram-sha-256,none"
+    hosts = _hosts(url)
+    is_remote = not all(_is_socket(host) or host in _LOOPBACK for host in hosts)
+    if is_remote and "sslmode" not in stated and "PGSSLMODE" not in environment:
+        added["sslmode"] = "require"
+    if not set(hosts) <= set(environment.get("PGHOST", "").split(",")):
+        added |= {"password": "", "passfile": _NO_FILE}
+    sign = "&" if "?" in url else "?"
+    return f"{url}{sign}{urlencode(added, quote_via=quote)}" if added else url
+
+
+def server_of(address: str) -> str | None:
+    """Return which server is asked, and as whom, for the custodian's screen; None if none is."""
+    url = _server_url(address)
+    if url is None:
+        return None
+    hosts = ", ".join(_hosts(url)) or os.environ.get("PGHOST") or "this machine"
+    user = dict(_parameters(url)).get("user") or unquote(_place(url).rpartition("@")[0])
+    return printable(f"{hosts} as {user}" if user else hosts)
+
+
+def _parameters(address: str) -> list[tuple[str, str]]:
+    return parse_qsl(address.partition("?")[2], keep_blank_values=True)
+
+
+def _place(url: str) -> str:
+    return url.partition("://")[2].partition("?")[0]
+
+
+def _hosts(url: str) -> list[str]:
+    """Return the hosts that an address names, wherever it does; none where it names none."""
+    place = _place(url).rpartition("@")[2].partition("/")[0]
+    named = [re.sub(r":[0-9]*$", "", host).strip("[]") for host in place.split(",")]
+    stated = [value for name, value in _parameters(url) if name == "host"]
+    # A comma may be written as %2C: the driver takes it for the end of a host all the same.
+    return [host for host in ",".join([*map(unquote, named), *stated]).split(",") if host]
+
+
+def _is_socket(host: str) -> bool:
+    return host.startswith(("/", "@"))
+
+
 def _is_elsewhere(address: str) -> bool:
     """Whether an address means the same in each folder."""
     path = address.partition(":")[2]
@@ -139,16 +267,22 @@ def is_duckdb(data: object) -> bool:
 def postgres_address(data: object) -> TableAddress | None:
     """Read the address of a table on a server of PostgreSQL; None for anything else."""
     text = _text(data)
-    found = None if text is None else _POSTGRES.match(text)
-    if text is None or found is None:
+    url = None if text is None else _server_url(text)
+    if url is None:
         return None
-    require_clear(f"postgresql://{text[found.end() :]}", "the address of a source")
+    require_clear(url, "the address of a source")
+    place, table = _split(url)
+    return TableAddress(place, _stated(table, "postgresql://host/database"))
+
+
+def _server_url(text: str) -> str | None:
+    """Return the address of a server as its driver reads it; None for anything else."""
+    scheme = _POSTGRES.match(text)
+    if scheme is None:
+        return None
     # A path of Python makes one slash of two.
-    rest = text[found.end() :]
-    if text[found.start() : found.end()].count("/") > 2:
-        rest = "/" + rest
-    place, table = _split(rest)
-    return TableAddress(f"postgresql://{place}", _stated(table, "postgresql://host/database"))
+    no_host = "/" if scheme[0].count("/") > 2 else ""
+    return f"postgresql://{no_host}{text[scheme.end() :]}"
 
 
 def duckdb_address(data: object) -> TableAddress | None:
