@@ -14,7 +14,7 @@ d being the numbers of cells along the axes, so between binary axes a residual c
 Holds because
     *The law of the class.* Each z of a class is u + c + k, with u its point in P Z^n, c fixed in
     the span of K, and k in K. So P(u) is proportional to rho(u) rho(K + c), rho(v) = exp(-|v|^2 /
-    (2 sigma^2)). By Poisson's formula rho(K + c) is proportional to the sum over w of the dual K*
+    (2 sigma^2)). By Poisson's formula rho(K + c) is proportional to the sum over w of the dual of K
     of exp(-2 pi^2 sigma^2 |w|^2) exp(2 pi i <w, c>). Let 1 + eta be that sum at c = 0. Then the
     second factor is at most its value at c = 0, and at least (1 - eta) / (1 + eta) of it. Write it
     as g(u), with m <= g <= 1 and h = -ln m = ln((1 + eta) / (1 - eta)).
@@ -28,12 +28,13 @@ Holds because
     its order, so for a < 1 + t it is at most (1 + t)(R + H / t). Both are at most a (1 + t)(R + H /
     t), which for t = sqrt(H / R) is a (sqrt R + sqrt H)^2.
     *Eta.* Peel an axis of d cells off, let n be the number of all cells, and K' the lattice of the
-    other axes. The dual K* is the projection of Z^n on the span of K. With s the sums along the
+    other axes. The dual of K is the projection of Z^n on the span of K. With s the sums along the
     axis, a vector of it splits into orthogonal parts: one of squared length |s|^2 / d, which s
-    decides, and one that lies, given s, in a shift of a sublattice of d copies of K'*. A sum of rho
-    over a shifted lattice is at most that over the lattice. So 1 + eta <= theta(q)^(n / d)
-    (1 + eta')^d, where theta(q) = sum of q^(j^2) over all integers j, and q = exp(-2 pi^2 sigma^2 /
-    d). Repeated, ln(1 + eta) <= the sum over axes of (n / d) ln theta(exp(-2 pi^2 sigma^2 / d)).
+    decides, and one that lies, given s, in a shift of a sublattice of d copies of the dual of K'. A
+    sum of rho over a shifted lattice is at most that over the lattice. So 1 + eta <= theta(q)^(n /
+    d) (1 + eta')^d, where theta(q) = sum of q^(j^2) over all integers j, and q = exp(-2 pi^2
+    sigma^2 / d). Repeated, ln(1 + eta) <= the sum over axes of (n / d) ln theta(exp(-2 pi^2 sigma^2
+    / d)).
     Where an axis takes differences within several groups of f siblings, each group adds (n / N) ln
     theta(exp(-2 pi^2 sigma^2 / f)), N being the number of cells of the axis.
 
