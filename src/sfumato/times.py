@@ -16,7 +16,8 @@ TimeUnit: TypeAlias = Literal["day", "microsecond"]
 EPOCH = dt.datetime(1970, 1, 1)
 MICROSECOND = dt.timedelta(microseconds=1)
 MICROSECONDS_A_SECOND = 10**6
-MICROSECONDS_A_DAY = 86_400 * MICROSECONDS_A_SECOND
+SECONDS_A_DAY = 86_400
+MICROSECONDS_A_DAY = SECONDS_A_DAY * MICROSECONDS_A_SECOND
 
 # --- Python's own dates and times -----------------------------------------------------------------
 

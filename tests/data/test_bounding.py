@@ -339,7 +339,7 @@ def test_ids_of_every_length_stay_apart_in_csv(tmp_path: Path) -> None:
     )
     domain = Domain(x=DOMAIN["x"], p=Interval(0, 2**62))
     by_person = Lattice((grid_axis("p", domain["p"], 4),))
-    with pytest.raises(DataError, match="an axis of numbers at the same time"):
+    with pytest.raises(DataError, match="an axis of other values at the same time"):
         source(tmp_path / "t.csv", domain, person="p").require([FINE, by_person])
     assert (
         count(source(tmp_path / "t.csv", Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].total == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from sfumato.answers.counts import Needs, Summed
 from sfumato.data import count, source
 from sfumato.data.keyed_hash import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
+from sfumato.data.objects import parse
 from sfumato.data.persons import PersonIds, PersonTokens, normalized_ids
 from sfumato.data.row_priorities import KeyWords, chosen_by, number_words
 from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
@@ -43,12 +45,42 @@ def test_the_columns_that_choose_do_not_depend_on_bins_or_on_the_order_of_needs(
     assert chosen_by([summed]) == (kind, KeyAxis("shop"), finer)
 
 
-@pytest.mark.parametrize("type_", [pa.string(), pa.int16(), pa.float64(), pa.decimal128(20, 0)])
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.string(),
+        pa.string_view(),
+        pa.int16(),
+        pa.uint64(),
+        pa.float32(),
+        pa.float64(),
+        pa.decimal128(20, 0),
+        pa.decimal128(30, 3),
+        pa.decimal256(60, 30),
+    ],
+)
 def test_an_id_is_the_same_person_in_every_type(type_: pa.DataType) -> None:
     ids = normalized_ids(pa.array([5, 7, 12345 % 2**15]).cast(type_))
     tokens = PersonTokens(KEY)
     (words,) = tokens.choice_words(PersonIds(ids), tokens.of(ids))
     assert words.tolist() == [person_word(KEY, number) for number in (5, 7, 12345)]
+
+
+def test_whole_numbers_of_64_bits_are_the_same_persons_in_every_type() -> None:
+    """Also those that have no sign, and among objects."""
+    wide = [2**63 - 2**10, 2**63, 2**64 - 2**11, -(2**63)]  # each of them is a double
+    tokens = PersonTokens(KEY)
+    for column in (
+        pa.array([str(number) for number in wide]),
+        pa.array([float(number) for number in wide]),
+        pa.array([Decimal(number) for number in wide], pa.decimal128(38, 9)),
+        parse([*wide[:2], Decimal(wide[2]), float(wide[3])], None),
+    ):
+        ids = normalized_ids(column)
+        (words,) = tokens.choice_words(PersonIds(ids), tokens.of(ids))
+        assert words.tolist() == [
+            int(tokens._mixed(np.array([number % 2**64], np.uint64))[0]) for number in wide
+        ]
 
 
 def test_ids_that_are_no_whole_numbers_differ() -> None:

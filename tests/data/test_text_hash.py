@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sfumato.data.text_hash import TextHash, with_written_integers
+from sfumato.data.text_hash import TextHash, with_written_integers, written_decimals
 
 WRITTEN = {
     "0": 0,
@@ -36,12 +38,15 @@ def test_a_written_integer_has_the_word_of_that_integer(type_: Any) -> None:
         assert with_written_integers(texts.slice(i, 1), words[i : i + 1])[0] == found[i]
 
 
-def test_a_decimal_counts_as_its_text() -> None:
-    texts = pa.array([Decimal(17), Decimal(-3)], pa.decimal128(20, 0))
-    words = np.array([1, 2], np.uint64)
-    assert with_written_integers(texts, words).tolist() == [17, 2**64 - 3]
-    cents = pa.array([Decimal("17.00")], pa.decimal128(20, 2))
-    assert with_written_integers(cents, words[:1]).tolist() == [1]
+@given(st.lists(st.decimals(-(10**9), 10**9, allow_nan=False, places=9), max_size=9))
+def test_equal_decimals_are_written_alike_and_others_are_not(numbers: list[Decimal]) -> None:
+    plain, wide = (
+        written_decimals(pa.array(numbers, type_)).to_pylist()
+        for type_ in (pa.decimal128(19, 9), pa.decimal256(70, 50))
+    )
+    assert plain == wide
+    assert [Decimal(text) for text in plain] == numbers
+    assert len(set(plain)) == len(set(numbers))
 
 
 def test_messages_of_blocks_differ_by_every_word() -> None:

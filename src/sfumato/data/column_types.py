@@ -12,9 +12,15 @@ from sfumato.data.moments import holds_times
 from sfumato.data.reader import Column, Columns
 from sfumato.errors import DataError, printable
 
+AS_DECLARED = {b"sfumato_as_declared": b""}
+"""The metadata of a field whose values have no type of their own: each of them is read by itself,
+as the domain declares its column.
+"""
+
 ENGINE_TYPE = b"sfumato_engine_type"
 """The key of a field's metadata under which a reader says what its engine calls the type."""
 
+_MOST_DIGITS = 76  # of a decimal of Arrow
 _NESTED = "a nested type, or one of the engine's own"
 _TypeTest = Callable[[pa.DataType], bool]
 _KINDS: dict[str, tuple[_TypeTest, ...]] = {
@@ -130,7 +136,14 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
         return pa.large_binary()
     if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
         return pa.int64()
-    return None
+    return _wide_decimal(distinct) if all(map(pt.is_decimal, distinct)) else None
+
+
+def _wide_decimal(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """A decimal type that holds all values of some; None if there is none."""
+    scale = max(type_.scale for type_ in types)
+    digits = scale + max(type_.precision - type_.scale for type_ in types)
+    return pa.decimal256(digits, scale) if digits <= _MOST_DIGITS else None
 
 
 # --- types that change while rows are read ------------------------------------------------------

@@ -19,9 +19,14 @@ import pyarrow.types as pt
 from sfumato.arrays import Array
 from sfumato.data.moments import times_of
 from sfumato.lattice import LabelAxis
-from sfumato.times import MICROSECONDS_A_DAY, TimeUnit
+from sfumato.times import (
+    MICROSECONDS_A_DAY,
+    MICROSECONDS_A_SECOND,
+    SECONDS_A_DAY,
+    TimeUnit,
+)
 
-_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}  # in one tick of each unit
+_TICKS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -77,8 +82,12 @@ def _in_unit(ticks: Array, type_: pa.DataType, time: TimeUnit) -> Array:
     if pt.is_date32(type_):
         return ticks if time == "day" else _multiplied(ticks, MICROSECONDS_A_DAY)
     unit = "ms" if pt.is_date64(type_) else type_.unit
-    microseconds = ticks // 1000 if unit == "ns" else _multiplied(ticks, _MICROSECONDS[unit])
-    return microseconds // MICROSECONDS_A_DAY if time == "day" else microseconds
+    if time == "day":
+        # Without microseconds in between, which far days would overflow: a day may name a person.
+        return ticks // (_TICKS_A_SECOND[unit] * SECONDS_A_DAY)
+    if unit == "ns":
+        return ticks // 1000
+    return _multiplied(ticks, MICROSECONDS_A_SECOND // _TICKS_A_SECOND[unit])
 
 
 def _multiplied(ticks: Array, factor: int) -> Array:

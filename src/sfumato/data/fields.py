@@ -39,7 +39,8 @@ from sfumato.data.date_columns import read_dates
 from sfumato.data.date_format import DateFormat
 from sfumato.data.file_options import PLAIN, Notation
 from sfumato.data.moments import MOMENT, all_alike, is_moments, of_fields
-from sfumato.data.reader import Column
+from sfumato.data.reader import Column, Columns
+from sfumato.errors import DataError
 from sfumato.lattice import Label
 from sfumato.times import BLANKS, field_microseconds
 
@@ -67,6 +68,42 @@ def declared(column: Column) -> pa.DataType:
             return pa.string()
         return pa.int64() if "number" in kinds else pa.bool_()
     return pa.float64() if column.time is None else TIMESTAMP
+
+
+def require_exact_ids(
+    name: str, person: str | None, columns: Columns, *, objects: bool = False
+) -> None:
+    """Refuse to read ids of persons as something else than they are, because of an axis.
+
+    As numbers, two long ids could become equal; as numbers or dates, two ways to write one.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the table.
+    person : str or None
+        The column that names the person.
+    columns : Columns
+    objects : bool
+        Whether the column holds objects of any type: as keys or labels, True would be "True".
+
+    Raises
+    ------
+    DataError
+        If that column is an axis of anything but text as well.
+    """
+    column = None if person is None else columns.get(person)
+    if column is None:
+        return
+    is_text = pt.is_string(declared(column))
+    if is_text and not (objects and (column.has_keys or "boolean" in column.value_kinds)):
+        return
+    kept_as = "as an object" if objects else "as text"
+    raise DataError(
+        f"{name}, column {person!r}",
+        f"it names the person, {kept_as}, and is an axis of other values at the same time",
+        "Write it twice, under two names, or write the table as Parquet",
+    )
 
 
 def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Array:
@@ -199,14 +236,6 @@ def _decimal(raw: bytes) -> float | None:
     if word in (b"inf", b"infinity"):
         return -math.inf if sign == b"-" else math.inf
     return math.nan if word == b"nan" or word.startswith(b"nan(") else None
-
-
-def whole_number(raw: bytes | None) -> int | None:
-    """Read one whole number of 64 bits."""
-    if raw is None or not _WHOLE.fullmatch(raw.strip(BLANKS)):
-        return None
-    number = int(raw)
-    return number if -(2**63) <= number < 2**63 else None
 
 
 def _boolean(raw: bytes) -> bool | None:

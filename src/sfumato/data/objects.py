@@ -10,7 +10,7 @@ object of another kind is missing:
   of text that say true and false;
 * under Keys: text; whole numbers and booleans are written out;
 * persons: text, bytes, numbers, dates, times or UUIDs. Equal numbers are one person, and so are
-  equal dates and times.
+  equal dates and times; 7 and "7" are two.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from sfumato.arrays import Array
 from sfumato.data.fields import declared
 from sfumato.data.moments import is_moments, of_objects
 from sfumato.data.reader import Column
+from sfumato.data.text_hash import OBJECT
 from sfumato.lattice import Label
 from sfumato.times import microseconds, nanoseconds
 
+_SHORT = 10**20  # whole numbers below are written as their digits, as a column of text has them
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)
 
 ReadOne: TypeAlias = Callable[[object], object]
@@ -146,13 +148,20 @@ def whole_numbers(values: Array) -> pa.Array:
 
 
 def person(value: object) -> str | None:
-    """Write an id as text.
+    """Write an id as text: text as it stands, and what is no text in a form that no text has.
 
-    The first letter says which kind of object it was, so 7 and "7" are two persons.
+    >>> person("7"), person(7), person(7.50)
+    ('7', '\\x00n7', '\\x00n75E-1')
     """
     if isinstance(value, str):
         valid = text(value)
-        return None if valid is None else f"t{valid}"
+        return f"{OBJECT}t{valid}" if valid is not None and valid.startswith(OBJECT) else valid
+    written = _written_id(value)
+    return None if written is None else OBJECT + written
+
+
+def _written_id(value: object) -> str | None:
+    """Write an id that is no text; its first letter says which kind of object it is."""
     if isinstance(value, bytes):
         return f"b{value.hex()}"
     if isinstance(value, uuid.UUID):
@@ -160,16 +169,22 @@ def person(value: object) -> str | None:
     if isinstance(value, dt.date):
         ticks = nanoseconds(value)
         return None if ticks is None else f"m{ticks}"
-    return _number_id(value)
+    return _written_number(value)
 
 
-def _number_id(value: object) -> str | None:
-    """Write a number so that equal numbers of all types are written alike."""
-    double = number(value)
-    if double is None or math.isnan(double):
+def _written_number(value: object) -> str | None:
+    """Write a number exactly, so that equal numbers of all types are written alike."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, int | float | Decimal):
         return None
-    if math.isinf(double) and not isinstance(value, int):
-        return f"n{double}"
-    # A large integer is written in full: as doubles, two of them could become equal.
-    integer = _integer_part(value)
-    return f"n{integer:x}" if value == integer else f"n{double!r}"
+    exact = Decimal(plain)
+    if exact.is_nan():
+        return None
+    if exact.is_infinite():
+        return f"n{float(exact)}"
+    sign, digits, exponent = exact.as_tuple()
+    if exact.copy_abs() < _SHORT and exact == exact.to_integral_value():
+        return f"n{int(exact)}"
+    assert isinstance(exponent, int)
+    significant = "".join(map(str, digits)).rstrip("0")
+    return f"n{'-' * sign}{significant}E{exponent + len(digits) - len(significant)}"

@@ -1,4 +1,20 @@
-"""Person tokens: one or two 64-bit words that stand for one person and for nobody else.
+"""Who is one person, and tokens: one or two 64-bit words for one person and for nobody else.
+
+Two rows belong to one person if their ids are the same value, exactly:
+
+* Whole numbers, decimals and floating-point numbers are compared as numbers, in full: 7.0 and
+  7.000 are one person, and 2^53 and 2^53 + 1 are two. The two zeros are one person.
+* Text and bytes are compared as they are written: "7", "07", "7.0" and "7 " are four persons. In
+  CSV and Excel files and in the names of folders, every id is text.
+* A date is its day, also in 64 bits; a time is an instant, to the last digit of its type; so is a
+  period, whatever its year.
+* Dictionary, view and large forms, and the width of whole numbers, make no difference.
+* Missing, and so nobody: null and NaN.
+
+One table has ids of one kind: number and text are never compared. Where the files of a table have
+ids of types in which equal ids might be unequal, or unequal ones equal, the schema is refused
+before the charge (``column_types.ids_form``); and so is an id that would be read as something else
+than it is because an axis reads its column too (``fields.require_exact_ids``).
 
 Ids that are integers, booleans, dates, times or doubles get a token of one word: a secret
 bijection of the value, so two ids never share a token. Ids that are text, bytes or decimals get a
@@ -32,21 +48,20 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from sfumato.arrays import Array
 from sfumato.data.columns import decoded, numbers
 from sfumato.data.moments import times_of
-from sfumato.data.text_hash import TextHash, with_written_integers
+from sfumato.data.text_hash import TextHash, with_written_integers, written_decimals
 
 # Where the secrets of tokens lie in the keystream of a scan's key; see also ``keyed_hash``.
 _SECRETS_COUNTER = 2**127
 
 
 def normalized_ids(column: pa.Array) -> pa.Array:
-    """Bring ids of persons to one form; missing ids become null.
-
-    NaN is missing, and the two zeros are one person.
-    """
+    """Bring ids of persons to one form, in which equal ids are alike; missing ids become null."""
     ids = times_of(decoded(column))
     if pt.is_floating(ids.type):
         doubles = ids.cast(pa.float64())
         return pc.if_else(pc.is_nan(doubles), None, pc.add(doubles, 0.0))
+    if pt.is_decimal(ids.type):
+        return written_decimals(ids)
     if pt.is_date64(ids.type):
         # A date64 counts milliseconds, and may hold a time of day as well.
         return pc.floor_temporal(ids.cast(pa.timestamp("ms")), unit="day")
@@ -174,8 +189,9 @@ class PersonTokens:
         if not pt.is_floating(persons.ids.type):
             return [self._mixed(integers)]
         doubles = integers.view(np.float64)
-        is_whole = (doubles == np.trunc(doubles)) & (np.abs(doubles) < 2.0**63)
-        whole = np.where(is_whole, doubles, 0).astype(np.int64).view(np.uint64)
+        is_whole = (doubles == np.trunc(doubles)) & (doubles >= -(2.0**63)) & (doubles < 2.0**64)
+        signed = np.where(doubles < 2.0**63, doubles, doubles - 2.0**64)  # modulo 2**64
+        whole = np.where(is_whole, signed, 0).astype(np.int64).view(np.uint64)
         return [self._mixed(np.where(is_whole, whole, integers))]
 
     def _mixed(self, words: Array) -> Array:

@@ -175,15 +175,17 @@ class Requirements:
             )
 
     def _check_period(self, table: Reader, schema: pa.Schema) -> None:
-        """Refuse a period that is no date; a file of text is read as if it were."""
+        """Refuse a period that is no date; text and objects are read as if they were."""
         import pyarrow.types as pt
 
-        from sfumato.data.column_types import described_type, plain_type
+        from sfumato.data.column_types import AS_DECLARED, described_type, plain_type
 
         period = self._unit.period
-        if period is msgspec.UNSET or not table.has_schema:
+        if period is msgspec.UNSET:
             return
         field = schema.field(period)
+        if field.metadata == AS_DECLARED:
+            return
         type_ = plain_type(field.type)
         if not (pt.is_date(type_) or pt.is_null(type_)):
             raise DataError(

@@ -5,6 +5,8 @@ It is a pseudorandom function, as ``random/macs.py`` says with its source.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +15,10 @@ import pyarrow.types as pt
 from sfumato.arrays import Array
 from sfumato.random.macs import Macs
 
-_WRITTEN_INTEGER = r"^(?:0|-?[1-9][0-9]{0,19})\z"
+OBJECT = "\0"
+"""What the id of a person begins with that was an object, and no text (see ``objects``)."""
+
+_WRITTEN_INTEGER = r"^(?:\x00n)?(?:0|-?[1-9][0-9]{0,19})\z"
 _SURE_DIGITS = 18  # so many always fit 64 bits
 
 
@@ -29,7 +34,7 @@ class TextHash:
         Parameters
         ----------
         texts : pyarrow.Array
-            Of text, bytes or decimals, without nulls.
+            Of text or bytes, without nulls.
         """
         macs = self._macs.of(*_bytes_of(texts))
         return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]
@@ -53,12 +58,12 @@ class TextHash:
 def with_written_integers(texts: pa.Array, words: Array) -> Array:
     """Give texts that write a whole number of 64 bits that number in place of their word.
 
-    So 17 and "17" are the same for a hash, whatever a file format makes of a column.
+    So 17, 17.00 and "17" are the same for a hash, whatever a file format makes of a column.
 
     Parameters
     ----------
     texts : pyarrow.Array
-        Of text, bytes or decimals, without nulls.
+        Of text or bytes, without nulls.
     words : uint64 ndarray of shape (texts,)
         It is not changed.
     """
@@ -67,6 +72,7 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
     if not writes.any():
         return words
     found = texts.filter(pa.array(writes)).cast(pa.large_string())
+    found = pc.utf8_ltrim(found, f"{OBJECT}n")
     found_words = words[writes]
     is_sure = pc.less_equal(pc.utf8_length(found), _SURE_DIGITS).to_numpy(zero_copy_only=False)
     sure = found.filter(pa.array(is_sure)).cast(pa.int64())
@@ -80,10 +86,26 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
     return words
 
 
+def written_decimals(decimals: pa.Array) -> pa.Array:
+    """Write decimals so that equal ones of any scale are written alike: LargeStringArray.
+
+    >>> from decimal import Decimal
+    >>> written_decimals(pa.array([Decimal("7.50"), Decimal("700.00"), None])).to_pylist()
+    ['7.5', '700', None]
+    """
+    texts = decimals.cast(pa.large_string())
+    # Arrow writes small numbers, and those of a negative scale, with an exponent.
+    has_exponent = pc.match_substring(texts, "E")
+    if pc.any(has_exponent).as_py():
+        odd = texts.filter(has_exponent.fill_null(False)).to_pylist()
+        written = pa.array([format(Decimal(text), "f") for text in odd], pa.large_string())
+        texts = pc.replace_with_mask(texts, has_exponent.fill_null(False), written)
+    stripped = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    return pc.if_else(pc.match_substring(texts, "."), stripped, texts)
+
+
 def _as_texts(texts: pa.Array) -> pa.Array:
     """Text as large strings, anything else as large bytes."""
-    if pt.is_decimal(texts.type):
-        texts = texts.cast(pa.string())
     if pt.is_fixed_size_binary(texts.type):
         texts = texts.cast(pa.binary())
     if pt.is_string(texts.type):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import xlsxwriter
 
@@ -316,6 +317,16 @@ def odd_book(path: Path, cell: str, place: int) -> Path:
                 content = start + cell + rest.partition("</c>")[2]
             after.writestr(name, content)
     return path
+
+
+def test_long_ids_stay_apart(tmp_path: Path) -> None:
+    """Excel writes 15 digits, and other programs more: as doubles, these two are equal."""
+    ids = [
+        pa.concat_arrays([batch["p"] for batch in ExcelFile(path, "t").batches({"p": None})])[1]
+        for digits in ("9007199254740992", "9007199254740993")
+        for path in [odd_book(tmp_path / "t.xlsx", f"<c><v>{digits}</v></c>", 0)]
+    ]
+    assert [id_.as_py() for id_ in ids] == ["9007199254740992", "9007199254740993"]
 
 
 @pytest.mark.parametrize("place", range(5), ids=COLUMNS)

@@ -38,7 +38,11 @@ def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
         source(f"{tmp_path}/d/year=2013/*", TRIPS), DataError, "no column", lattice=BY_YEAR
     )
     src = source(tmp_path / "d", TRIPS, person="year", rows_per_person=1)
-    assert count(src, [TRIPS_BY_AGE, BY_YEAR])[0].total == 3
+    assert count(src, [TRIPS_BY_AGE])[0].total == 3
+    # As numbers, 2015 and 02015 would be one person.
+    refused_in_both(src, DataError, "names the person, as text", lattice=BY_YEAR)
+    src = source(tmp_path / "d", TRIPS, person=["place", "day"], rows_per_person=1)
+    assert count(src, [TRIPS_BY_AGE])[0].total == 2
     parquet(tmp_path / "d" / f"year=x{CANARY}" / "place=a" / "day=2020-01-02" / "t.parquet", [1])
     assert tens(tmp_path / "d", BY_YEAR) == {
         13: 2,

@@ -34,6 +34,8 @@ _ELAPSED = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _OF_MOMENTS = re.compile(r"[dmyhs]", re.IGNORECASE)
 
+_LONG_WHOLE = re.compile(r"-?[1-9][0-9]{15,39}")
+
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
@@ -72,7 +74,8 @@ class Cells:
             return ""
         meaning = self._meanings.get(style, NUMBER)
         if meaning == NUMBER:
-            return number
+            # Excel writes 15 digits; other programs may write an id of more, which no double holds.
+            return int(text) if _LONG_WHOLE.fullmatch(text) else number
         return duration(number) if meaning == DURATION else moment(number, self._from_1904)
 
     def _shared(self, text: str) -> str:

@@ -13,8 +13,10 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.fields import declared, parse, whole_number
+from sfumato.data.columns import decoded
+from sfumato.data.fields import parse
 from sfumato.data.reader import Column, Columns, Losses, RowReader
+from sfumato.data.readers.text_table import text_schema
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -53,9 +55,9 @@ class FileInFolders(RowReader):
 
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types that the file has, and those that the domain declares for folders."""
+        of_folders = {key: columns[key] for key, _ in self._values if key in columns}
         in_file = self._file.schema(self._in_file(columns))
-        of_folders = [(key, value.type) for key, value in self._constants(columns).items()]
-        return pa.schema([*in_file, *of_folders])
+        return pa.schema([*in_file, *text_schema(of_folders, self.name, self._person)])
 
     def rows(self) -> int | None:
         """Give the number of rows of the file."""
@@ -91,20 +93,14 @@ class FileInFolders(RowReader):
 
     def _constants(self, columns: Columns) -> dict[str, pa.Array]:
         return {
-            key: self._constant(key, value, columns[key])
-            for key, value in self._values
-            if key in columns
+            key: _constant(value, columns[key]) for key, value in self._values if key in columns
         }
 
-    def _constant(self, key: str, value: str | None, column: Column) -> pa.Array:
-        """The value as a column of one row; it is missing if it does not parse, as in CSV."""
-        raw = None if value is None else value.encode("utf-8", "surrogateescape")
-        if key == self._person and declared(column) == pa.float64():
-            # As doubles, two long ids could become equal.
-            return pa.array([whole_number(raw)], pa.int64())
-        parsed = parse(pa.array([raw], pa.binary()), column)
-        is_dictionary = pa.types.is_dictionary(parsed.type)
-        return parsed.cast(parsed.type.value_type) if is_dictionary else parsed
+
+def _constant(value: str | None, column: Column) -> pa.Array:
+    """A column of one row; the value is missing if it does not parse, as in CSV."""
+    raw = None if value is None else value.encode("utf-8", "surrogateescape")
+    return decoded(parse(pa.array([raw], pa.binary()), column))
 
 
 def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:

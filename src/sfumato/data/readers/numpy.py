@@ -12,6 +12,8 @@ from sfumato.data.objects import text
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.errors import DataError, UsageError
 
+_LONG_DOUBLE = "g"
+
 
 class NumpyArray(RowReader):
     """A numpy array of shape (rows, axes), its columns in the domain's order."""
@@ -26,6 +28,8 @@ class NumpyArray(RowReader):
         ------
         UsageError
             If its columns are not the axes, or none of them can name the person.
+        DataError
+            If ids of persons are long doubles: as doubles, two of them could become equal.
         """
         if not isinstance(data, np.ndarray):
             return None
@@ -34,6 +38,12 @@ class NumpyArray(RowReader):
                 f"person = {person!r}",
                 "an array's columns are the domain's axes, and none has that name",
                 "Give a frame, or declare the axis",
+            )
+        if person is not None and data.dtype.char == _LONG_DOUBLE:
+            raise DataError(
+                f"person = {person!r}",
+                f"ids of persons in an array of dtype {data.dtype} may not fit a double",
+                'Give array.astype("float64"), if that leaves them as they are, or a frame',
             )
         return cls(data, axes)
 
@@ -87,7 +97,9 @@ def _column(part: Array) -> pa.Array:
         texts = [text(value) for value in np.asarray(part).tolist()]
         return pa.array(texts, pa.string(), mask=mask)
     # Arrow knows neither long doubles nor other byte orders.
-    native = np.dtype(np.float64) if part.dtype.char == "g" else part.dtype.newbyteorder("=")
+    native = (
+        np.dtype(np.float64) if part.dtype.char == _LONG_DOUBLE else part.dtype.newbyteorder("=")
+    )
     # numpy would warn that a value is too large: a warning must not depend on values.
     with np.errstate(over="ignore"):
         return pa.array(np.ascontiguousarray(part, dtype=native), mask=mask)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.arrays import Array
-from sfumato.data.fields import declared
+from sfumato.data.column_types import AS_DECLARED
+from sfumato.data.fields import declared, require_exact_ids
 from sfumato.data.objects import parse, whole_numbers
 from sfumato.data.reader import BATCH_ROWS, Column, Columns, RowReader
 
@@ -63,10 +64,11 @@ class PandasFrame(RowReader):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PandasFrame | None:
         """Read a frame."""
-        return cls(data) if _is_frame(data) else None
+        return cls(data, person) if _is_frame(data) else None
 
-    def __init__(self, frame: _Frame) -> None:
+    def __init__(self, frame: _Frame, person: str | None = None) -> None:
         self._frame = frame
+        self._person = person
 
     def names(self) -> list[str]:
         """Give the names of the columns whose name is a text."""
@@ -82,14 +84,16 @@ class PandasFrame(RowReader):
 
         A column of objects has the type that the domain declares.
         """
-        return pa.schema([(name, self._type(name, column)) for name, column in columns.items()])
+        objects = {name: column for name, column in columns.items() if self._holds_objects(name)}
+        require_exact_ids(self.name, self._person, objects, objects=True)
+        return pa.schema([self._field(name, column) for name, column in columns.items()])
 
-    def _type(self, name: str, column: Column) -> pa.DataType:
+    def _field(self, name: str, column: Column) -> pa.Field:
         if self._holds_objects(name):
-            return declared(column)
+            return pa.field(name, declared(column), metadata=AS_DECLARED)
         if self._widened(name, column):
-            return pa.int64()
-        return self._converted([name], 0, 0, None).schema.field(name).type
+            return pa.field(name, pa.int64())
+        return pa.field(name, self._converted([name], 0, 0, None).schema.field(name).type)
 
     def _holds_objects(self, name: str) -> bool:
         return self._frame[name].dtype == object

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from sfumato.data.column_types import AS_DECLARED
 from sfumato.data.columns import decoded, text_of
-from sfumato.data.fields import declared, parse
+from sfumato.data.fields import declared, parse, require_exact_ids
 from sfumato.data.file_options import PLAIN, Notation
 from sfumato.data.moments import holds_times
 from sfumato.data.reader import Column, Columns, Losses
 from sfumato.data.written_forms import forms_of
-from sfumato.errors import DataError
 from sfumato.lattice import Label
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
@@ -41,21 +41,11 @@ def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
     Raises
     ------
     DataError
-        If that column is an axis of numbers as well.
+        If that column is an axis of anything but text as well.
     """
-    column = None if person is None else columns.get(person)
-    if column is not None and not _names_persons(column):
-        raise DataError(
-            f"{name}, column {person!r}",
-            "it names the person, as text, and is an axis of numbers at the same time",
-            "Write it twice, under two names, or write the table as Parquet",
-        )
-    return pa.schema([(each, declared(column)) for each, column in columns.items()])
-
-
-def _names_persons(column: Column) -> bool:
-    """Whether ids can be read as the axis is read: as numbers, two long ids could become equal."""
-    return not (pa.types.is_float64(declared(column)) or pa.types.is_int64(declared(column)))
+    require_exact_ids(name, person, columns)
+    fields = [(each, declared(column)) for each, column in columns.items()]
+    return pa.schema([pa.field(*field, metadata=AS_DECLARED) for field in fields])
 
 
 # --- missing fields -------------------------------------------------------------------------------
