@@ -17,7 +17,16 @@ from sfumato.answers import forms
 from sfumato.answers.release import Release
 from support import every_kind
 
-FORMULAS = ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"]
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1+cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    *(f"{sign}1+1" for sign in "＝＋－＠"),
+]
 HARMLESS = ["-10 to 0", "-1.5 to -0.5", "-5", "below -5", "-3 and above", "shop", "1e-5 to 1"]
 
 
@@ -61,6 +70,9 @@ def test_labels_and_headers_of_csv_are_no_formulas():
     written = forms.to_csv(pa.table({"@x": labels, "count": [1, -2, 3]}))
     rows = list(csv.reader(io.StringIO(written.decode())))
     assert rows == [["'@x", "count"], ["'=1+1", "1"], ["", "-2"], ["a,b", "3"]]
+    written = forms.to_csv(pa.table({"label": FORMULAS, "count": [-1] * len(FORMULAS)}))
+    _, *cells = csv.reader(io.StringIO(written.decode(), newline=""))
+    assert cells == [[f"'{text}", "-1"] for text in FORMULAS]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])

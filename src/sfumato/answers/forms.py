@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 ENDS = ("_lower", "_upper")
 """What the columns of the edges of bins end with."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a text begins with that a spreadsheet program would run as a formula."""
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # the last four are the first four in full width
+"""What a text begins with that some spreadsheet program would run as a formula."""
 _NUMBER = r"[-−]?\d+(\.\d+)?(e[+-]?\d+)?"
 _HARMLESS = re.compile(rf"{_NUMBER}( to {_NUMBER}| and (above|below))?")
 
