@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
+from data.refusals import refuses
 from data.releases import released
-from sfumato.data import count
+from sfumato.data import count, source
 from sfumato.data.objects import person
 from sfumato.domain import grid_axis
 from sfumato.lattice import Lattice
@@ -173,3 +174,25 @@ def test_ids_of_persons_among_objects_are_told_apart() -> None:
         data = frame("p", [1, 1, "a", odd]).assign(x=0.5)
         src = sf.source(data, domain, person="p")
         assert count(src, [Lattice((grid_axis("x", domain["x"], 1),))])[0].total in (2, 3)  # type: ignore[arg-type]
+
+
+PERIODS = [dt.date(2020, 1, 1), dt.date(2020, 2, 1), None, "text", pd.Timestamp("2020-02-01 09:00")]
+AXES_OF_DAYS: dict[str, Any] = {
+    "day": sf.Interval("2020-01-01", "2020-03-01"),
+    "month": sf.Month("day"),
+}
+
+
+@pytest.mark.parametrize("axes", [(), ("day",), ("month",), ("day", "month")])
+def test_dates_among_objects_are_periods(axes: tuple[str, ...]) -> None:
+    """As a period, as an axis, and as both; and what they are no value of the frame decides."""
+    frame = pd.DataFrame({"p": "a", "x": 1.0, "day": pd.Series(PERIODS * 2, dtype=object)})
+    domain = sf.Domain(x=TWO, **{name: AXES_OF_DAYS[name] for name in axes})
+    lattice = sf.Histogram(["x", *axes], bins=2).needs(domain).lattice
+    by_day = source(frame, domain, person=["p", "day"])
+    by_day.require([lattice])
+    # Two days of one person, of whom one row each is counted.
+    assert count(by_day, [lattice])[0].total == 2
+    assert count(source(frame, domain), [lattice])[0].total == (6 if axes else 10)
+    times = frame.assign(day=pd.Timestamp("2020-01-01"))
+    refuses(times, "a period is a date", domain=domain, lattice=lattice, person=["p", "day"])
