@@ -13,7 +13,10 @@ import sfumato as sf
 from data.refusals import AGE, BY_AGE, CANARY, refused, refuses, write
 from data.releases import released
 from sfumato.data import count, source
+from sfumato.data.reader import Columns
+from sfumato.data.readers.parquet import ParquetFile
 from sfumato.errors import DataError
+from sfumato.lattice import LabelAxis
 
 
 def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
@@ -58,3 +61,16 @@ def test_times_beyond_the_range_of_nanoseconds_stay_where_they_are(tmp_path: Pat
     )
     pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
     assert released(tmp_path / "t.parquet", "when", ONE_DAY, 2) == [1, 1]
+
+
+def test_labels_are_read_in_dictionary_form_and_ids_as_they_are(tmp_path: Path) -> None:
+    table = pa.table({"word": ["a", "b"], "p": ["x", "y"], "q": ["x", "y"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    word, both = (LabelAxis(name, ("a", "b")) for name in ("word", "q"))
+    columns: Columns = {"word": word, "p": None, "q": both}
+    (batch,) = ParquetFile(tmp_path / "t.parquet", "t").batches(columns)
+    assert [str(type_).partition("<")[0] for type_ in batch.schema.types] == [
+        "dictionary",
+        "string",
+        "dictionary",
+    ]
