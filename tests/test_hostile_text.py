@@ -185,6 +185,105 @@ def test_what_python_prints_steers_no_terminal() -> None:
         assert not any(line.startswith("fake") for line in text.splitlines())
 
 
+def _named(text: str) -> str:
+    return f"{text}\0{STEERING}\u2029"
+
+
+def _asked() -> dict[str, tuple[Any, dict[str, str]]]:
+    """A question of every kind, about axes whose names steer, with its cost."""
+    wage, year, kind, shop = map(_named, ("wage", "year", "kind", "shop"))
+    half = {"epsilon": "0.5"}
+    return {
+        "bars": (sf.Histogram(year), half),
+        "table": (sf.Histogram([kind, year], bins=4), half),
+        "ranges": (sf.Histogram(wage, bins=64, workload="ranges"), half),
+        "keys": (sf.Histogram(shop), {"epsilon": "2", "delta": "1e-6"}),
+        "tables": (sf.Tables([[kind, year], [kind, wage]], bins=[20, 4]), half),
+        "mean": (sf.Mean(wage, by=kind), half),
+        "means": (sf.Mean([wage, year]), half),
+        "sum": (sf.Sum(wage, clip="auto"), half),
+        "quantiles": (sf.Quantiles([wage, year], by=kind), half),
+        "partition": (sf.AutoPartitioner([wage, year]), half),
+        "clusters": (sf.KMeans(3, [wage, year]), half),
+        "persons": (sf.Persons(most_rows=10), half),
+    }
+
+
+@pytest.fixture(scope="module")
+def steering() -> tuple[sf.Source, dict[str, Any]]:
+    """A source whose columns and labels all steer, and a release of every kind from it."""
+    pa = pytest.importorskip("pyarrow")
+    at = np.arange(300)
+    labels = [_named("a"), _named("b")]
+    domain = sf.Domain(
+        {
+            _named("wage"): sf.Interval(0, 100_000),
+            _named("year"): sf.Interval(1990, 2010, step=1),
+            _named("kind"): sf.Categories(labels, other=_named("else")),
+            _named("shop"): sf.Keys(),
+        }
+    )
+    table = {
+        _named("wage"): at * 7919 % 100_003,
+        _named("year"): 1990 + at * 13 % 20,
+        _named("kind"): [labels[place % 2] for place in at],
+        _named("shop"): [_named(f"shop {place % 3}") for place in at],
+        _named("id"): at // 3,
+    }
+    src = sf.source(pa.table(table), domain, person=_named("id"), rows_per_person=4, name="doc")
+    with deterministic(1), sf.Publisher(src, budget=sf.ApproxDP(100, "0.5")) as publisher:
+        made: dict[str, Any] = {
+            name: publisher.release(question, **cost) for name, (question, cost) in _asked().items()
+        }
+        with publisher.open(sf.Counter(9, by=_named("kind")), epsilon="1", key="k") as stream:
+            stream.push(labels, event="first", persons=[1, 2])
+            made["counter"] = stream.history()
+    return src, made
+
+
+def _steers(text: str) -> set[str]:
+    return {c for c in text if c != "\n" and (c in BAD or c in "\0\u2029")}
+
+
+def test_a_source_and_a_preview_steer_no_screen(
+    steering: tuple[sf.Source, dict[str, Any]],
+) -> None:
+    src, _ = steering
+    said = {"source": src, "domain": src.domain, "unit": src.unit}
+    said |= {
+        name: sf.preview(question, domain=src.domain, unit=src.unit, **cost)
+        for name, (question, cost) in _asked().items()
+    }
+    with sf.Publisher(src, budget="1") as publisher:
+        said["publisher"] = publisher
+        said["check"] = publisher.check(sf.Histogram(_named("kind")))
+        for name, value in said.items():
+            html = value._repr_html_() if hasattr(value, "_repr_html_") else ""
+            assert not _steers(repr(value) + str(value) + html), name
+
+
+@pytest.mark.parametrize("name", [*_asked(), "counter"])
+def test_no_release_steers_a_screen_or_a_page(
+    name: str, steering: tuple[sf.Source, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Neither in Python nor in a notebook, nor in a picture, nor in a report."""
+    release = steering[1][name]
+    said = {
+        "repr": repr(release),
+        "notebook": release._repr_html_(),
+        "words": f"{release.title} {release.guarantee} {release.receipt} {release.receipt!r}",
+    }
+    drawn = release.plot()
+    figure = (drawn if hasattr(drawn, "figure") else drawn.flat[0]).figure
+    figure.savefig(tmp_path / "plot.svg")
+    said["picture"] = (tmp_path / "plot.svg").read_text("utf-8")
+    for audience in ("technical", "board"):
+        path = sf.report(release, tmp_path / "r.html", _named("title"), audience=audience)
+        said[audience] = path.read_text("utf-8")
+    for where, text in said.items():
+        assert not _steers(text), where
+
+
 # --- numbers --------------------------------------------------------------------------------------
 
 NO_NUMBERS = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.domain import Domain
-from sfumato.errors import InternalError, UsageError
+from sfumato.errors import InternalError, UsageError, printable
 from sfumato.lattice import DROPPED, GridAxis, Label, Lattice
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
@@ -229,7 +229,7 @@ class Cube:
 
     def __repr__(self) -> str:
         cells = "keys and counts" if self.keys else f"{self.lattice.size} cells, counts"
-        return f"<Cube on {' x '.join(self.lattice.names)}: {cells} not shown>"
+        return f"<Cube on {' x '.join(map(printable, self.lattice.names))}: {cells} not shown>"
 
     def __reduce__(self) -> NoReturn:
         raise UsageError(

@@ -7,13 +7,20 @@ dark notebooks. Every text in it is escaped.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
+
+from sfumato.errors import steers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import jinja2
 
 Kind: TypeAlias = Literal["amount", "value", "label"]
 """What stands in a column: counts and sums, values of an axis, or labels."""
@@ -21,7 +28,6 @@ Kind: TypeAlias = Literal["amount", "value", "label"]
 LONGEST_CELL = 80
 MOST_LISTED = 12
 LONGEST_LABEL = 28
-_STEERING = ("Cc", "Cs", "Zl", "Zp")
 
 
 def number(value: float) -> str:
@@ -35,9 +41,21 @@ def number(value: float) -> str:
 
 
 def plain(text: object, longest: int = LONGEST_LABEL) -> str:
-    """Make a label safe to show: no control characters, and cut where it is too long."""
-    shown = "".join(" " if unicodedata.category(c) in _STEERING else c for c in str(text))
+    """Make a label safe to show: nothing that steers a screen, and cut where it is too long."""
+    shown = _tamed(str(text))
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+
+
+def _tamed(text: str) -> str:
+    """Put a blank for all that steers a screen or hides on it (see ``errors.printable``)."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if steers(character) else character for character in text)
+
+
+def tamed_lines(text: str) -> str:
+    """The same for text of several lines, such as a picture: the line breaks are ours, and stay."""
+    return "\n".join(map(_tamed, text.split("\n")))
 
 
 def cell(value: object, kind: Kind = "amount") -> str:
@@ -167,5 +185,26 @@ def _cells(row: Sequence[str], classes: Sequence[str]) -> str:
 
 def _typeset(text: str) -> str:
     """Text as HTML, whatever it holds."""
-    lines = (plain(each, len(each)) for each in text.replace("+-", "±").split("\n"))
-    return "<br>".join(map(escape, lines))
+    return escape(tamed_lines(text.replace("+-", "±"))).replace("\n", "<br>")
+
+
+@cache
+def page_template(path: Path) -> jinja2.Template:
+    """Load the template of a page. Every value is tamed and escaped; a missing one is an error."""
+    import jinja2
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(path.parent),
+        autoescape=True,
+        finalize=_tamed_value,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return made.get_template(path.name)
+
+
+def _tamed_value(value: object) -> object:
+    # What is HTML already, such as a part of the page, was tamed when it was made.
+    is_text = isinstance(value, str) and not hasattr(value, "__html__")
+    return tamed_lines(str(value)) if is_text else value

@@ -53,10 +53,12 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        _escaped(c) if unicodedata.category(c) in _STEERING and c not in _JOINERS else c
-        for c in text
-    )
+    return "".join(_escaped(c) if steers(c) else c for c in text)
+
+
+def steers(character: str) -> bool:
+    """Whether a character may steer a screen or hide on it, rather than be seen."""
+    return unicodedata.category(character) in _STEERING and character not in _JOINERS
 
 
 def printable_lines(text: str) -> str:

@@ -49,7 +49,7 @@ from sfumato.charts.palette import (
     text_on,
 )
 from sfumato.charts.vector import png, save, svg
-from sfumato.display import LONGEST_LABEL, number, plain
+from sfumato.display import LONGEST_LABEL, number, plain, tamed_lines
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def legend(
         fontsize=8.2,
         handlelength=1.6,
         columnspacing=1.6,
-        title=_wrapped(note, wrap or (44 if narrow else 88)) or None,
+        title=_wrapped(tamed_lines(note), wrap or (44 if narrow else 88)) or None,
         alignment="left",
         title_fontproperties={"size": 8.2},
     )

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from sfumato.charts.geography import KM_PER_DEGREE
 from sfumato.charts.palette import COLOURS, PAPER, PIXELS, house
+from sfumato.display import tamed_lines
 
 UNWANTED = (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<defs>\s*<style.*?</style>\s*</defs>")
 DATED = ("Date", "Creator", "Format", "Type")
@@ -70,7 +71,7 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
         f'<title id="{name}-title">{escape(title)}</title>\n'
         f'<desc id="{name}-desc">{escape(description)}</desc>'
     )
-    return f"{head}\n{told}\n{body}\n</svg>"
+    return tamed_lines(f"{head}\n{told}\n{body}\n</svg>")
 
 
 def _printed(fig: Figure) -> str:

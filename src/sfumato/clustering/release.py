@@ -15,7 +15,7 @@ from sfumato.arrays import Array
 from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, printable
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
@@ -126,7 +126,7 @@ class KMeansRelease(
 
     @property
     def title(self) -> str:
-        return f"{len(self.weights)} clusters of {' x '.join(self.axes)}"
+        return f"{len(self.weights)} clusters of {' x '.join(map(printable, self.axes))}"
 
     @cached_property
     def _whole(self) -> Array:

@@ -318,7 +318,7 @@ class Source:
         return self._required.columns(needs)
 
     def __repr__(self) -> str:
-        return f"<Source {self._table}: {', '.join(self.domain)}; {self.unit}>"
+        return printable(f"<Source {self._table}: {', '.join(self.domain)}; {self.unit}>")
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         if self._reader.in_memory:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-
-import jinja2
 
 from sfumato.disclosure import implementation, wording
 from sfumato.disclosure.entry import NAMES
 from sfumato.disclosure.evidence import Evidence
 from sfumato.disclosure.fields import TODO, Field, Tree, leaves
+from sfumato.display import page_template
 from sfumato.privacy import belief
+
+_TEMPLATE = Path(__file__).with_name("checklist.html")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def render(found: Evidence, tree: Tree) -> str:
     for item in items:
         layers.setdefault(item.layer, []).append(item)
     name = {place: field.value for place, field in leaves(tree)}["deployment.product.name"]
-    return _template().render(
+    return page_template(_TEMPLATE).render(
         name=name,
         layers=layers,
         open=sum(item.missing for item in items),
@@ -203,16 +203,3 @@ def _deployment(found: Evidence, said: Mapping[str, Field]) -> list[Item]:
             (f"{TODO}other releases, exact totals in catalogues, and other ledgers",),
         ),
     ]
-
-
-@cache
-def _template() -> jinja2.Template:
-    """The page's template. Every value is escaped, and a missing one is an error."""
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return made.get_template("checklist.html")

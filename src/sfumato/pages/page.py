@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeGuard, get_args
 
-import jinja2
 from markupsafe import Markup
 
 from sfumato.answers.origin import standing
@@ -23,12 +22,15 @@ from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
 from sfumato.clustering import PrivateKMeans
 from sfumato.clustering.local_table import LocalTable
+from sfumato.display import page_template
 from sfumato.errors import UsageError, explained, shown
 from sfumato.pages import decisions, devices, front, looks, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
 from sfumato.writing import write_bytes
+
+_TEMPLATE = Path(__file__).with_name("template.html")
 
 TITLE = "What was released"
 TITLE_OF_CHOICES = "Choosing epsilon"
@@ -123,7 +125,7 @@ def render(
     shown = [
         sections.section(release, anchor) for release, anchor in zip(releases, anchors, strict=True)
     ]
-    text = _template().render(
+    text = page_template(_TEMPLATE).render(
         title=title or _title(bool(releases), bool(models), limits),
         limits=limits,
         devices=len(models),
@@ -207,17 +209,3 @@ def _is_several(item: object) -> TypeGuard[Iterable[object]]:
     is_table = hasattr(item, "__arrow_c_stream__") or hasattr(item, "dtype")
     is_one = isinstance(item, str | bytes | Mapping | Choices) or is_table
     return isinstance(item, Iterable) and not is_one
-
-
-@cache
-def _template() -> jinja2.Template:
-    """The page's template. Every value is escaped, and a missing one is an error."""
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    made = jinja2.Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return made.get_template("template.html")

@@ -14,7 +14,7 @@ from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, printable
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import exact_half_width
@@ -167,7 +167,7 @@ class Partition(
 
     @property
     def title(self) -> str:
-        return f"{self.made_by} of {' x '.join(self.axes)}"
+        return f"{self.made_by} of {' x '.join(map(printable, self.axes))}"
 
     @property
     def axes(self) -> tuple[str, ...]:
