@@ -321,7 +321,7 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
     "duckdb, file": _duckdb_file,
     "postgres": postgres,
 }
-COUNTED_BY_ENGINES = ("duckdb", "duckdb, file", "postgres")
+COUNTED_BY_ENGINES = ("postgres",)
 
 
 # --- plain Python ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What databases count shows no more than what is counted here, also where they fail."""
+"""What is counted of databases shows no more than what is counted here, also where they fail."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 import sfumato as sf
-from sfumato.data.readers.duckdb import DuckFile, DuckRelation
-from sfumato.data.readers.postgres import PostgresTable
+from sfumato.data import snapshot
+from sfumato.publishing import answering
 from support.artefacts import assert_same, both
 from support.frames import escaped
 from support.postgres import address, schema_of
@@ -23,7 +23,6 @@ from trust.test_frames import CHARGED, DOMAIN, LEFT, NAME, RIGHT, STORED, VALUE,
 from trust.test_same_bytes import KEYED, PURE, a_few, every_question
 
 ENGINES = ("duckdb", "duckdb, file", "postgres")
-READERS = {"duckdb": DuckRelation, "duckdb, file": DuckFile, "postgres": PostgresTable}
 TABLE = f"""
     CREATE TABLE visits AS SELECT
         CASE WHEN i % 2 = 0 THEN '{NAME}' ELSE CAST(i AS varchar) END AS who,
@@ -51,13 +50,18 @@ def held(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[str], objec
             server.execute(TABLE.encode())
             yield f"{address()}&table={schema}.visits", lambda query: server.execute(query.encode())
         return
-    path = folder / "t.db"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(TABLE)
-        if engine == "duckdb":
+    if engine == "duckdb":
+        with duckdb.connect() as connection:
+            connection.execute(TABLE)
             yield connection.table("visits"), connection.execute
-        else:
-            yield f"duckdb:{path}?table=visits", connection.execute
+        return
+
+    def change(query: str) -> None:
+        with duckdb.connect(str(folder / "t.db")) as connection:
+            connection.execute(query)
+
+    change(TABLE)
+    yield f"duckdb:{folder / 't.db'}?table=visits", change
 
 
 def release(src: sf.Source, folder: Path, question: Any) -> None:
@@ -82,18 +86,15 @@ def test_a_fault_at_any_depth_shows_nothing(engine: str, tmp_path: Path) -> None
 def test_a_table_that_changes_after_the_charge_shows_nothing(
     engine: str, broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = READERS[engine]
-    snapshot = reader.snapshot
     with held(engine, tmp_path) as (table, change):
         done: list[str] = []
 
-        def changed(self: Any) -> Any:
-            if not done:
-                done.append(broken)
-                change(BREAKS[broken])
-            return snapshot(self)
+        def changed(src: sf.Source) -> Any:
+            done.append(broken)
+            change(BREAKS[broken])
+            return snapshot(src)
 
-        monkeypatch.setattr(reader, "snapshot", changed)
+        monkeypatch.setattr(answering, "snapshot", changed)
         src = sf.source(table, DOMAIN, person="who")
         found = escaped(partial(release, src, tmp_path, PURE["known"]))
         assert done

@@ -48,7 +48,7 @@ class Engine:
 _READERS = "sfumato.data.readers"
 ENGINES = (
     Engine(None, f"{_READERS}.postgres:PostgresTable", is_postgres),
-    Engine(None, f"{_READERS}.duckdb:DuckFile", is_duckdb),
+    Engine(None, f"{_READERS}.duckdb_file:DuckFile", is_duckdb),
     Engine(None, f"{_READERS}.files:Files"),
     Engine(None, f"{_READERS}.numpy:NumpyArray"),
     Engine("pandas", f"{_READERS}.pandas:PandasFrame"),

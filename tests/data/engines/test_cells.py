@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
 import psycopg
 import pyarrow as pa
@@ -48,10 +46,6 @@ def numbers_of(axis: GridAxis) -> list[float]:
     return [*edges, *near, *between, *signed, *(-each for each in signed), math.nan]
 
 
-def relation(numbers: list[float], folder: Path) -> Any:
-    return duckdb.connect().from_arrow(pa.table({"row": range(len(numbers)), "x": numbers}))
-
-
 def server(numbers: list[float], folder: Path) -> str:
     name = f"{schema_of(folder)}.t"
     with psycopg.connect(address()) as connection:
@@ -63,14 +57,13 @@ def server(numbers: list[float], folder: Path) -> str:
     return f"{address()}&table={name}"
 
 
-@pytest.mark.parametrize("held", [relation, server])
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
-def test_each_number_has_the_cell_of_the_kernel(held: Any, axis: GridAxis, tmp_path: Path) -> None:
+def test_each_number_has_the_cell_of_the_kernel(axis: GridAxis, tmp_path: Path) -> None:
     numbers = numbers_of(axis)
     rows = GridAxis("row", 0.0, float(len(numbers)), len(numbers))
     lattice = Lattice((rows, axis))
     domain = Domain(row=sf.Interval(0, len(numbers), step=1), x=sf.Interval(axis.lower, axis.upper))
-    (cube,) = count(source(held(numbers, tmp_path), domain), [Needs(lattice, lattice.size)])
+    (cube,) = count(source(server(numbers, tmp_path), domain), [Needs(lattice, lattice.size)])
     expected = axis.locate(np.array(numbers))
     if cube.coordinates is None:
         found = np.argwhere(cube.counts.reshape(len(numbers), axis.cells))
@@ -89,8 +82,8 @@ BINS_OF_INTEGERS = {
 }
 
 
-def integers(table: pa.Table, folder: Path) -> list[Any]:
-    """The table in DuckDB and on PostgreSQL."""
+def integers(table: pa.Table, folder: Path) -> str:
+    """The table on PostgreSQL."""
     name = f"{schema_of(folder)}.t"
     types = ", ".join(f"{each.name} {INTEGERS[str(each.type)]}" for each in table.schema)
     with psycopg.connect(address()) as connection:
@@ -99,7 +92,7 @@ def integers(table: pa.Table, folder: Path) -> list[Any]:
         with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copied:
             for row in zip(*table.to_pydict().values(), strict=True):
                 copied.write_row(row)
-    return [duckdb.connect().from_arrow(table), f"{address()}&table={name}"]
+    return f"{address()}&table={name}"
 
 
 @pytest.mark.parametrize("edges", BINS_OF_INTEGERS.values(), ids=BINS_OF_INTEGERS)
@@ -111,15 +104,14 @@ def test_each_integer_has_the_cell_of_its_double(edges: list[float], tmp_path: P
         held = [each for each in near if abs(each) <= most] + [most, -most - 1, None]
         padded = held + [None] * (len(near) + 3 - len(held))
         columns[name] = pa.array(padded, name)
-    sources = integers(pa.table(columns), tmp_path)
+    data = integers(pa.table(columns), tmp_path)
     for name, column in columns.items():
         axis = EdgesAxis(name, tuple(edges))
         doubles = np.array(column.to_pylist(), dtype=np.float64)
         expected = np.bincount(axis.locate(doubles)[axis.locate(doubles) >= 0], minlength=axis.size)
-        for data in sources:
-            src = source(data, Domain(**{name: sf.Interval(edges[0], edges[-1])}))
-            (cube,) = count(src, [Lattice((axis,))])
-            assert cube.counts.tolist() == expected.tolist(), (name, type(data))
+        src = source(data, Domain(**{name: sf.Interval(edges[0], edges[-1])}))
+        (cube,) = count(src, [Lattice((axis,))])
+        assert cube.counts.tolist() == expected.tolist(), name
 
 
 def test_integers_are_compared_as_such_where_that_is_exact() -> None:

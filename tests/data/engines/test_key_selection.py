@@ -6,13 +6,11 @@ import itertools
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import psycopg
 import pyarrow as pa
@@ -24,25 +22,12 @@ from conformance.kinds import people, table
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import CountingReader, count, select, selects, source
-from sfumato.data.readers.duckdb import DuckRelation
 from sfumato.data.registry import open_reader
 from sfumato.lattice import KeyAxis, Lattice
 from sfumato.mechanisms.key_rules import KeyRule
 from support.postgres import address
 
 ROWS = people(400, seed=21)
-
-
-def in_duckdb(held: pa.Table) -> DuckRelation:
-    return DuckRelation(duckdb.connect().from_arrow(held))
-
-
-def in_a_file(held: pa.Table) -> CountingReader:
-    path = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "t.db"
-    with duckdb.connect(str(path)) as connection:
-        connection.register("held", held)
-        connection.execute("CREATE TABLE t AS SELECT * FROM held")
-    return opened(f"duckdb:{path}?table=t")
 
 
 POSTGRES_TYPES = {
@@ -83,17 +68,11 @@ def opened(where: str) -> CountingReader:
     return reader
 
 
-FOLDER = tempfile.TemporaryDirectory(prefix="sfumato-keys-")
 NUMBERS = itertools.count()
 ENGINES: dict[str, Callable[[pa.Table], CountingReader]] = {
-    "duckdb": in_duckdb,
-    "duckdb, file": in_a_file,
     "postgres": on_a_server,
 }
-MOST_DEEP = [
-    engine if engine == "duckdb" else pytest.param(engine, marks=pytest.mark.deep)
-    for engine in ENGINES
-]
+MOST_DEEP = list(ENGINES)
 
 ONE_RULE = reader_contract.RULES_OF_KEYS[0]
 """What a rule decides of groups, the contract asks of all rules."""
@@ -221,39 +200,6 @@ def test_an_engine_releases_keys_and_never_gives_the_others(
 
 # --- how much memory it takes ---------------------------------------------------------------------
 
-MEASURE = """
-import sys
-from pathlib import Path
-
-import duckdb
-
-import sfumato as sf
-
-way, keys, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-engine = duckdb.connect(
-    config={"threads": 2, "memory_limit": "1GB", "temp_directory": folder}
-)
-engine.execute("SET enable_progress_bar = false; SET preserve_insertion_order = false")
-rows = engine.sql(
-    f"SELECT 'shop number ' || i AS shop FROM range({keys}) AS t(i) "
-    f"UNION ALL SELECT 'shop number ' || 100 * (i // 40) FROM range({keys // 100 * 40}) AS t(i)"
-)
-if way == "engine":
-    counted = engine.sql("SELECT shop, count(*) FROM rows GROUP BY shop")
-    shown = sum(int((batch[1].to_numpy() > 40).sum()) for batch in counted.fetch_record_batch())
-else:
-    from sfumato.data.readers.duckdb import DuckRelation
-    if way == "old":
-        DuckRelation.selects = lambda *asked: False
-    source = sf.source(rows, sf.Domain(shop=sf.Keys()), name="shops")
-    with sf.Publisher(source, budget=sf.ApproxDP("1", "1e-6")) as publisher:
-        release = publisher.release(sf.Histogram("shop"), epsilon="1", delta="1e-6")
-    shown = release.values.size
-peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-print(shown, int(peak) // 1024)
-"""
-
-
 ON_SPARK = """
 import os
 import signal
@@ -329,25 +275,15 @@ def is_expected(figures: dict[str, Any]) -> bool:
 
 
 @pytest.mark.deep
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, and there is none")
 def test_memory_grows_with_the_keys_that_are_shown(
     tmp_path: Path, evidence: Callable[[str, object], None]
 ) -> None:
-    """Of 10^7 keys 10^5 are shown: no more memory than for the engine's own GROUP BY, and they.
-
-    On Spark, the driver's peak stays flat but for the keys that are shown.
-    """
-    ways = (("engine", 7), ("new", 5), ("new", 6), ("new", 7), ("old", 5), ("old", 6), ("old", 7))
-    found = [measured(MEASURE, way, 10**power, tmp_path)[0] for way, power in ways]
-    engine, *new, _, _, old = found
-    assert all(map(is_expected, new))
-    assert new[-1]["peak_mib"] < engine["peak_mib"] + 200
-    assert new[-1]["peak_mib"] < old["peak_mib"] / 2
-    on_spark = []
-    if shutil.which("java"):
-        on_spark = [measured(ON_SPARK, "new", 10**power, tmp_path)[0] for power in (5, 6, 7)]
-        assert all(map(is_expected, on_spark))
-        assert on_spark[-1]["peak_mib"] < on_spark[0]["peak_mib"] + 100
-    evidence("keys_on_engines", {"duckdb": found, "spark": on_spark})
+    """Of 10^7 keys 10^5 are shown: the driver's peak stays flat but for these."""
+    found = [measured(ON_SPARK, "new", 10**power, tmp_path)[0] for power in (5, 6, 7)]
+    assert all(map(is_expected, found))
+    assert found[-1]["peak_mib"] < found[0]["peak_mib"] + 100
+    evidence("keys_on_engines", {"spark": found})
 
 
 @pytest.mark.deep

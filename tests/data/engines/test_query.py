@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from conformance.kinds import KINDS, Rows, people, table
+from conformance.kinds import KINDS, people, table
 from data import random_tables
 from sfumato.answers.counts import Needs, Summed
 from sfumato.answers.person_values import PersonLattice
@@ -25,7 +21,7 @@ from sfumato.lattice import EdgesAxis, KeyAxis, Lattice
 
 ROWS = people(300, seed=11)
 DOMAIN = Domain({**random_tables.DOMAIN, "word": random_tables.DOMAIN["word"], "who": sf.Keys()})
-ENGINES = ("duckdb", "postgres")
+ENGINES = ("postgres",)
 MANY = 10**6
 
 X = random_tables.grid("x", 32)
@@ -163,10 +159,6 @@ def test_an_engine_counts_what_a_scan_counts(held: Any, limits: str) -> None:
 # --- where rows are cut ---------------------------------------------------------------------------
 
 
-def _relation(rows: Rows) -> Any:
-    return duckdb.connect().from_arrow(table(rows))
-
-
 CUT: list[dict[str, Any]] = [
     {"rows_per_person": 3},
     {"rows_per_person": 4, "rows_per_cell": 1},
@@ -200,17 +192,6 @@ def test_what_is_kept_of_each_person_is_within_all_limits(held: Any, limits: Any
             assert max(kept.values()) <= allowed.largest_cell(unit.rows_per_person)
             assert len(kept) <= (allowed.cells_per_person or MANY)
             assert sum(n**2 for n in kept.values()) <= (allowed.norm_per_person or MANY) ** 2
-
-
-def test_the_order_of_rows_does_not_show() -> None:
-    shuffled = random.Random(3).sample([*ROWS, *ROWS], 2 * len(ROWS))
-    lattice = Lattice((X, WORD))
-    sources = [
-        source(_relation(rows), DOMAIN, person="who", rows_per_person=3)
-        for rows in ([*ROWS, *ROWS], shuffled)
-    ]
-    first, second = (count(src, [lattice], key=bytes(32))[0] for src in sources)
-    same(first, second, "shuffled")
 
 
 PERSONS = 3000
@@ -260,26 +241,3 @@ def test_every_row_is_kept_equally_often(
     found = kept_shares(kind, tmp_path, **limits)
     most = np.array([3, 1, 1])
     assert (np.abs(found - shares) <= most * (np.log(2e9) / (2 * PERSONS)) ** 0.5).all()
-
-
-def test_a_decimal_wider_than_a_double_is_read_as_from_text() -> None:
-    numbers = ["0.7", "0.1000000000000001", "12345678901234567890.5"]
-    column = pa.array(list(map(Decimal, numbers)), pa.decimal128(38, 16))
-    frame = pa.table({"x": column})
-    domain = {"x": sf.Interval(0, 1)}
-    axis = sf.Histogram("x", bins=10).needs(Domain(domain)).lattice
-    own = count(source(duckdb.connect().from_arrow(frame), domain), [axis])[0]
-    assert own.counts.tolist() == count(source(frame, domain), [axis])[0].counts.tolist()
-
-
-@pytest.mark.parametrize("name", ["weight", "own_weight", "OWN_0", "own__weight"])
-def test_no_name_of_a_column_is_taken_for_one_of_the_query(name: str) -> None:
-    """Texts are grouped in columns of their own names, beside columns that the query adds."""
-    rows = pa.table({name: ["u", "v", "v", None, "z"], "x": [1.0, 2.0, 7.0, 8.0, 1.0]})
-    domain = Domain({name: sf.Categories(["u", "v"], other="w"), "x": sf.Interval(0, 10)})
-    need = sf.Histogram([name, "x"], bins=2).needs(domain)
-    connection = duckdb.connect()
-    connection.register("rows_of_names", rows)
-    relation = connection.sql("SELECT * FROM rows_of_names")
-    (cube,) = count(source(relation, domain), [need])
-    assert cube.counts.tolist() == count(source(rows, domain), [need])[0].counts.tolist()

@@ -9,7 +9,6 @@ import pytest
 import sfumato as sf
 from sfumato.answers.counts import Needs
 from sfumato.data.engines.dialect import Dialect
-from sfumato.data.engines.duckdb import DuckDB
 from sfumato.data.engines.postgres import Postgres
 from sfumato.data.engines.query import Condition, count_query
 from sfumato.data.engines.readings import Table
@@ -20,7 +19,7 @@ from sfumato.privacy.unit import Unit
 
 TYPES = {"who": pa.string(), "x": pa.float64(), "utc": pa.timestamp("us", "UTC")}
 UNITS = {"rows": Unit(), "persons": Unit(person="who", rows_per_person=2)}
-DIALECTS = {"duckdb": DuckDB(), "postgres": Postgres(), "spark": Spark({})}
+DIALECTS = {"postgres": Postgres(), "spark": Spark({})}
 ZONES = ("Asia/Kolkata", "Europe/Berlin", "Africa/Casablanca")
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 PEERS = {
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.7"),
     "dpcrpy": ("dpcrpy==1.0.0", "numpy"),
-    "duckdb": ("duckdb>=1.1", "pyarrow"),
+    "duckdb": ("duckdb>=2", "pyarrow"),
     "jax_privacy": ("jax-privacy==2.0.0",),
     "mbi": ("mbi==2.0.0",),
     "opendp": ("opendp[polars]==0.16.0", "numpy"),

@@ -9,12 +9,12 @@ A query is built in levels, from the inside out:
 3. *kept*: the rows within a person's limits (``persons``), or one row for each person or cell;
 4. *groups*: the count of each cell as ``n``, and its sums as ``t0``.
 
->>> from sfumato.data.engines.duckdb import DuckDB
+>>> from sfumato.data.engines.postgres import Postgres
 >>> from sfumato.lattice import LabelAxis
 >>> import pyarrow as pa
 >>> lattice = Lattice((LabelAxis("ward", ("surgery", "children")),))
 >>> table = Table("visits", {"ward": pa.string()})
->>> query = count_query(Needs(lattice, 2), Unit(), table, DuckDB())
+>>> query = count_query(Needs(lattice, 2), Unit(), table, Postgres())
 >>> query.cube([[1, 0], [3, 5]]).counts.tolist()
 [5, 3]
 """

@@ -1,212 +1,188 @@
-"""A database file of DuckDB that is only read, in one state for all scans of a release."""
+"""Read tables in files of DuckDB: a file may come from anybody, and reads nothing but itself."""
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
-
-from sfumato.data.engines.duckdb import NamedTable
+from sfumato.data.engines.addresses import TableAddress, duckdb_address
 from sfumato.data.guard import check_file, stat_file
+from sfumato.data.readers.duckdb import DuckTable, Relation, quoted
 from sfumato.errors import DataError, UsageError, nearest
 
 if TYPE_CHECKING:
     import duckdb
 
+_SAME_ROWS_OF_VIEWS = (
+    "The view of DuckDB showed the same rows in all scans of this release: its query draws none at "
+    "random."
+)
+_ALONE = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+"""A file that is opened so reads no other file, no address, and no variable of Python."""
 
-class _Step(TypedDict):
-    """What is read of a part of a plan."""
 
-    name: str
-    children: list[_Step]
+class _Held(NamedTuple):
+    """A table or a view that a file holds."""
 
-
-class DuckDatabase:
-    """A file, which is opened for each release, and for each question about its form.
-
-    Parameters
-    ----------
-    path : Path
-    name : str
-        What messages call it.
-    table : str
-        The table that is read, as its address names it.
-    """
-
-    def __init__(self, path: Path, name: str, table: str) -> None:
-        self._path = path
-        self._name = name
-        self._table = table
-        self._held: duckdb.DuckDBPyConnection | None = None
-        self._snapshots = 0
+    parts: tuple[str, ...]
+    is_view: bool
 
     @property
-    def snapshot_number(self) -> int | None:
-        """Which snapshot is shown; None outside of any."""
-        return None if self._held is None else self._snapshots
+    def shown(self) -> str:
+        """The name as an address names it."""
+        return ".".join(map(_part, self.parts[1:] if self.parts[1] != "main" else self.parts[2:]))
 
-    def __getstate__(self) -> tuple[Path, str, str]:
-        return self._path, self._name, self._table
+    def is_named(self, parts: Sequence[str]) -> bool:
+        """Whether an address means this one. DuckDB does not tell capitals apart."""
+        full = [*(["main"] if len(parts) == 1 else []), *parts]
+        return [part.lower() for part in self.parts[-len(full) :]] == list(map(str.lower, full))
 
-    def __setstate__(self, state: tuple[Path, str, str]) -> None:
-        DuckDatabase.__init__(self, *state)
 
-    def state(self) -> str:
-        """What changes when the file does, or the log of what was written to it."""
-        found = []
+class DuckFile(DuckTable):
+    """A table or a view in a file of DuckDB, which is only read."""
+
+    in_memory = False
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckFile | None:
+        """Read an address such as ``duckdb:file.db?table=trips``."""
+        address = duckdb_address(data)
+        return None if address is None else cls(address)
+
+    def __init__(self, address: TableAddress) -> None:
+        self._path = Path(address.place).expanduser()
+        self._address = address
+        self.name = f"{address.place}?table={address.table}"
+        self._of_thread = threading.local()
+
+    def label(self, name: str | None) -> str:
+        """Identify the state of the file, and of what was written and is not yet part of it."""
+        table = ".".join(map(quoted, self._address.parts))
+        states = []
         for path in (self._path, self._path.with_name(f"{self._path.name}.wal")):
             if path == self._path or path.exists():
-                status = stat_file(path, self._name)
-                found.append(f"modified {status.st_mtime_ns} of {status.st_size} bytes")
-        return " and ".join(found)
-
-    def shows_others(self, table: str) -> bool:
-        """Whether a table is a view that reads what does not lie in the file, such as other files.
-
-        Parameters
-        ----------
-        table : str
-            As a query names it.
-        """
-        with self.snapshot():
-            connection = self._held
-            assert connection is not None
-            try:
-                # Otherwise a part whose result is known beforehand would not be in the plan.
-                connection.execute("PRAGMA disable_optimizer")
-                query = f"EXPLAIN (FORMAT json) SELECT * FROM {table}"
-                ((_, plan),) = connection.execute(query).fetchall()
-            except (driver().CatalogException, driver().BinderException):
-                return False  # it is not there, which is said as it is read
-            connection.execute("PRAGMA enable_optimizer")
-        return not set(_scans(json.loads(plan))) <= _OWN_SCANS
-
-    def ask(self, query: str, secrets: NamedTable | None = None) -> pa.RecordBatchReader:
-        """Run a query, which may look at a table of secrets that it does not hold.
-
-        Inside a snapshot, the result is read as it is computed, up to the next query.
-
-        Raises
-        ------
-        DataError
-            If the file cannot be opened, or has no such table.
-        """
-        if self._held is None:
-            with self.snapshot():
-                return self.ask(query, secrets).read_all().to_reader()
-        connection = self._held
-        if secrets is not None:
-            connection.register(secrets.name, secrets.rows)
-        try:
-            return pa.RecordBatchReader.from_stream(connection.sql(query))
-        except driver().CatalogException:
-            pass
-        if self._table in self._tables(connection):
-            raise DataError(
-                self._name,
-                "it is a view that reads what this file does not hold, as an attached database",
-                "Write what it shows to a table of the file, or give a relation",
-            )
-        near = nearest(self._table, self._tables(connection))
-        obstacle = f"the file has no table {self._table!r}; {near}"
-        raise DataError(self._name, obstacle, "Name one of its tables or views")
-
-    def _tables(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
-        """The tables and views of the file, as an address names them."""
-        found = connection.sql(
-            "SELECT table_schema, table_name FROM information_schema.tables"
-            " WHERE table_catalog = current_database() ORDER BY ALL"
-        ).fetchall()
-        return [".".join(map(_part, parts[parts[0] == "main" :])) for parts in found]
+                status = stat_file(path, self._address.place)
+                states.append(f"modified {status.st_mtime_ns} of {status.st_size} bytes")
+        return f"{name or self._path.resolve()} table {table} {' and '.join(states)}"
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Show one state of the data within this context. In another snapshot, that one's.
+    def snapshot(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Hold the file open within this context: nobody can write to it.
 
-        The file is open in it alone: a file that is open to be read cannot be opened to write.
+        A file that is open to be read cannot be opened to write. Each thread opens it for itself,
+        because a connection has one open result at a time.
         """
-        if self._held is not None:
-            yield
+        held: duckdb.DuckDBPyConnection | None = getattr(self._of_thread, "connection", None)
+        if held is not None:
+            yield held
             return
-        check_file(self._path, self._name)
-        with self._connect() as connection:
-            self._held = connection
-            self._snapshots += 1
+        check_file(self._path, self._address.place)
+        with closing(self._opened()) as opened:
+            connection = _locked(opened.cursor())
+            self._of_thread.connection = connection
             try:
-                connection.execute("BEGIN TRANSACTION READ ONLY")
-                yield
+                yield connection
             finally:
-                self._held = None
+                del self._of_thread.connection
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        """Open the file to read; where this process has it open already, share that."""
-        package = driver()
-        path = str(self._path)
-        private = {"temp_directory": _folder_of(os.getpid())}
-        connection = None
-        # What a process opens twice has the same settings both times.
-        for settings in ({"read_only": True, "config": private}, {"read_only": True}, {}):
+    @contextmanager
+    def _relation(self) -> Iterator[Relation]:
+        with self.snapshot() as connection:
+            table = self._table(connection)
+            self.same_rows = _SAME_ROWS_OF_VIEWS if table.is_view else ""
+            name = ".".join(map(quoted, table.parts))
             try:
-                connection = package.connect(path, **settings)
-                break
-            except package.ConnectionException:
-                continue
-            except package.IOException:
-                break
-        if connection is None:
-            raise DataError(
-                self._name,
-                "it is no file of DuckDB, or another program has it open to write",
-                "Close it there, and check the file with DuckDB",
+                relation = connection.sql(f"SELECT * FROM {name}")
+            except (driver().PermissionException, driver().CatalogException):
+                relation = None  # raised outside the except block, where its words stay
+            if relation is None:
+                raise DataError(
+                    self._address.place,
+                    f"the view {self._address.table!r} reads what this file does not hold, such as "
+                    "another file",
+                    "Write what it shows to a table of the file, or give a relation",
+                )
+            yield relation
+
+    def _table(self, connection: duckdb.DuckDBPyConnection) -> _Held:
+        """What the address means among the tables and views that the file holds.
+
+        A name that is looked up nowhere else cannot name a file or an address.
+        """
+        held = sorted(_tables(connection))
+        for table in held:
+            if table.is_named(self._address.parts):
+                return table
+        raise DataError(
+            self._address.place,
+            f"the file has no table {self._address.table!r}; "
+            f"{nearest(self._address.table, [table.shown for table in held])}",
+            "Name one of its tables or views",
+        )
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        """Open the file to read itself and nothing else."""
+        package = driver()
+        settings = {**_ALONE, "temp_directory": _folder_of(os.getpid())}
+        try:
+            opened: duckdb.DuckDBPyConnection = package.connect(
+                str(self._path), read_only=True, config=settings
             )
-        opened: duckdb.DuckDBPyConnection = connection
-        # Where it is on, as in notebooks, it would write to standard output, among what is printed
-        # there, and how far it has come is a fact about the rows. It is this connection's own.
-        opened.execute("SET enable_progress_bar = false")
-        return opened
-
-
-_OWN_SCANS = frozenset(
-    [
-        "SEQ_SCAN",
-        "INDEX_SCAN",
-        "TABLE_SCAN",
-        "EMPTY_RESULT",
-        "DUMMY_SCAN",
-        "COLUMN_DATA_SCAN",
-        "EXPRESSION_SCAN",
-        "CTE_SCAN",
-        "REC_CTE_SCAN",
-        "DELIM_SCAN",
-        "RANGE",
-        "GENERATE_SERIES",
-    ]
-)
-"""The parts of a plan that read tables of the file, or what the query itself says."""
-
-
-def _scans(plan: list[_Step]) -> Iterator[str]:
-    """The names of the parts of a plan that read something: those that have no parts."""
-    for step in plan:
-        if step["children"]:
-            yield from _scans(step["children"])
+        except package.ConnectionException:
+            obstacle = "this process has it open already, with other settings"
+            remedy = "Close it there, or give a relation of that connection"
+        except package.IOException:
+            obstacle = "it is no file of DuckDB, or another program has it open to write"
+            remedy = "Close it there, and check the file with DuckDB"
         else:
-            yield step["name"].strip()
+            return opened
+        raise DataError(self._address.place, obstacle, remedy)
+
+
+def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Let nothing change the settings of a file from here on.
+
+    A bar that shows how far a query has come would write to standard output, among what is printed
+    there, and how far it has come is a fact about the rows. In notebooks connections begin with
+    one, and cursors without.
+    """
+    try:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET lock_configuration = true")
+    except driver().InvalidInputException:
+        pass  # another thread reads the file, and has locked it
+    return connection
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> Iterator[_Held]:
+    """The tables and views of the file that is open; macros in it cannot change what is found."""
+    for kind in ("table", "view"):
+        rows = connection.execute(
+            f"SELECT database_name, schema_name, {kind}_name, internal"
+            f" FROM system.main.duckdb_{kind}s()"
+        )
+        for *parts, is_internal in rows.fetchall():
+            if not is_internal:
+                yield _Held(tuple(parts), is_view=kind == "view")
 
 
 def _part(name: str) -> str:
     """A part of the name of a table; one with a point stands in quotes."""
-    return '"' + name.replace('"', '""') + '"' if set(name) & set('."') else name
+    return quoted(name) if set(name) & set('."') else name
 
 
 @cache
