@@ -312,6 +312,7 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
     "arrow, dictionaries": _dictionaries,
     "arrow, record batch": lambda rows, folder: table(rows).combine_chunks().to_batches()[0],
     "arrow, reader": lambda rows, folder: table(rows).to_reader(31),
+    "arrow, function": lambda rows, folder: lambda: table(rows).to_reader(31),
     "arrow, dataset": _dataset,
     "pandas": lambda rows, folder: table(rows).to_pandas(),
     "pandas, its own types": _pandas,

@@ -141,6 +141,14 @@ class Question(Captioned, Generic[R_co], frozen=True, forbid_unknown_fields=True
         del unit, cost
         return self.needs(domain)
 
+    def counts_again(self, domain: Domain) -> bool:
+        """Whether the answer may count the rows once more, as noisy counts turn out.
+
+        As it stands, it does not. A table that can be read once is refused otherwise.
+        """
+        del domain
+        return False
+
     def shown_lattice(self, domain: Domain) -> Lattice:
         """The axes of the answer, whose labels ``label_names`` may name.
 

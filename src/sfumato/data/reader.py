@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 BATCH_ROWS = 2**16
 """How many rows a batch should have where the engine lets us choose."""
 
+OPENING = "a function that opens a new one in each call"
+"""What is given in the place of a reader that can be read once."""
+
 Column: TypeAlias = LatticeAxis | None
 """The axis that a column is read as; None for the person's column, if it is no axis."""
 
@@ -87,6 +90,9 @@ class Reader(ABC):
         What is assumed of the table by a release that takes several queries or scans, where no
         snapshot holds one state for all of them; guarantees say it. Empty: nothing is. Where it
         depends on the table, ``supports`` finds it.
+    read_once : bool
+        Whether the rows can be read a single time. A question that may count them again is refused
+        before the charge.
     has_schema : bool
         False if the names of the columns are a first line of text. That line may turn out to be
         data, so it is not quoted.
@@ -95,6 +101,7 @@ class Reader(ABC):
     name: str
     in_memory: bool = True
     same_rows: str = ""
+    read_once: bool = False
     has_schema: bool = True
 
     @classmethod

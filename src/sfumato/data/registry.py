@@ -57,8 +57,10 @@ ENGINES = (
     Engine("pyspark", f"{_READERS}.spark:SparkTable"),
     Engine("pyarrow", f"{_READERS}.arrow:ArrowDataset"),
 )
-ANY_STREAM = Engine(None, f"{_READERS}.arrow:Stream")
-"""Reads any object with an Arrow stream that no reader above reads."""
+ANY_STREAM = tuple(
+    Engine(None, f"{_READERS}.arrow:{name}") for name in ("Stream", "StreamFunction")
+)
+"""Read any object with an Arrow stream, or that opens one, which no reader above reads."""
 
 _outside: list[type[Reader]] = []
 """Readers that other packages registered."""
@@ -73,7 +75,7 @@ def load_class(name: str) -> type[Reader]:
 
 def readers() -> tuple[type[Reader], ...]:
     """All known readers; those of other packages come last."""
-    own = [load_class(engine.reader) for engine in (*ENGINES, ANY_STREAM)]
+    own = [load_class(engine.reader) for engine in (*ENGINES, *ANY_STREAM)]
     return (*own, *_outside)
 
 
@@ -196,7 +198,7 @@ def _candidates(data: object) -> Iterator[type[Reader]]:
         if engine.package in (None, package) and engine.reads(data):
             yield load_class(engine.reader)
     yield from _outside
-    yield load_class(ANY_STREAM.reader)
+    yield from (load_class(engine.reader) for engine in ANY_STREAM)
 
 
 def _opened(

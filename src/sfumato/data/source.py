@@ -63,16 +63,16 @@ def source(
 
     Parameters
     ----------
-    data : str, Path, list of these, table, ndarray or Reader
+    data : str, Path, list of these, table, ndarray, function or Reader
         * A Parquet file; a CSV file with a header (its name ends in ``.csv``, ``.tsv`` or ``.txt``,
           and in ``.gz`` if it is packed); a sheet of an Excel file (``.xlsx`` or ``.xlsm``).
         * A directory, a pattern such as ``"data/*.parquet"``, or a list of paths. Folders named
           ``key=value`` are columns (see ``readers.listing``).
         * A pyarrow Table, Dataset or RecordBatchReader, a polars frame (eager or lazy), a pandas
-          frame, a DuckDB relation, or anything with an Arrow stream.
+          frame, a DuckDB relation, or anything with an Arrow stream. A RecordBatchReader is read
+          once: give a function that opens a new one in each call where rows are counted again.
         * The address of a table in a database: ``"duckdb:trips.db?table=trips"`` or
-          ``"postgresql://host/database?table=trips"``. As with a DuckDB relation, the engine counts
-          the rows by itself, and only counts leave it.
+          ``"postgresql://host/database?table=trips"``.
         * A numpy array of shape (n, d), whose columns are the axes in the domain's order.
         * A ``Reader`` of your own, or an object that a registered reader reads (see
           ``sfumato.data.registry``).
@@ -247,6 +247,11 @@ class Source:
     def same_rows(self) -> str:
         """What a release of several scans assumes; empty where the engine sees to it."""
         return self._reader.same_rows
+
+    @property
+    def read_once(self) -> bool:
+        """Whether the rows can be read a single time."""
+        return self._reader.read_once
 
     @property
     def title(self) -> str:

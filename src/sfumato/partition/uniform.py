@@ -18,7 +18,7 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, finest
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import Lattice
+from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import positive, settle
@@ -235,6 +235,12 @@ class UniformPartitioner(
             guarantee=self.promise(without_delta(cost), unit, mechanism, noise),
         )
 
+    def counts_again(self, domain: Domain) -> bool:
+        """Whether the grid may be so fine that the rows are counted on its own cells."""
+        axes = self.needs(domain).lattice.axes
+        m = _root_up(self.partitions or MOST_CELLS, len(axes))
+        return not self.in_steps and any(_is_too_coarse(axis, m, len(axes)) for axis in axes)
+
     @property
     def in_steps(self) -> bool:
         """Whether blocks of cells are laid before the cells."""
@@ -390,8 +396,7 @@ def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[A
     axes = cube.lattice.axes
     finer_axes = []
     for axis, m in zip(axes, per_axis, strict=True):
-        # Axes with steps of their own are never divided below a step.
-        too_coarse = axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size
+        too_coarse = _is_too_coarse(axis, m, len(axes))
         finer_axes.append(msgspec.structs.replace(axis, cells=m) if too_coarse else axis)
     finer = Lattice(tuple(finer_axes))
     if counts.serves(finer):
@@ -402,6 +407,12 @@ def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[A
         cells = min(m, axis.size)
         edges.append(np.arange(cells + 1) * axis.size // cells)
     return cube, tuple(edges)
+
+
+def _is_too_coarse(axis: LatticeAxis, m: int, d: int) -> bool:
+    """Whether a default axis, one of d, has too few points for m cells."""
+    # Axes with steps of their own are never divided below a step.
+    return bool(axis.size == finest(d) and m * FINE_ENOUGH > axis.size)
 
 
 def _root_up(n: int, d: int) -> int:

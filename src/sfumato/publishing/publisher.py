@@ -20,7 +20,8 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release, marked
 from sfumato.counters.question import Counter, CounterPreview
 from sfumato.data import Source
-from sfumato.errors import UsageError, explained, without_frames
+from sfumato.data.reader import OPENING
+from sfumato.errors import DataError, UsageError, explained, without_frames
 from sfumato.ledger import Account, Hold, Ledger
 from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
@@ -329,6 +330,7 @@ class Publisher:
         planned = self._planned(asked, stated, single=isinstance(question, Question))
         # What the schema shows to be unreadable is refused before the charge.
         self.source.require(planned.needs)
+        self._require_scans(planned.plan)
         # The state of the data that the charge is for. If it is another one when the data are
         # counted, nothing is published.
         planned = replace(planned, label=self.source.label)
@@ -458,6 +460,16 @@ class Publisher:
         return PlannedRelease(
             plan, costs, used, needs, money, current(), captions, stated=stated, choice=choice
         )
+
+    def _require_scans(self, plan: Plan) -> None:
+        """Refuse to count again what can be read once."""
+        for question in plan.questions:
+            if self.source.read_once and question.counts_again(self.source.domain):
+                raise DataError(
+                    self.source.title,
+                    f"it can be read once, and {question.title} may count the rows again",
+                    f"Give a table, a file, or {OPENING}",
+                )
 
     @contextmanager
     def _reserved(self, planned: PlannedRelease, key: str | None, *, fresh: bool) -> Iterator[Hold]:

@@ -1,14 +1,15 @@
-"""Read tables and streams that have the Arrow C stream, and datasets of pyarrow."""
+"""Read tables and streams that have the Arrow C stream, what opens these, and datasets."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Protocol, TypeGuard
+from weakref import WeakSet
 
 import pyarrow as pa
 
-from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
+from sfumato.data.reader import BATCH_ROWS, OPENING, Columns, RowReader
 from sfumato.errors import DataError
 
 
@@ -19,6 +20,14 @@ class _Streamed(Protocol):
 def _is_streamed(data: object) -> TypeGuard[_Streamed]:
     return hasattr(data, "__arrow_c_stream__")
 
+
+_OF_READERS = ("read_next_batch", "get_next", "__next__", "close", "release")
+"""The methods of objects that hand out a stream once; whatever holds its rows has none of them."""
+
+_READ: WeakSet[pa.RecordBatchReader] = WeakSet()
+"""The readers that were read here: none of them says so itself, and it would seem to be empty."""
+
+_ONCE = "a reader can be read once, and it has been"
 
 _SAME_ROWS_OF_STREAMS = (
     "The object gave the same rows each time that this release opened its stream: what it reads did"
@@ -42,22 +51,20 @@ class Stream(RowReader):
     def __init__(self, data: _Streamed) -> None:
         self._data = data
         self.name = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
-        self._reader: pa.RecordBatchReader | None = None
-        self._spent = False
-        # A table never changes, and a reader is read once.
-        is_fixed = isinstance(data, pa.Table | pa.RecordBatchReader)
-        self.same_rows = "" if is_fixed else _SAME_ROWS_OF_STREAMS
+        self._reader = data if isinstance(data, pa.RecordBatchReader) else None
+        is_table = isinstance(data, pa.Table)
+        # The type is asked: a frame may have each of its columns as an attribute.
+        is_reader = any(hasattr(type(data), method) for method in _OF_READERS)
+        self.read_once = is_reader and not is_table
+        self.same_rows = "" if is_table or self.read_once else _SAME_ROWS_OF_STREAMS
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self._data, pa.Table):
             return self._data.to_reader()
-        once = isinstance(self._data, pa.RecordBatchReader)
-        if self._spent and once:
-            raise DataError(
-                self.name, "a reader can be read once, and it has been", "Give a table, or a file"
-            )
         if self._reader is None:
-            self._reader = self._data if once else pa.RecordBatchReader.from_stream(self._data)
+            self._reader = pa.RecordBatchReader.from_stream(self._data)
+        if self._reader in _READ:
+            raise DataError(self.name, _ONCE, f"Give a table, a file, or {OPENING}")
         return self._reader
 
     def names(self) -> list[str]:
@@ -75,10 +82,89 @@ class Stream(RowReader):
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the stream."""
         reader = self._open()
-        self._reader = None
-        self._spent = True
+        if not self.read_once:
+            self._reader = None
+        yield from _read(reader, columns)
+
+
+def _read(reader: pa.RecordBatchReader, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Read a stream once, and close it: its connection may be able to do nothing else meanwhile."""
+    _READ.add(reader)
+    try:
         for batch in reader:
             yield batch.select(list(columns))
+    finally:
+        reader.close()
+
+
+class StreamFunction(RowReader):
+    """A function that opens a stream of the same rows each time it is called, as by a query.
+
+    None is held open between two calls. Before each charge the function is called for the types
+    alone, so whatever it does wrong is found then.
+    """
+
+    name = "stream of a function"
+    same_rows = (
+        "The function of the source opened streams of the same rows for all scans of this release: "
+        "what it reads did not change meanwhile, and it draws none at random."
+    )
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> StreamFunction | None:
+        """Read what a function opens."""
+        return cls(data) if callable(data) and not isinstance(data, type) else None
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function = function
+        self._first: pa.Schema | None = None
+        self._is_checked = False  # since the last scan
+
+    def _opened(self) -> pa.RecordBatchReader:
+        """Call the function, and look at what it returns."""
+        given = self._function()
+        if not _is_streamed(given):
+            raise DataError(
+                self.name,
+                f"it returned an object of type {type(given).__name__}, which has no Arrow stream",
+                "Return a pyarrow.RecordBatchReader",
+            )
+        reader = given
+        if not isinstance(reader, pa.RecordBatchReader):
+            reader = pa.RecordBatchReader.from_stream(given)
+        if reader in _READ:
+            raise DataError(self.name, f"it returned a reader again; {_ONCE}", f"Give {OPENING}")
+        if self._first is None:
+            self._first = reader.schema
+        if not reader.schema.equals(self._first):
+            raise DataError(
+                self.name,
+                "its columns, or their types, are others than when it was called first",
+                "Give a new source",
+            )
+        return reader
+
+    def _looked_at(self) -> pa.Schema:
+        reader = self._opened()
+        _READ.add(reader)
+        reader.close()
+        return reader.schema
+
+    def names(self) -> list[str]:
+        """Give the names of the columns."""
+        return list((self._first or self._looked_at()).names)
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """Give the types of all columns, which the function is called for once before each scan."""
+        if self._first is None or not self._is_checked:
+            self._first = self._looked_at()
+            self._is_checked = True
+        return self._first
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Read what the function opens."""
+        self._is_checked = False
+        yield from _read(self._opened(), columns)
 
 
 class ArrowDataset(RowReader):
