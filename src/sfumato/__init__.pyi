@@ -33,6 +33,7 @@ from .counters import Counter as Counter
 from .counters import CounterRelease as CounterRelease
 from .data import Source as Source
 from .data import source as source
+from .data.readers.spark_package import spark_package as spark_package
 from .disclosure import Disclosure as Disclosure
 from .disclosure import disclose as disclose
 from .domain import Domain as Domain

@@ -14,11 +14,10 @@ from sfumato.answers.registry import register
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.cube import Cube
 from sfumato.data.columns import text_of
-from sfumato.data.reader import BATCH_ROWS, Columns, CountingReader, RowReader
+from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.data.registry import register_reader
 from sfumato.domain import Domain
 from sfumato.lattice import GridAxis, LabelAxis, Lattice
-from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import Exactly, sidak
 from sfumato.partition.partition import Partition
@@ -35,7 +34,6 @@ __all__ = [
     "Bits",
     "CentralMeasure",
     "Columns",
-    "CountingReader",
     "Counts",
     "CountsPreview",
     "CountsRelease",
@@ -45,7 +43,6 @@ __all__ = [
     "Exactly",
     "GridAxis",
     "Guarantee",
-    "KeyRule",
     "LabelAxis",
     "Lattice",
     "Law",

@@ -21,8 +21,7 @@ def listed(stub: str) -> Mapping[str, str]:
     >>> listed("questions")["MedianPartitioner"]
     'sfumato.partition.median:MedianPartitioner'
     """
-    with open(_path(stub), encoding="utf-8") as file:
-        lines = ast.parse(file.read()).body
+    lines = ast.parse(_text_of(stub)).body
     places: dict[str, str] = {}
     for line in lines:
         if not isinstance(line, ast.ImportFrom):
@@ -44,10 +43,8 @@ def described(stub: str) -> Mapping[str, str]:
     >>> described("questions")["Mean"]
     'Publish the mean of a value, by group.'
     """
-    with open(_path(stub), encoding="utf-8") as file:
-        return dict(
-            re.findall(r"^from \S+ import (\w+) as \w+ +# (.+)$", file.read(), re.MULTILINE)
-        )
+    comment = r"^from \S+ import (\w+) as \w+ +# (.+)$"
+    return dict(re.findall(comment, _text_of(stub), re.MULTILINE))
 
 
 def imported(place: str) -> object:
@@ -73,5 +70,7 @@ def attached(
     return attribute, lambda: list(names), names
 
 
-def _path(stub: str) -> str:
-    return os.path.join(os.path.dirname(__file__), f"{stub}.pyi")
+def _text_of(stub: str) -> str:
+    # Read by the package's loader: on the executors of Spark, the package lies in an archive.
+    path = os.path.join(os.path.dirname(__file__), f"{stub}.pyi")
+    return str(globals()["__loader__"].get_data(path), "utf-8")

@@ -7,7 +7,6 @@ A clause takes ``opened``, which gives a fresh reader of the same rows each time
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -22,8 +21,8 @@ from sfumato.cube import Cube
 from sfumato.data import count, select, selects, source
 from sfumato.data.column_types import ids_form, misfit, plain_type
 from sfumato.data.columns import decoded
-from sfumato.data.reader import Columns, CountingReader, Reader, RowReader
-from sfumato.domain import Categories, Domain, Keys
+from sfumato.data.reader import Columns, Reader, RowReader
+from sfumato.domain import Domain, Keys
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.key_rules import KeyRule
@@ -123,48 +122,67 @@ def says_types_without_values(made_of: Callable[[Rows], RowReader], rows: Rows) 
     assert made_of([*nulls, *rows]).schema(COLUMNS).equals(types)
 
 
-# --- readers that count ---------------------------------------------------------------------------
+# --- Spark, which runs the scan on its executors --------------------------------------------------
+
+LIMITS: tuple[dict[str, Any], ...] = (
+    {},
+    {"person": "who", "rows_per_person": 10**6},
+    {"person": "who", "rows_per_person": 2},
+    {"person": ["who", "day"], "rows_per_person": 1},
+    {"person": "who", "rows_per_person": 5, "rows_per_cell": 1, "cells_per_person": 2},
+    {"person": "who", "rows_per_person": 9, "norm_per_person": 2},
+)
 
 
-def counts_as_a_scan(opened: Callable[[], CountingReader], scanned: RowReader) -> None:
-    """Where nobody's rows are cut, its cubes are those of a scan of the same rows, bit for bit."""
-    for person, limit in ((None, 1), ("who", 10**6)):
-        own = count(
-            source(opened(), random_tables.DOMAIN, person=person, rows_per_person=limit),
-            random_tables.LATTICES,
-        )
-        scan = count(
-            source(scanned, random_tables.DOMAIN, person=person, rows_per_person=limit),
-            random_tables.LATTICES,
+def counts_as_a_scan(opened: Callable[[], Reader], scanned: RowReader) -> None:
+    """Its cubes are those of a scan of the same rows, bit for bit, also where rows are cut."""
+    by_key = [Needs(BY_PERSON, 1), Needs(BESIDE, 1)]
+    needs = [*(Needs(lattice, 1) for lattice in random_tables.LATTICES), *by_key]
+    for limits in LIMITS:
+        own, scan = (
+            count(source(reader, PERSONS, **limits), needs, key=KEYS[0])
+            for reader in (opened(), scanned)
         )
         for one, other in zip(own, scan, strict=True):
             _same(one, other)
-    by_key = [count(source(each, PERSONS), [BY_PERSON])[0] for each in (opened(), scanned)]
-    assert _keyed(by_key[0]) == _keyed(by_key[1])
 
 
 def _same(one: Cube, other: Cube) -> None:
     assert one.lattice == other.lattice
     assert one.counts.dtype == np.int64
-    assert one.counts.tobytes() == other.counts.tobytes()
-    assert (one.coordinates is None) == (other.coordinates is None)
-    if one.coordinates is not None and other.coordinates is not None:
-        assert one.coordinates.dtype == np.int64
-        assert one.coordinates.tobytes() == other.coordinates.tobytes()
+    _same_arrays(one.counts, other.counts)
+    _same_arrays(one.sums, other.sums)
+    assert set(one.keys) == set(other.keys)
+    if one.keys:
+        # A scan also lists the keys of rows that are cut or dropped.
+        assert _with_keys(one) == _with_keys(other)
+    else:
+        _same_arrays(one.coordinates, other.coordinates)
 
 
-def _keyed(cube: Cube) -> dict[object, int]:
-    """Counts by key. Keys without a counted row may be listed or not, but all are in order."""
+def _same_arrays(one: np.ndarray | None, other: np.ndarray | None) -> None:
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist()
+
+
+def _with_keys(cube: Cube) -> list[tuple[object, ...]]:
+    """The cells in their order, with the keys themselves in place of their numbers."""
     assert cube.coordinates is not None
-    keys = list(cube.keys["who"])
-    assert keys == sorted(set(keys), key=str)
-    return {
-        keys[place]: number
-        for (place,), number in zip(cube.coordinates.tolist(), cube.counts.tolist(), strict=True)
-    }
+    for keys in cube.keys.values():
+        assert keys.to_pylist() == sorted(set(keys.to_pylist()))
+    names = [axis.name for axis in cube.lattice.axes]
+    return [
+        tuple(
+            cube.keys[name][cell] if name in cube.keys else cell
+            for name, cell in zip(names, cells, strict=True)
+        )
+        for cells in cube.coordinates.tolist()
+    ]
 
 
-def selects_as_it_counts(opened: Callable[[], CountingReader], *, limit: int | None = None) -> None:
+def selects_as_it_counts(opened: Callable[[], Reader], *, limit: int | None = None) -> None:
     """What is shown is what the rule shows of its own counts, under the same choice of rows.
 
     The same rule shows the same again; another one shows something else.
@@ -217,46 +235,3 @@ def laid(shown: ShownKeys, lattice: Lattice) -> list[tuple[object, ...]]:
         (keys[cell[at]], noisy[keys[cell[at]]], (*cell[:at], *cell[at + 1 :]), rows)
         for cell, rows in cells
     )
-
-
-def bounds_persons(opened: Callable[[], CountingReader], rows: Rows, limit: int) -> None:
-    """Each person keeps as many rows as the limit allows.
-
-    They are the same rows on every lattice and in every run under one key.
-    """
-    own = Counter(row["who"] for row in rows if row["who"] is not None)
-    src = source(opened(), PERSONS, person="who", rows_per_person=limit)
-    assert _keyed(count(src, [BY_PERSON])[0]) == {
-        who: min(number, limit) for who, number in own.items()
-    }
-    fine = random_tables.grid("x", 64)
-    coarse = random_tables.grid("x", 8)
-    seen = []
-    for key in KEYS:
-        one, other = count(src, [Lattice((fine,)), Lattice((coarse,))], key=key)
-        assert one.on(Lattice((coarse,))).counts.tolist() == other.counts.tolist()
-        again = count(
-            source(opened(), PERSONS, person="who", rows_per_person=limit),
-            [Lattice((fine,))],
-            key=key,
-        )[0]
-        assert again.counts.tolist() == one.counts.tolist(), "another run keeps other rows"
-        seen.append(one.counts.tolist())
-    assert seen[0] != seen[1], "the key does not choose"
-
-
-def chooses_alike(made_of: Callable[[Rows], CountingReader], runs: int = 400) -> None:
-    """Every row of a person is kept equally often, also among equal rows.
-
-    One of four rows must be kept in a quarter of the runs. By Hoeffding's inequality, a correct
-    choice exceeds this bound with probability 1e-9. The keys are fixed, so no outcome depends on
-    luck.
-    """
-    blank = dict.fromkeys(COLUMNS) | {"who": "p"}
-    reader = made_of([{**blank, "word": word} for word in ("a", "a", "a", "ß")])
-    lattice = Lattice((LabelAxis("word", ("a", "ß")),))
-    src = source(reader, {"word": Categories(["a", "ß"])}, person="who", rows_per_person=1)
-    kept = sum(
-        int(count(src, [lattice], key=run.to_bytes(32, "big"))[0].counts[1]) for run in range(runs)
-    )
-    assert abs(kept / runs - 0.25) < (np.log(2e9) / (2 * runs)) ** 0.5

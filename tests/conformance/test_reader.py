@@ -1,4 +1,4 @@
-"""Every reader keeps the contract: our own, one from outside, and one that counts by itself."""
+"""Every reader keeps the contract: our own, and one from outside."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ import pytest
 import sfumato as sf
 from conformance import reader_contract, toys
 from conformance.kinds import KINDS, people
-from conformance.toys import Database, DatabaseReader, Pile, PileReader
+from conformance.toys import Pile, PileReader
 from data import random_tables
-from sfumato.answers.counts import Needs
 from sfumato.data import count, registry, source
-from sfumato.data.reader import Columns, CountingReader
+from sfumato.data.reader import Columns, Reader
 from sfumato.data.registry import open_reader, register_reader
 from sfumato.domain import Interval, grid_axis
-from sfumato.lattice import EdgesAxis, Lattice
 
 ROWS = people(200, seed=2)
 
@@ -33,10 +31,9 @@ ONCE = ("arrow, reader",)
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both toys are registered, as long as the test runs."""
+    """The toy is registered, as long as the test runs."""
     monkeypatch.setattr(registry, "_outside", [])
     register_reader(PileReader)
-    register_reader(DatabaseReader)
 
 
 def opened(data: object) -> Any:
@@ -135,89 +132,6 @@ def test_types_that_change_while_rows_are_read_are_refused(
         publisher.check(sf.Histogram("x"))
 
 
-def counting_contract(broken_kind: Callable[[Database], DatabaseReader]) -> None:
-    def made_of(rows: Any) -> CountingReader:
-        return broken_kind(Database(rows))
-
-    reader_contract.says_what_it_has(lambda: made_of(ROWS))
-    reader_contract.counts_as_a_scan(lambda: made_of(ROWS), PileReader(Pile(ROWS)))
-    reader_contract.bounds_persons(lambda: made_of(ROWS), ROWS, limit=2)
-    reader_contract.chooses_alike(made_of)
-
-
-def test_a_reader_that_counts_keeps_the_contract() -> None:
-    counting_contract(DatabaseReader)
-
-
-@pytest.mark.parametrize("broken_kind", toys.COUNTING_BROKEN)
-def test_a_reader_that_counts_wrongly_is_caught(
-    broken_kind: Callable[[Database], DatabaseReader],
-) -> None:
-    with pytest.raises((AssertionError, sf.DataError)):
-        counting_contract(broken_kind)
-
-
-@pytest.mark.parametrize("kind", [toys.SelectingReader, toys.EvaluatesTwice])
-@pytest.mark.parametrize("limit", [None, 2])
-def test_a_reader_that_selects_keys_keeps_the_contract(
-    kind: type[toys.SelectingReader], limit: int | None
-) -> None:
-    """An engine that evaluates each part twice shows the same, too."""
-    reader_contract.selects_as_it_counts(lambda: kind(Database(ROWS)), limit=limit)
-
-
-@pytest.mark.parametrize("broken_kind", toys.SELECTING_BROKEN)
-def test_a_reader_that_selects_keys_wrongly_is_caught(
-    broken_kind: type[toys.SelectingReader],
-) -> None:
-    with pytest.raises((AssertionError, sf.DataError)):
-        reader_contract.selects_as_it_counts(lambda: broken_kind(Database(ROWS)))
-
-
-def test_cubes_for_other_cells_than_were_asked_for_are_refused() -> None:
-    with pytest.raises(sf.DataError, match="other cells"):
-        count(source(toys.Swaps(Database(ROWS)), random_tables.DOMAIN), random_tables.LATTICES[:2])
-
-
-@pytest.mark.usefixtures("registered")
-def test_a_release_from_an_engine_that_counts() -> None:
-    """Two scans of a release see one state; no query holds the key; no row comes to Python."""
-    database = Database(ROWS)
-    queries: list[str] = []
-    database.connection.set_trace_callback(queries.append)
-    reader = DatabaseReader(database)
-    with sf.Publisher(
-        source(reader, random_tables.DOMAIN, person="who", rows_per_person=2), budget=10**7
-    ) as publisher:
-        publisher.release(sf.UniformPartitioner(["x", "price"]), epsilon=10**5)
-        key = publisher._answering.counting._row_choice_key
-        with pytest.raises(sf.UsageError, match="hands out no rows"):
-            publisher.check()
-    assert len(reader.seen) > 1
-    assert set(reader.seen) == {1}
-    assert reader.inside == 0
-    assert len(key) == 32
-    assert not any(key.hex() in query.lower() or repr(key) in query for query in queries)
-    histogram = sf.Publisher(source(database, random_tables.DOMAIN), budget=10**7).release(
-        sf.Histogram("x", bins=7), epsilon=10**6
-    )
-    assert {
-        (i,): n for i, n in enumerate(histogram.values.tolist()) if n
-    } == random_tables.expected(ROWS, ONE_LATTICE[0])
-
-
-def test_a_reader_of_both_kinds_counts_by_itself_and_can_be_checked() -> None:
-    class Both(PileReader, CountingReader):
-        def count(self, needs: Any, unit: Any, key: bytes, progress: Any) -> list[Any]:
-            return DatabaseReader(Database(self.pile.rows)).count(needs, unit, key, progress)
-
-    src = source(Both(Pile(ROWS)), random_tables.DOMAIN)
-    assert random_tables.found(count(src, ONE_LATTICE)[0]) == random_tables.expected(
-        ROWS, ONE_LATTICE[0]
-    )
-    assert sf.Publisher(src, budget=1).check(sf.Histogram("x")).rows == len(ROWS)
-
-
 def test_a_reader_that_says_nothing_of_its_state_is_a_data_set_of_its_own() -> None:
     """Otherwise the answers of one table would be found under the label of another."""
 
@@ -228,17 +142,51 @@ def test_a_reader_that_says_nothing_of_its_state_is_a_data_set_of_its_own() -> N
     assert "" != one.label == one.label != other.label
 
 
-def test_what_an_engine_cannot_count_is_refused_before_it_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By ``require``, which a publisher calls before the charge."""
-    rows = Lattice((EdgesAxis("rows", (1.0, 2.0, 9.0)),))
-    of_each = Needs(rows, 2, counted="rows of each person")
-    reader = DatabaseReader(Database(ROWS))
-    src = source(reader, random_tables.DOMAIN, person="who")
-    src.require(ONE_LATTICE)
-    for need in (of_each, Needs(ONE_LATTICE[0], 7, counted="persons")):
-        with pytest.raises(sf.DataError, match="its engine does not count that"):
-            src.require([need])
-    monkeypatch.setattr(DatabaseReader, "supports", lambda *_: True)
-    src.require([of_each])
+def test_a_reader_that_would_count_by_itself_is_told_to_hand_out_rows() -> None:
+    """Version 0.2 had such readers; one that is registered learns what to implement instead."""
+
+    class Counting(Reader):
+        def names(self) -> list[str]:
+            return []
+
+        def schema(self, columns: Columns) -> Any:
+            raise NotImplementedError
+
+        def count(self, *_: object) -> list[object]:
+            return []
+
+    with pytest.raises(
+        sf.UsageError, match=r"registering Counting: it is no RowReader\. Derive it"
+    ):
+        register_reader(Counting)
+
+
+def test_a_reader_may_refuse_what_is_to_be_counted_before_the_charge() -> None:
+    class Refusing(PileReader):
+        def require(self, needs: Any, unit: Any) -> None:
+            raise sf.DataError("the pile", "it is locked", "Unlock it")
+
+    src = source(Refusing(Pile(ROWS)), random_tables.DOMAIN, name="pile")
+    with sf.Publisher(src, budget=1) as publisher:
+        with pytest.raises(sf.DataError, match="it is locked"):
+            publisher.release(sf.Histogram("x", bins=7), epsilon=1)
+        assert publisher.account.spent.epsilon == 0
+
+
+def test_a_table_may_be_read_in_several_pieces() -> None:
+    class Pieces(PileReader):
+        def pieces(self, columns: Columns) -> Any:
+            return [
+                partial(PileReader(Pile(part)).batches, columns) for part in (ROWS[:9], ROWS[9:])
+            ]
+
+    for limits in reader_contract.LIMITS[:3]:
+        own, whole = (
+            count(
+                source(reader(Pile(ROWS)), random_tables.DOMAIN, **limits),
+                ONE_LATTICE,
+                key=bytes(32),
+            )
+            for reader in (Pieces, PileReader)
+        )
+        reader_contract._same(own[0], whole[0])

@@ -7,19 +7,17 @@ engine, and ``registry.py`` lists them. ``column_types.py`` says what a column m
 ``bounding.py`` bounds each person's rows. ``check.py`` tells the custodian what a table would lose.
 """
 
-from sfumato.data.counting import count, n_queries
-from sfumato.data.reader import CountingReader, Reader, RowReader
+from sfumato.data.counting import count
+from sfumato.data.reader import Reader, RowReader
 from sfumato.data.registry import register_reader
 from sfumato.data.selecting import select, selects
 from sfumato.data.source import Source, snapshot, source
 
 __all__ = [
-    "CountingReader",
     "Reader",
     "RowReader",
     "Source",
     "count",
-    "n_queries",
     "register_reader",
     "select",
     "selects",

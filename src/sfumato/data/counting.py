@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.data.guard import guarded
-from sfumato.data.reader import CountingReader, Progress
+from sfumato.data.reader import Progress, RowReader
 from sfumato.data.source import Source, as_need
-from sfumato.errors import DataError
 from sfumato.lattice import Lattice
-from sfumato.privacy.unit import Unit
 
 if TYPE_CHECKING:
     from sfumato.answers.counts import Needs
     from sfumato.cube import Cube
+    from sfumato.data.readers.spark import SparkTable
     from sfumato.data.row_priorities import ChosenBy
+    from sfumato.data.scan import Scan
 
 
 def count(
@@ -63,57 +64,54 @@ def count(
     # Loaded when data are counted, and not with the package.
     from sfumato.data.bounding import fresh_key
     from sfumato.data.row_priorities import chosen_by
-    from sfumato.data.scan import scan
+    from sfumato.data.scan import finish, partial
 
-    asked = [as_need(need) for need in needs]
+    asked = tuple(as_need(need) for need in needs)
     source.require(asked)
     if not asked:
         return []
     reader = source._reader
     key = key or fresh_key()
     chosen = chosen_by(asked) if choice is None else choice
-    if isinstance(reader, CountingReader):
-        return _by_engine(told(source, reader, chosen), asked, source.unit, key, progress)
-    looked_at = [*asked, *(as_need(Lattice((axis,))) for axis in choice or ())]
-    columns = source._columns(looked_at)
-    return scan(reader, columns, asked, source.unit, key, progress, source._row_filter, chosen)
+    scan = scan_of(source, asked, key, chosen)
+    if not isinstance(reader, RowReader):
+        return on_executors(source).count(scan)
+    pieces = guarded(reader.name, functools.partial(reader.pieces, scan.columns))
+    if progress is None:
+        return finish(partial(scan, pieces))
+    all_rows = guarded(reader.name, reader.rows)
+    return finish(partial(scan, pieces, lambda rows_done: progress(rows_done, all_rows)))
 
 
-def n_queries(source: Source, needs: Sequence[Needs]) -> int:
-    """In how many queries they are counted: rows take one scan, and engines a query for each.
+def scan_of(source: Source, needs: tuple[Needs, ...], key: bytes, choice: ChosenBy) -> Scan:
+    """Return what is counted of a source, for whoever counts it.
 
-    >>> import numpy as np, sfumato as sf
-    >>> domain = sf.Domain(age=sf.Interval(0, 100))
-    >>> ages = sf.source(np.array([[31.0], [64.0]]), domain)
-    >>> n_queries(ages, [sf.Histogram("age").needs(domain), sf.Sum("age").needs(domain)])
-    1
+    Parameters
+    ----------
+    source : Source
+    needs : tuple of Needs
+    key : bytes of length 32
+    choice : tuple of LatticeAxis
+        Whose columns' values choose a person's rows.
     """
-    return len(needs) if isinstance(source._reader, CountingReader) else 1
+    from sfumato.data.scan import Scan
+
+    looked_at = [*needs, *(as_need(Lattice((axis,))) for axis in choice)]
+    return Scan(
+        name=source._reader.name,
+        columns=source._columns(looked_at),
+        needs=needs,
+        unit=source.unit,
+        key=key,
+        row_filter=source._row_filter,
+        choice=choice,
+    )
 
 
-def told(source: Source, reader: CountingReader, choice: ChosenBy) -> CountingReader:
-    """The reader of a source, told how rows are chosen and which rows there are."""
-    row_filter = source._row_filter
-    return reader.choosing(choice, () if row_filter is None else row_filter.conditions)
+def on_executors(source: Source) -> SparkTable:
+    """Return the reader of a source that hands out no rows: the scan goes to where they are."""
+    from sfumato.data.readers.spark import SparkTable
 
-
-def _by_engine(
-    reader: CountingReader,
-    needs: Sequence[Needs],
-    unit: Unit,
-    key: bytes,
-    progress: Progress | None,
-) -> list[Cube]:
-    """Let the engine count, and check that it counted on the lattices asked for."""
-
-    def counted() -> list[Cube]:
-        cubes = reader.count(needs, unit, key, progress)
-        if [cube.lattice for cube in cubes] != [need.lattice for need in needs]:
-            raise DataError(
-                reader.name,
-                "its engine counted other cells than were asked for",
-                "Report it to the author of its reader",
-            )
-        return cubes
-
-    return guarded(reader.name, counted)
+    reader = source._reader
+    assert isinstance(reader, SparkTable)
+    return reader

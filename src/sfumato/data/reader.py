@@ -1,8 +1,8 @@
-"""The interface to engines: a reader hands out the rows of a table, or counts them where they lie.
+"""The interface to engines: a reader hands out the rows of a table.
 
 A source holds one reader. A ``RowReader`` hands out its rows as Arrow record batches, which one
-scan bounds and counts. A ``CountingReader`` lets its engine bound and count. A class may be both:
-then its own counting is used, and its rows serve ``sfumato check``.
+scan bounds and counts, whatever the engine. Spark alone hands out none: the scan goes to its
+executors (``readers/spark.py``).
 
 The method ``of`` says which objects a class reads, and the registry (``sfumato.data.registry``)
 knows the classes. ``docs/extending.md`` shows a reader in full, and
@@ -20,7 +20,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from sfumato.data.file_options import FileOptions, refuse_without_files
 from sfumato.errors import UsageError
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.answers.counts import Needs
-    from sfumato.arrays import Array
-    from sfumato.cube import Cube
-    from sfumato.mechanisms.key_rules import KeyRule
     from sfumato.privacy.unit import Unit
 
 BATCH_ROWS = 2**16
@@ -46,6 +44,9 @@ Column: TypeAlias = LatticeAxis | None
 
 Columns: TypeAlias = Mapping[str, Column]
 """The columns that are wanted, by name."""
+
+Piece: TypeAlias = "Callable[[], Iterator[pa.RecordBatch]]"
+"""Gives the record batches of a part of a table, from the first one on each time."""
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with the rows done, and all rows or None: private facts, for the custodian's screen."""
@@ -77,7 +78,7 @@ class Losses:
 class Reader(ABC):
     """A table: its columns, their types, and a label that changes with its rows.
 
-    Implement ``RowReader`` or ``CountingReader``, never this class alone.
+    Implement ``RowReader``, never this class alone.
 
     Attributes
     ----------
@@ -87,9 +88,9 @@ class Reader(ABC):
         Whether the rows may change unnoticed. Each such object is a data set of its own, unless the
         user names it.
     same_rows : str
-        What is assumed of the table by a release that takes several queries or scans, where no
-        snapshot holds one state for all of them; guarantees say it. Empty: nothing is. Where it
-        depends on the table, ``supports`` finds it.
+        What is assumed of the table by a release that takes several scans, where no snapshot holds
+        one state for all of them; guarantees say it. Empty: nothing is. Where it depends on the
+        table, ``require`` finds it.
     read_once : bool
         Whether the rows can be read a single time. A question that may count them again is refused
         before the charge.
@@ -161,6 +162,17 @@ class Reader(ABC):
         """
         return name or ""
 
+    def require(self, needs: Sequence[Needs], unit: Unit) -> None:  # noqa: B027
+        """Refuse what cannot be counted of this table; it is asked before each charge.
+
+        As it stands: nothing. It may depend on names, types and on what is there, never on values.
+
+        Raises
+        ------
+        DataError
+            It says what stands in the way.
+        """
+
     def rows(self) -> int | None:
         """Give the number of rows, if it is known at once. It serves progress bars only."""
         return None
@@ -209,6 +221,10 @@ class RowReader(Reader):
         Values may be in dictionary form. A value that cannot be read is null, and never an error.
         """
 
+    def pieces(self, columns: Columns) -> Sequence[Piece]:
+        """Give the table in parts that can be read apart; as it stands, in one."""
+        return [partial(self.batches, columns)]
+
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Give all rows, and add to ``losses`` what is lost in reading text.
 
@@ -230,137 +246,12 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
     Raises
     ------
     UsageError
-        If the reader's engine only counts.
+        If the rows stay in their engine.
     """
     if isinstance(reader, RowReader):
         return reader
     raise UsageError(
         f"{asked} of {reader.name}",
-        "its engine counts by itself, and hands out no rows",
+        "its rows stay in its engine",
         "Give a file or a frame",
     )
-
-
-Ability: TypeAlias = Literal["calendar", "column", "levels", "missing", "stacked", "where"]
-"""What an engine may know beside the cells of columns as they are; see ``CountingReader``."""
-
-
-class CountingReader(Reader):
-    """A table whose engine bounds and counts the rows where they lie: only cells come back.
-
-    Where no person's rows are cut, its cubes are those of a scan of the same rows, bit for bit.
-    Where they are, the distribution is the same: of the rows that have a cell on a lattice, each
-    person keeps ``unit.rows_per_person``, and every choice is equally likely. The choice follows
-    from priorities that depend on that person's rows and the key alone.
-
-    Attributes
-    ----------
-    abilities : frozenset of str
-        What its engine knows beside columns as they are. A question that needs anything else is
-        refused before the charge.
-
-        * "column": an axis is read from ``axis.column_name``, which may not be its name.
-        * "calendar": an axis with ``axis.calendar`` is derived from a column of dates or times.
-        * "levels": the cells of a label axis with ``axis.parts`` take the values that these list.
-        * "missing": an axis ``BinsAndMissing`` has a last cell for missing values.
-        * "stacked": a person's rows are kept within ``needs.norm``, in place of ``unit.limits``.
-        * "where": rows that do not satisfy ``unit.where`` are dropped before anything else.
-
-    >>> from sfumato.extending import CountingReader
-    >>> sorted(CountingReader.__abstractmethods__), CountingReader.abilities
-    (['count', 'names', 'schema'], frozenset())
-    """
-
-    abilities: ClassVar[frozenset[Ability]] = frozenset()
-
-    def supports(self, needs: Needs, unit: Unit) -> bool:
-        """Whether the engine can count this; asked before anything is charged.
-
-        As it stands: rows, under a limit on their number alone. An engine that counts persons, adds
-        up values or keeps limits by cell says so here.
-        """
-        return needs.holds_on_other_lattices(unit) and len(unit.person_columns) <= 1
-
-    def choosing(
-        self,
-        choice: Sequence[LatticeAxis],
-        conditions: Sequence[tuple[LatticeAxis, Array]],
-    ) -> Self:
-        """Give the same table, told how rows are chosen; as it stands, itself.
-
-        Parameters
-        ----------
-        choice : sequence of LatticeAxis
-            By whose columns' values, together with the key, a person's rows are chosen. They are
-            the same for all scans of a release, and hold all columns that any of them counts.
-        conditions : sequence of pairs of LatticeAxis and bool ndarray of shape (cells,)
-            What ``unit.where`` means on the declared axes: a row satisfies it if on each axis it
-            has a cell for which the array is true.
-        """
-        del choice, conditions
-        return self
-
-    @abstractmethod
-    def count(
-        self,
-        needs: Sequence[Needs],
-        unit: Unit,
-        key: bytes,
-        progress: Progress | None,
-    ) -> list[Cube]:
-        """Count what is needed on each lattice: one cube for each need, in order.
-
-        Parameters
-        ----------
-        needs : sequence of Needs
-            Only such as it ``supports``.
-        unit : Unit
-            If ``unit.person`` is None, nobody's rows are cut. Otherwise rows without a person are
-            dropped.
-        key : bytes of length 32
-            The secret that chooses each person's rows: the same key chooses the same rows on every
-            lattice and in every run. It must not be part of a query's text, which servers log.
-        progress : callable or None
-        """
-
-    def selects(self, needs: Needs, unit: Unit) -> bool:
-        """Whether ``select`` is implemented for counts with an axis of keys.
-
-        As it stands, it is not: the cube with all keys is then counted, and keys are selected from
-        it. It must depend on nothing but what it is given.
-        """
-        del needs, unit
-        return False
-
-    def select(
-        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
-    ) -> Iterable[pa.RecordBatch]:
-        """Count by keys, and give the groups of the keys that a rule shows, and no others.
-
-        The engine counts as for ``count``, in groups of a key and a cell of each other axis. The
-        rule is applied to batches of groups with these columns:
-
-        * ``key``: the key;
-        * ``rows_of_key``: the count of the key in all of its cells together;
-        * if there are other axes: ``rows``, the count of the group; and ``cell_0``, ``cell_1`` ...,
-          its cell on each of them, by the position of the axis in ``needs.lattice``.
-
-        It may be applied to any parts of the groups, in any order and more than once: the noise of
-        a key follows from the rule and the key.
-
-        Parameters
-        ----------
-        needs : Needs
-            One for which ``selects`` is true. It has one axis of keys, and adds nothing up.
-        unit, key
-            As for ``count``.
-        rule : KeyRule
-            What decides, with ``rule.shown(batch)``. It can be pickled and sent to workers. It
-            holds a secret, and must not be part of a query's text.
-
-        Returns
-        -------
-        iterable of pyarrow.RecordBatch
-            What the rule gave of all groups, each of them once.
-        """
-        raise NotImplementedError

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from sfumato.data.engines.addresses import is_duckdb, is_postgres
 from sfumato.data.file_options import NO_OPTIONS, FileOptions
-from sfumato.data.reader import CountingReader, Reader, RowReader
+from sfumato.data.reader import Reader, RowReader
 from sfumato.data.readers.listing import local
 from sfumato.errors import UsageError
 
@@ -86,7 +86,7 @@ def register_reader(reader: R) -> R:
 
     Parameters
     ----------
-    reader : subclass of RowReader or CountingReader
+    reader : subclass of RowReader
 
     Returns
     -------
@@ -95,18 +95,18 @@ def register_reader(reader: R) -> R:
     Raises
     ------
     UsageError
-        If the class does not implement ``RowReader`` or ``CountingReader``.
+        If the class does not implement ``RowReader``.
 
     >>> from sfumato.extending import register_reader
     >>> register_reader(object)
     Traceback (most recent call last):
-    sfumato.errors.UsageError: registering object: it is neither a RowReader nor a ...
+    sfumato.errors.UsageError: registering object: it is no RowReader. Derive it from that, ...
     """
-    if not (isinstance(reader, type) and issubclass(reader, RowReader | CountingReader)):
+    if not (isinstance(reader, type) and issubclass(reader, RowReader)):
         raise UsageError(
             f"registering {getattr(reader, '__name__', type(reader).__name__)}",
-            "it is neither a RowReader nor a CountingReader",
-            "Derive it from one of them; see docs/extending.md",
+            "it is no RowReader",
+            "Derive it from that, and hand out rows by batches(); see docs/extending.md",
         )
     missing = sorted(reader.__abstractmethods__)
     # The base class's own ``of`` reads nothing.
@@ -143,7 +143,7 @@ def open_reader(
     axes: Sequence[str],
     person: str | None,
     options: FileOptions = NO_OPTIONS,
-) -> RowReader | CountingReader:
+) -> Reader:
     """Choose the reader of what ``source`` was given, by its type.
 
     Raises
@@ -159,8 +159,8 @@ def _reader_of(
     data: object,
     axes: Sequence[str],
     person: str | None,
-) -> RowReader | CountingReader:
-    if isinstance(data, RowReader | CountingReader):
+) -> Reader:
+    if isinstance(data, Reader):
         return data
     # The type is asked: a DataFrame of Spark Connect has every attribute, as a column.
     kind = type(data)
@@ -206,9 +206,9 @@ def _opened(
     data: object,
     axes: Sequence[str],
     person: str | None,
-) -> RowReader | CountingReader | None:
+) -> Reader | None:
     for candidate in candidates:
         found = candidate.of(data, axes, person)
-        if isinstance(found, RowReader | CountingReader):
+        if isinstance(found, Reader):
             return found
     return None

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sfumato.data.column_uses import check_names, counts_days, dates, shared, type_names
-from sfumato.data.engine_abilities import WHAT, abilities
 from sfumato.data.guard import guarded
-from sfumato.data.reader import Column, CountingReader, Reader
+from sfumato.data.reader import Column, Reader
 from sfumato.domain import Domain
 from sfumato.errors import DataError, UsageError, nearest
 from sfumato.lattice import LatticeAxis
@@ -62,7 +61,7 @@ class Requirements:
         for name, column in columns.items():
             if column is not None and column.has_keys:
                 self._check_keys(name, [schema.field(name).type for schema in schemas])
-        self._check_engine(needs)
+        guarded(self._reader.name, partial(self._reader.require, needs, self._unit))
 
     def columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
         """The columns that are needed, and the person's, each with the axis that it is read as."""
@@ -114,26 +113,6 @@ class Requirements:
                 "the second column is a period, and the domain declares it as no dates",
                 "Declare it as an Interval of dates, or leave it out of the domain",
             )
-
-    def _check_engine(self, needs: Sequence[Needs]) -> None:
-        """Refuse what an engine that counts by itself does not count."""
-        reader = self._reader
-        if not isinstance(reader, CountingReader):
-            return
-        for need in needs:
-            unknown = sorted(abilities(need, self._unit) - reader.abilities)
-            if unknown:
-                raise DataError(
-                    f"counting {need.counted} of {reader.name}",
-                    f"its engine does not know {' and '.join(map(WHAT.__getitem__, unknown))}",
-                    "Give a file or a frame, or ask without",
-                )
-            if not guarded(reader.name, partial(reader.supports, need, self._unit)):
-                raise DataError(
-                    f"counting {need.counted} of {reader.name}",
-                    "its engine does not count that, or not under these limits",
-                    "Give a file or a frame, or ask for rows under a limit on rows alone",
-                )
 
     def _fitting_schema(
         self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]

@@ -1,5 +1,8 @@
 """Fill the cubes of all needs in one scan of a table.
 
+The only code that counts rows: here for every table that hands out its rows, and on the executors
+of Spark, where each task counts all rows of its persons (``readers/spark.py``).
+
 Memory: without a person column, the cubes and one batch, whatever the number of rows. A sparse cube
 holds its occupied cells and, while it grows, at most as many rows again. With an axis of keys, the
 distinct keys are held as well.
@@ -7,8 +10,9 @@ distinct keys are held as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -19,7 +23,7 @@ from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.locating import RowLocator
 from sfumato.data.persons import person_ids
-from sfumato.data.reader import Columns, Progress, RowReader
+from sfumato.data.reader import Columns, Piece
 from sfumato.data.row_form import Cells
 from sfumato.data.row_priorities import ChosenBy, PersonRows, RowPriorities
 from sfumato.data.tallies import (
@@ -38,62 +42,110 @@ CHUNK_ROWS = 2**16
 """How many rows are located at a time: temporary arrays then stay in the second-level cache."""
 
 
-def scan(
-    reader: RowReader,
-    columns: Columns,
-    needs: Sequence[Needs],
-    unit: Unit,
-    key: bytes,
-    progress: Progress | None = None,
-    row_filter: RowFilter | None = None,
-    choice: ChosenBy = (),
-) -> list[Cube]:
-    """Count all needs in one pass over the columns named: one cube for each, in order.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Scan:
+    """What is counted of a table: a value that can be sent to where the rows are.
 
-    Parameters
+    Attributes
     ----------
-    reader : RowReader
+    name : str
+        What errors call the table.
     columns : Columns
         What the needs look at, and the person's column.
-    needs : sequence of Needs
+    needs : tuple of Needs
     unit : Unit
         If it has no person, all rows are counted.
     key : bytes of length 32
         The secret that chooses what of each person is counted.
-    progress : callable or None
-        Called after each chunk with the rows done, and all rows or None.
     row_filter : RowFilter or None
         Rows that do not satisfy it are no rows of the table.
     choice : tuple of LatticeAxis
         Whose columns' values choose, together with the key, a person's rows. All columns of the
         needs must be among these.
     """
-    axes = [axis for need in needs for axis in need.columns]
-    locator = RowLocator(axes, choice if unit.person else (), key)
-    priorities = RowPriorities(key)
-    tallies = _tallies(needs, unit, key)
+
+    name: str
+    columns: Columns
+    needs: tuple[Needs, ...]
+    unit: Unit
+    key: bytes
+    row_filter: RowFilter | None = None
+    choice: ChosenBy = ()
+
+
+class PartialCounts:
+    """What was counted, and what is remembered, of some of the rows of a scan.
+
+    It holds temporary files: whoever makes one closes it.
+    """
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        axes = [axis for need in scan.needs for axis in need.columns]
+        self.locator = RowLocator(axes, scan.choice if scan.unit.person else (), scan.key)
+        self.priorities = RowPriorities(scan.key)
+        self.tallies = _tallies(scan.needs, scan.unit, scan.key)
+
+    def add(self, chunk: pa.RecordBatch) -> None:
+        """Count a chunk, or remember what must wait until all rows of its persons were seen."""
+        scan = self.scan
+        if scan.row_filter is not None:
+            chunk = guarded(scan.name, functools.partial(scan.row_filter.kept, chunk))
+        rows = guarded(
+            scan.name, functools.partial(_located, chunk, scan.unit, self.locator, self.priorities)
+        )
+        if rows is not None:
+            for tally in self.tallies:
+                tally.count(guarded(scan.name, functools.partial(tally.take, *rows)))
+
+    def close(self) -> None:
+        """Free memory and disk, whatever happened."""
+        for tally in self.tallies:
+            tally.close()
+
+
+def partial(
+    scan: Scan, pieces: Iterable[Piece], progress: Callable[[int], None] | None = None
+) -> PartialCounts:
+    """Count pieces of a table, as far as it can be done before all rows were seen.
+
+    Parameters
+    ----------
+    scan : Scan
+    pieces : iterable of callables
+        Each gives the record batches of a part of the table.
+    progress : callable or None
+        Called after each chunk with the rows done.
+    """
+    counts = PartialCounts(scan)
     rows_done = 0
-    all_rows = guarded(reader.name, reader.rows) if progress else None
     try:
-        for chunk in _chunks(reader, columns, unit.person, locator):
-            rows_done += len(chunk)
-            if row_filter is not None:
-                chunk = guarded(reader.name, partial(row_filter.kept, chunk))  # noqa: PLW2901
-            rows = guarded(reader.name, partial(_located, chunk, unit, locator, priorities))
-            if rows is not None:
-                for tally in tallies:
-                    tally.count(guarded(reader.name, partial(tally.take, *rows)))
-            if progress:
-                progress(rows_done, all_rows)
-        for tally in tallies:
-            for packed in guarded_batches(reader.name, tally.remaining):
+        for piece in pieces:
+            for chunk in _chunks(scan, piece, counts.locator):
+                counts.add(chunk)
+                rows_done += len(chunk)
+                if progress:
+                    progress(rows_done)
+    except BaseException:  # also on Ctrl-C
+        counts.close()
+        raise
+    return counts
+
+
+def finish(counts: PartialCounts) -> list[Cube]:
+    """Count what had to wait, and give the cube of each need, in order.
+
+    If the unit has a person, these counts must have seen all rows of each of their persons.
+    """
+    try:
+        for tally in counts.tallies:
+            for packed in guarded_batches(counts.scan.name, tally.remaining):
                 tally.count(packed)
     finally:
-        # Also on Ctrl-C: a tally may hold a temporary file.
-        for tally in tallies:
-            tally.close()
-    cubes = {index: cube for tally in tallies for index, cube in tally.cubes().items()}
-    return [with_sorted_keys(cubes[index], locator.key_numbers) for index in range(len(needs))]
+        counts.close()
+    cubes = {index: cube for tally in counts.tallies for index, cube in tally.cubes().items()}
+    key_numbers = counts.locator.key_numbers
+    return [with_sorted_keys(cubes[index], key_numbers) for index in range(len(cubes))]
 
 
 def _located(
@@ -144,18 +196,16 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
 # --- chunks -------------------------------------------------------------------------------------
 
 
-def _chunks(
-    reader: RowReader, columns: Columns, person: str | None, locator: RowLocator
-) -> Iterator[pa.RecordBatch]:
-    """Cut the batches of a table into chunks.
+def _chunks(scan: Scan, piece: Piece, locator: RowLocator) -> Iterator[pa.RecordBatch]:
+    """Cut the batches of a piece into chunks.
 
     A chunk has at least as many rows as there are known keys, because looking up a chunk passes
     over all of them. So the work stays linear in the number of rows.
     """
-    read = guarded_batches(reader.name, partial(reader.batches, columns))
-    batches = of_known_types(reader.name, columns, person, read)
+    read = guarded_batches(scan.name, piece)
+    batches = of_known_types(scan.name, scan.columns, scan.unit.person, read)
     if locator.key_numbers:
-        batches = _gathered(reader.name, batches, locator)
+        batches = _gathered(scan.name, batches, locator)
     for batch in batches:
         start = 0
         while start < len(batch):
@@ -172,14 +222,14 @@ def _gathered(
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if waiting and batch.schema != waiting[0].schema:
-            yield guarded(name, partial(_joined, waiting))
+            yield guarded(name, functools.partial(_joined, waiting))
             waiting = []
         waiting.append(batch)
         if sum(map(len, waiting)) >= locator.known_keys:
-            yield guarded(name, partial(_joined, waiting))
+            yield guarded(name, functools.partial(_joined, waiting))
             waiting = []
     if waiting:
-        yield guarded(name, partial(_joined, waiting))
+        yield guarded(name, functools.partial(_joined, waiting))
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

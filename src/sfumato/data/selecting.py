@@ -17,24 +17,21 @@ import pyarrow.types as pt
 from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.data.counting import told
-from sfumato.data.guard import guarded, guarded_batches
-from sfumato.data.reader import CountingReader
+from sfumato.data.counting import on_executors, scan_of
+from sfumato.data.guard import guarded
+from sfumato.data.reader import RowReader
 from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.data.source import Source
-from sfumato.errors import DataError
+from sfumato.errors import InternalError
 from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, KeyRule
 
 
 def selects(source: Source, needs: Needs) -> bool:
     """Whether the engine of a source selects keys by itself."""
-    reader = source._reader
-    if not isinstance(reader, CountingReader):
+    if isinstance(source._reader, RowReader):
         return False
-    if needs.sums or needs.of_each_person or len(needs.lattice.keyed) != 1:
-        return False
-    return guarded(reader.name, partial(reader.selects, needs, source.unit))
+    return not (needs.sums or needs.of_each_person or len(needs.lattice.keyed) != 1)
 
 
 def select(
@@ -63,21 +60,15 @@ def select(
     Raises
     ------
     DataError
-        As ``Source.require``; or if the engine gives other groups than were asked for.
+        As ``Source.require``.
     """
     source.require([needs])
-    reader = source._reader
-    assert isinstance(reader, CountingReader)
-    engine = told(source, reader, chosen_by([needs]) if choice is None else choice)
-    shown = guarded_batches(reader.name, partial(engine.select, needs, source.unit, key, rule))
-    batches = list(shown)
+    reader = on_executors(source)
+    scan = scan_of(source, (needs,), key, chosen_by([needs]) if choice is None else choice)
+    batches = list(reader.select(scan, rule))
     found = guarded(reader.name, partial(keys_of_groups, needs.lattice, batches))
     if found is None:
-        raise DataError(
-            reader.name,
-            "its engine selected keys from other groups than were asked for",
-            "Report it to the author of its reader",
-        )
+        raise InternalError("Spark selected keys from other groups than were asked for.")
     return found
 
 
@@ -89,7 +80,9 @@ def keys_of_groups(lattice: Lattice, batches: Sequence[pa.RecordBatch]) -> Shown
     lattice : Lattice
         With one axis of keys.
     batches : sequence of pyarrow.RecordBatch
-        In any order, with the columns that ``CountingReader.select`` states.
+        In any order, with the columns ``key`` and ``noisy_rows``; if there are other axes, also
+        ``rows``, the count of the group, and ``cell_0``, ``cell_1`` ..., its cell on each of them,
+        by the position of the axis in the lattice.
     """
     names = _columns_of_groups(lattice)
     parts = [_plain(batch, names) for batch in batches]

@@ -17,7 +17,7 @@ from sfumato.data.column_uses import check_person_names
 from sfumato.data.engines.addresses import with_table
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.guard import guarded
-from sfumato.data.reader import Column, CountingReader, RowReader
+from sfumato.data.reader import Column, Reader
 from sfumato.data.requirements import Requirements
 from sfumato.data.stated_names import check_person, public_text, version_text
 from sfumato.display import card, facts, structs
@@ -211,7 +211,7 @@ class Source:
 
     def __init__(
         self,
-        reader: RowReader | CountingReader,
+        reader: Reader,
         domain: Domain,
         unit: Unit,
         name: str | None,

@@ -11,7 +11,7 @@ import msgspec
 
 from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.cube import Cube
-from sfumato.data import Source, count, n_queries, select, selects
+from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.domain import Domain
@@ -125,7 +125,7 @@ class Counting:
         missing = [need for need in dict.fromkeys(asked) if self._cached(need, choice) is None]
         needed = self._finest(missing)
         if needed:
-            self.queries += n_queries(self._source, needed)
+            self.queries += 1
             cubes = count(self._source, needed, progress, key=self._row_choice_key, choice=choice)
             self._cubes += [
                 _CachedCube(need, cube, choice) for need, cube in zip(needed, cubes, strict=True)

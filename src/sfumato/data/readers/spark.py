@@ -1,9 +1,13 @@
-"""Have Spark count a table: classic Spark and Spark Connect, from version 4 on.
+"""Count a table of Spark: classic Spark and Spark Connect, from version 4 on.
 
-Everything is SQL text and functions of DataFrames, so that it works over Connect. The session is
-the caller's: it is never stopped, and none of its settings is changed or relied on. The secrets
-that choose rows reach Spark as a relation of one row, whose values no plan, event log or page of
-Spark shows.
+The scan (``data/scan.py``) runs on the executors, one task for each part of the persons, and Spark
+adds up the cells that the tasks counted (``readers/spark_tasks.py``). Everything is functions of
+DataFrames, so that it works over Connect. The session is the caller's: it is never stopped, and
+none of its settings is changed or relied on.
+
+Secrets travel in the functions that are sent to the executors: the key that chooses rows with the
+scan, and the secret of a selection, which is noise, in a small function of its own. No plan, event
+log or page of Spark shows them.
 
 A DataFrame is lazy: each count runs its plan again. Rows that change between two counts of one
 release, as with ``rand()`` or a table that is written to, are other rows; see docs/howto/spark.md.
@@ -12,32 +16,44 @@ release, as with ``rand()`` or a table that is written to, are other rows; see d
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from typing import ClassVar, Protocol, TypeAlias, TypeGuard, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Protocol, TypeAlias, TypeGuard
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
-from sfumato.data.engines.choosing import ChoosingTable
-from sfumato.data.engines.key_selection import groups_query, unpacked
-from sfumato.data.engines.query import CountQuery, can_count, count_query, looked_at
-from sfumato.data.engines.readings import Table
-from sfumato.data.engines.results import columns_of
-from sfumato.data.engines.spark import ROWS, Spark, secrets_table
 from sfumato.data.engines.spark_failures import spark_guarded
 from sfumato.data.engines.spark_types import SparkField, arrow_type, is_text
-from sfumato.data.reader import Ability, Columns, Progress
+from sfumato.data.reader import Columns, Reader
+from sfumato.data.readers.spark_package import PROBE, require_package
+from sfumato.data.readers.spark_tasks import (
+    BUCKET,
+    BUCKETS,
+    CountedColumns,
+    ScanTask,
+    SelectionTask,
+    cubes_of,
+    of_bytes,
+    without_keys,
+)
+from sfumato.data.scan import Scan
 from sfumato.errors import DataError, UsageError
-from sfumato.mechanisms.key_rules import NOISY_ROWS, ROWS_OF_KEY, KeyRule
-from sfumato.mechanisms.thresholds import ThresholdLaplace
+from sfumato.lattice import Lattice
+from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
 
 MOST_NUMBERS = 2**25
 """How many numbers the driver may be sent at most: counts and sums of cells, 256 MiB."""
 
 LEAST_VERSION = 4
+
+_PROBED_TASKS = 8
+"""In how many tasks it is tried whether executors can count: on most of them, at no great cost."""
+
+_ROWS = "rows"
 
 
 class _Schema(Protocol):
@@ -49,6 +65,10 @@ class _FileReader(Protocol):
     def parquet(self, *paths: str) -> SparkFrame: ...
 
 
+class _Settings(Protocol):
+    def get(self, name: str, /) -> str: ...
+
+
 class SparkSession(Protocol):
     """What is used of a session."""
 
@@ -56,11 +76,16 @@ class SparkSession(Protocol):
     def version(self) -> str: ...
     @property
     def read(self) -> _FileReader: ...
-    def sql(self, text: str, **views: SparkFrame) -> SparkFrame: ...
-    def createDataFrame(self, data: pa.Table, /) -> SparkFrame: ...  # noqa: N802
+    @property
+    def conf(self) -> _Settings: ...
+    def range(self, start: int, end: int, step: int, parts: int, /) -> SparkFrame: ...
 
 
-ShownOf: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class _Grouped(Protocol):
+    def sum(self, *columns: str) -> SparkFrame: ...
 
 
 class SparkFrame(Protocol):
@@ -76,7 +101,10 @@ class SparkFrame(Protocol):
     def isStreaming(self) -> bool: ...  # noqa: N802
     def toDF(self, *names: str) -> SparkFrame: ...  # noqa: N802
     def selectExpr(self, *expressions: str) -> SparkFrame: ...  # noqa: N802
-    def mapInArrow(self, function: ShownOf, schema: str) -> SparkFrame: ...  # noqa: N802
+    def filter(self, condition: str, /) -> SparkFrame: ...
+    def repartition(self, parts: int, column: str, /) -> SparkFrame: ...
+    def groupBy(self, *columns: str) -> _Grouped: ...  # noqa: N802
+    def mapInArrow(self, function: Task, schema: str) -> SparkFrame: ...  # noqa: N802
     def toArrow(self) -> pa.Table: ...  # noqa: N802
 
 
@@ -84,15 +112,14 @@ def _is_frame(data: object) -> TypeGuard[SparkFrame]:
     return all(hasattr(type(data), ability) for ability in ("sparkSession", "selectExpr", "toDF"))
 
 
-class SparkTable(ChoosingTable):
-    """A DataFrame, which Spark counts where its rows lie. Only cells come back to the driver."""
+class SparkTable(Reader):
+    """A DataFrame, counted where its rows lie. Only cells come back to the driver."""
 
     name = "spark table"
     same_rows = (
         "The DataFrame of Spark gave the same rows in all jobs of this release: nobody wrote to its"
         " tables or files meanwhile, and it draws none at random."
     )
-    abilities: ClassVar[frozenset[Ability]] = frozenset(get_args(Ability))
     most_numbers: ClassVar[int] = MOST_NUMBERS
 
     @classmethod
@@ -105,12 +132,12 @@ class SparkTable(ChoosingTable):
 
     def __init__(self, frame: SparkFrame) -> None:
         self._frame = frame
-        self._selects: bool | None = None
+        self._is_probed = False
 
     # --- the table ------------------------------------------------------------------------------
 
     def _ready(self) -> SparkSession:
-        """The session, if it is of a version that counts as is promised."""
+        """Return the session, if it is of a version that counts as is promised."""
         session = self._frame.sparkSession
         version = session.version
         if int(version.partition(".")[0]) < LEAST_VERSION:
@@ -150,137 +177,153 @@ class SparkTable(ChoosingTable):
 
     # --- counting -------------------------------------------------------------------------------
 
-    def supports(self, needs: Needs, unit: Unit) -> bool:
-        """Whether Spark can count this, and the driver can hold the cells that come back.
+    def require(self, needs: Sequence[Needs], unit: Unit) -> None:
+        """Refuse what the driver cannot hold, and executors that cannot count.
 
         The size of the lattice decides, and not how many of its cells have rows.
         """
-        numbers = needs.lattice.public_size * (1 + needs.n_sums)
-        if numbers > self.most_numbers:
-            raise DataError(
-                f"counting {needs.counted} of {self.name}",
-                f"{numbers:,} numbers could come back, and the driver takes {self.most_numbers:,}",
-                "Ask for fewer bins or axes",
+        for need in needs:
+            numbers = need.lattice.public_size * (1 + need.n_sums)
+            if numbers > self.most_numbers:
+                obstacle = (
+                    f"{numbers:,} numbers could come back, and the driver takes"
+                    f" {self.most_numbers:,}"
+                )
+                asked = f"counting {need.counted} of {self.name}"
+                raise DataError(asked, obstacle, "Ask for fewer bins or axes")
+        if not self._is_probed:
+            self._probe()
+            self._is_probed = True
+
+    def _probe(self) -> None:
+        """Refuse executors that do not have this package, before anything is charged."""
+
+        def reported() -> pa.Table:
+            numbers = self._ready().range(0, _PROBED_TASKS, 1, _PROBED_TASKS)
+            return _mapped(numbers, PROBE, "versions STRING").toArrow()
+
+        reports = spark_guarded(self.name, self._frame, reported)
+        require_package(self.name, reports["versions"].unique().to_pylist())
+
+    def count(self, scan: Scan) -> list[Cube]:
+        """Count all needs of a scan in one job: one cube for each, in order."""
+
+        def counted() -> pa.Table:
+            columns = CountedColumns.of(scan.needs)
+            return (
+                self._counted(scan, columns)
+                .toArrow()
+                .rename_columns([*columns.cells, *columns.numbers])
             )
-        return can_count(needs)
 
-    def count(
-        self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
-    ) -> list[Cube]:
-        """Have Spark count each need, in a job of its own."""
-        plain, queries = self._queries(needs, unit)
-        return [query.cube(columns_of(self._run(query, plain, key))) for query in queries]
+        table = spark_guarded(self.name, self._frame, counted)
+        return cubes_of(scan, table, self._key_types(scan))
 
-    def selects(self, needs: Needs, unit: Unit) -> bool:
-        """Whether keys are selected by the workers; the driver is sent those that are shown.
-
-        It is, unless the workers have no Python with this library. Then the driver is sent all.
-        """
-        if self._selects is None:
-            self._selects = self._workers_apply_rules()
-        return self._selects and self.supports(needs, unit)
-
-    def select(
-        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
-    ) -> Iterator[pa.RecordBatch]:
-        """Have Spark's Python workers apply the rule to the groups, in one job.
+    def select(self, scan: Scan, rule: KeyRule) -> Iterator[pa.RecordBatch]:
+        """Count by keys, and let the executors select from them: the driver sees what is shown.
 
         A part that is evaluated again has the same noise. What the rule shows is the result of the
         job: it is not shuffled, held or joined after that.
+
+        Parameters
+        ----------
+        scan : Scan
+            Of one need with one axis of keys, without sums.
+        rule : KeyRule
+
+        Returns
+        -------
+        iterable of pyarrow.RecordBatch
+            As ``selecting.keys_of_groups`` takes them.
         """
-        # Rows without a cell must not count for their key: they are dropped before it is counted.
-        plain, (query,) = self._queries([needs], unit, drops_groups=False)
-        # What a rule calls its columns is no column of the table.
-        text = groups_query(query, Spark({}))
+        (need,) = scan.needs
+        (key_type,) = self._key_types(scan).values()
+        columns = CountedColumns.of(scan.needs)
+        cells = columns.packed if len(need.lattice.axes) > 1 else ()
+        of_key = "sum(`sum(n)`) OVER (PARTITION BY k0)" if cells else "`sum(n)`"
+        groups = [f"k0 AS {KEY}", f"CAST({of_key} AS BIGINT) AS {ROWS_OF_KEY}"]
+        shown = [f"{KEY} BINARY"]
+        if cells:
+            groups += [f"`sum(n)` AS {_ROWS}", *cells]
+            shown += [f"{name} BIGINT" for name in (_ROWS, *cells)]
+        shown.append(f"{NOISY_ROWS} BIGINT")
 
         def run() -> pa.Table:
-            return _shown(self._asked(text, plain, key), rule)
+            counted = self._counted(scan, columns).filter("need >= 0").selectExpr(*groups)
+            return _mapped(counted, SelectionTask(rule, key_type), ", ".join(shown)).toArrow()
 
-        shown = spark_guarded(self.name, self._frame, run)
-        yield from unpacked(needs.lattice, shown.to_batches())
+        table = spark_guarded(self.name, self._frame, run)
+        return _unpacked(need.lattice, table, key_type)
 
-    def _queries(
-        self, needs: Sequence[Needs], unit: Unit, *, drops_groups: bool = True
-    ) -> tuple[dict[str, str], list[CountQuery]]:
-        """What the columns wanted are called, and the query that counts each need."""
-        wanted = looked_at(needs, unit, self._choice, self._conditions)
-        types = self.schema(dict.fromkeys(wanted))
-        table = Table(ROWS, {name: types.field(name).type for name in wanted})
-        plain = _plain_names(self.names(), wanted)
-        dialect = Spark(plain, drops_groups=drops_groups)
-        return plain, [
-            count_query(need, unit, table, dialect, self._choice, self._conditions)
-            for need in needs
-        ]
+    def _key_types(self, scan: Scan) -> dict[str, pa.DataType]:
+        """Return the type of each column of keys."""
+        named = {axis.column_name for need in scan.needs for axis in need.columns if axis.has_keys}
+        schema = self.schema(dict.fromkeys(named))
+        return {name: schema.field(name).type for name in named}
 
-    def _workers_apply_rules(self) -> bool:
-        """Whether the workers can apply a rule, tried on a group of no rows."""
+    def _counted(self, scan: Scan, columns: CountedColumns) -> SparkFrame:
+        """Return the cells of all needs that all tasks counted together."""
+        rows = self._wanted(scan)
+        names = tuple(scan.columns)
+        if scan.unit.person is not None:
+            rows = self._by_person(rows, scan.unit.person, names)
+        cells = _mapped(rows, ScanTask(scan, names), columns.ddl)
+        return cells.groupBy(*columns.cells).sum(*columns.numbers)
 
-        def tried() -> pa.Table:
-            group = self._ready().sql("SELECT 'none' AS key, CAST(0 AS BIGINT) AS rows_of_key")
-            return _shown(group, _TRIED)
-
-        try:
-            spark_guarded(self.name, self._frame, tried)
-        except DataError:
-            return False
-        return True
-
-    def _run(self, query: CountQuery, plain: Mapping[str, str], key: bytes) -> pa.Table:
-        def run() -> pa.Table:
-            # Groups that lack a cell are left out here: see ``Dialect.drops_groups``.
-            return self._asked(query.text, plain, key).toArrow().drop_null()
-
-        return spark_guarded(self.name, self._frame, run)
-
-    def _asked(self, text: str, plain: Mapping[str, str], key: bytes) -> SparkFrame:
-        """What a query of the columns wanted gives, and of the secrets if it names them."""
-        session = self._ready()
-        views = {"sfumato_rows": self._renamed(plain)}
-        if Spark.secrets in text:
-            views["sfumato_secrets"] = session.createDataFrame(secrets_table(key))
-        return session.sql(text, **views)
-
-    def _renamed(self, plain: Mapping[str, str]) -> SparkFrame:
-        """The columns wanted, found by their position, under names that need no quotes."""
+    def _wanted(self, scan: Scan) -> SparkFrame:
+        """Return the columns wanted, found by their position, under names that need no quotes."""
         fields = self._fields()
-        every = self._frame.toDF(*(_plain_name(place) for place in range(len(fields))))
-        taken = set(plain.values())
+        names = [field.name for field in fields]
+        every = self._frame.toDF(*map(_plain_name, range(len(fields))))
+        places = [names.index(name) for name in scan.columns]
         return every.selectExpr(
             *(
                 # Whatever its collation, text is compared byte by byte.
-                f"{name} COLLATE UTF8_BINARY AS {name}" if is_text(field.dataType) else name
-                for name, field in zip(every.columns, fields, strict=True)
-                if name in taken
+                f"{_plain_name(place)} COLLATE UTF8_BINARY AS {_plain_name(number)}"
+                if is_text(fields[place].dataType)
+                else f"{_plain_name(place)} AS {_plain_name(number)}"
+                for number, place in enumerate(places)
             )
         )
 
+    def _by_person(self, rows: SparkFrame, person: str, names: Sequence[str]) -> SparkFrame:
+        """Bring all rows of a person to one task, and leave out rows without a person."""
+        name = _plain_name(names.index(person))
+        type_ = self.schema({person: None}).field(person).type
+        # The sum makes the two zeros one. Equal ids of other types are equal to Spark as well.
+        known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
+        bucket = f"CAST(pmod(hash({known}), {BUCKETS}) AS INT) AS {BUCKET}"
+        parts = int(self._ready().conf.get("spark.sql.shuffle.partitions"))
+        present = rows.filter(f"{name} IS NOT NULL").selectExpr("*", bucket)
+        return present.repartition(parts, BUCKET)
 
-def _shown(groups: SparkFrame, rule: KeyRule) -> pa.Table:
-    """What the workers show of some groups: one job, whose only result this is."""
-    columns = [
-        f"{field.name} {field.dataType.typeName()}"
-        for field in groups.schema.fields
-        if field.name != ROWS_OF_KEY
-    ]
-    schema = ", ".join([*columns, f"{NOISY_ROWS} bigint"])
+
+def _mapped(rows: SparkFrame, task: Task, schema: str) -> SparkFrame:
     with warnings.catch_warnings():
         # Spark warns of the version of pandas, which it looks for here and does not use.
         warnings.simplefilter("ignore")
-        shown = groups.mapInArrow(rule.shown_of, schema)
-    return shown.toArrow()
+        return rows.mapInArrow(task, schema)
 
 
-_TRIED = KeyRule(ThresholdLaplace(Fraction(1), 1), bytes(32))
-"""A rule by which no keys are selected: it is tried whether workers can apply one."""
+def _unpacked(lattice: Lattice, shown: pa.Table, key_type: pa.DataType) -> Iterator[pa.RecordBatch]:
+    """Give the groups of the keys that are shown a column for each axis."""
+    packing = without_keys(lattice)
+    places = [place for place, axis in enumerate(lattice.axes) if not axis.has_keys]
+    for batch in shown.combine_chunks().to_batches():
+        columns = {KEY: of_bytes(batch[KEY], key_type), NOISY_ROWS: batch[NOISY_ROWS]}
+        if places:
+            packed = [batch[f"g{place}"].to_numpy() for place in range(len(packing.groups))]
+            cells = packing.unpack(packed)
+            columns[_ROWS] = batch[_ROWS]
+            columns |= {
+                f"cell_{place}": pa.array(np.ascontiguousarray(column), pa.int64())
+                for place, column in zip(places, cells.T, strict=True)
+            }
+        yield pa.record_batch(columns)
+
 
 _TO_SPARK = "Give frame.to_spark()"
 
 
 def _plain_name(place: int) -> str:
     return f"sfumato_column_{place}"
-
-
-def _plain_names(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
-    """What the columns wanted are called in queries."""
-    return {name: _plain_name(names.index(name)) for name in wanted}
