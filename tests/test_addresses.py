@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato.addresses import is_clear, kind_of, public_place
 from sfumato.cli import run
 from sfumato.data import source
-from sfumato.data.engines.addresses import SourceAddress
+from sfumato.data.addresses import SourceAddress
 from sfumato.data.readers.listing import is_local
 from sfumato.ledger import open_ledger
 

@@ -25,12 +25,10 @@ from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.origin import standing
 from sfumato.audit import audit_question
-from sfumato.data import count, select
 from sfumato.data.reader import Columns
 from sfumato.data.registry import open_reader
 from sfumato.ledger import Book
 from sfumato.ledger.sqlite import SQLiteStore
-from sfumato.mechanisms.thresholds import key_law
 from sfumato.publishing.verifying import verify
 from support import pages
 
@@ -303,30 +301,6 @@ def test_the_reader_shows_no_value_of_another_type(followed, tmp_path):
         assert publisher.release(
             type(followed.question)("wait", 4), epsilon=10**6
         ).counts.tolist() == [1, 1]
-
-
-def test_the_engine_of_the_page_selects_keys(followed, tmp_path):
-    """Keys of few rows are never in a batch that leaves it; its cube is that of a scan."""
-    assert followed.by_ward.cell_names("ward") == ["children", "heart", "surgery"]
-    path = tmp_path / "shops.db"
-    shops = [*["zoo"] * 60, *["bar"] * 40, *[f"shop {i}" for i in range(300)], None, 7]
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (shop TEXT)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(shop,) for shop in shops])
-    reader = followed.CountedTable(path, "t")
-    domain = sf.Domain(shop=sf.Keys())
-    source = sf.source(reader, domain, name="shops")
-    needs = sf.Histogram("shop").needs(domain)
-    rule = ex.KeyRule(key_law(sf.ApproxDP("1", "1e-6"), sf.Unit()), bytes(32))
-    shown = select(source, needs, rule, key=bytes(32))
-    assert shown.lattice.axes[0].labels == ("bar", "zoo")
-    batches = list(reader.select(needs, sf.Unit(), bytes(32), rule))
-    assert sum(batch.num_rows for batch in batches) == 2
-    counted = count(source, [needs])[0]
-    keys = counted.keys["shop"].to_pylist()
-    assert len(keys) == 303
-    truth = dict(zip(keys, counted.counts.tolist(), strict=True))
-    assert (truth["zoo"], truth["bar"]) == (60, 40)
 
 
 def test_the_store_is_a_ledger_and_its_copy_says_what_it_says(followed):

@@ -22,10 +22,8 @@ import pytest
 
 import sfumato as sf
 from conformance.kinds import KINDS, Rows, people
-from conformance.toys import Database, DatabaseReader
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.data.reader import Ability
 from sfumato.domain import Domain
 from sfumato.lattice import Lattice
 
@@ -303,29 +301,3 @@ def test_each_file_says_by_its_type_whether_its_times_are_instants(tmp_path: Pat
     domain = zoned_domain("Europe/Berlin")
     (cube,) = count(source(tmp_path, domain), [sf.Histogram("hour").needs(domain)])
     assert random_tables.found(cube) == {(0,): 1, (22,): 1}
-
-
-# --- engines that count by themselves -------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("axes", "where", "ability"),
-    [
-        ("month", None, "calendar"),
-        ("again", None, "column"),
-        ("size", None, "missing"),
-        ("x", {"yes": [True]}, "where"),
-    ],
-)
-def test_an_engine_is_not_asked_for_what_it_does_not_know(
-    axes: str, where: Any, ability: Ability, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    src = source(DatabaseReader(Database(ROWS)), DOMAIN, where=where)
-    need = sf.Histogram(axes).needs(DOMAIN)
-    publisher = sf.Publisher(src, budget=1)
-    with pytest.raises(sf.DataError, match="its engine does not know"):
-        publisher.release(sf.Histogram(axes), epsilon=1)
-    assert publisher.remaining == 1
-    known = {ability} | ({"column"} if ability == "missing" else set())
-    monkeypatch.setattr(DatabaseReader, "abilities", frozenset(known))
-    src.require([need])

@@ -18,7 +18,7 @@ from data import random_tables
 from data.trips import TRIPS, TRIPS_BY_AGE
 from sfumato.data import count, source
 from sfumato.data.guard import guarded
-from sfumato.data.reader import Columns, CountingReader
+from sfumato.data.reader import Columns
 from sfumato.errors import DataError
 
 
@@ -82,6 +82,9 @@ class Failing(PileReader):
         self.at("schema")
         return super().schema(columns)
 
+    def require(self, needs: Any, unit: Any) -> None:
+        self.at("require")
+
     def label(self, name: str | None) -> str:
         self.at("label")
         return super().label(name)
@@ -101,12 +104,7 @@ class Failing(PileReader):
             self.at("second batch")
 
 
-class FailingCount(Failing, CountingReader):
-    def count(self, *_: Any) -> Any:
-        self.at("count")
-
-
-PLACES = ("names", "schema", "label", "rows", "snapshot", "batches", "second batch", "count")
+PLACES = ("names", "schema", "require", "label", "rows", "snapshot", "batches", "second batch")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -116,8 +114,7 @@ PLACES = ("names", "schema", "label", "rows", "snapshot", "batches", "second bat
 def test_the_message_of_an_engine_is_withheld(
     place: str, error: Callable[[], BaseException]
 ) -> None:
-    kind = FailingCount if place == "count" else Failing
-    src = source(kind(place, error), random_tables.DOMAIN)
+    src = source(Failing(place, error), random_tables.DOMAIN)
 
     def ask() -> None:
         _ = src.label

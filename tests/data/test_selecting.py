@@ -1,8 +1,8 @@
-"""Keys that an engine selects: what it gives is laid out, and anything else is refused."""
+"""Keys that executors select: what they give is laid out, and anything else is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -12,14 +12,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.counts import Needs, ShownKeys
-from sfumato.cube import Cube
-from sfumato.data import CountingReader, select, selects
-from sfumato.data.reader import Columns, Progress
+from sfumato.data import select, selects
+from sfumato.data.scan import Scan
+from sfumato.errors import InternalError
 from sfumato.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.thresholds import ThresholdLaplace
-from sfumato.privacy.unit import Unit
-from support.canary import overheard
+from support.spark_tasks import TableInTasks
 
 DOMAIN = sf.Domain(kind=sf.Categories(["a", "b"]), shop=sf.Keys(), at=sf.Interval(0, 3, step=1))
 SHOP = KeyAxis("shop")
@@ -28,30 +27,15 @@ BESIDE = Needs(Lattice((LabelAxis("kind", ("a", "b")), SHOP, GridAxis("at", 0, 3
 RULE = KeyRule(ThresholdLaplace(Fraction(1, 10), 10), bytes(32))
 
 
-class Given(CountingReader):
-    """An engine that gives what a test says."""
-
-    name = "given table"
+class Given(TableInTasks):
+    """Gives what a test says that the executors selected."""
 
     def __init__(self, *batches: Any, key: pa.DataType | None = None) -> None:
+        schema = [("kind", pa.string()), ("shop", key or pa.string()), ("at", pa.float64())]
+        super().__init__(pa.schema(schema).empty_table())
         self.given = batches
-        self.key = key or pa.string()
 
-    def names(self) -> list[str]:
-        return ["kind", "shop", "at"]
-
-    def schema(self, columns: Columns) -> pa.Schema:
-        return pa.schema([("kind", pa.string()), ("shop", self.key), ("at", pa.float64())])
-
-    def count(self, needs: Any, unit: Unit, key: bytes, progress: Progress | None) -> list[Cube]:
-        raise AssertionError("the whole cube was asked for")
-
-    def selects(self, needs: Needs, unit: Unit) -> bool:
-        return True
-
-    def select(
-        self, needs: Needs, unit: Unit, key: bytes, rule: KeyRule
-    ) -> Iterable[pa.RecordBatch]:
+    def select(self, scan: Scan, rule: KeyRule) -> Iterator[pa.RecordBatch]:
         return iter(self.given)
 
 
@@ -59,7 +43,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 
-def shown_by(reader: CountingReader, needs: Needs = ALONE) -> ShownKeys:
+def shown_by(reader: Given, needs: Needs = ALONE) -> ShownKeys:
     return select(sf.source(reader, DOMAIN, name="t"), needs, RULE, key=bytes(32))
 
 
@@ -137,27 +121,11 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_other_groups_are_refused(name: str) -> None:
     needs, parts = WRONG[name]
-    with pytest.raises(sf.DataError, match="from other groups"):
+    with pytest.raises(InternalError, match="from other groups"):
         shown_by(Given(*parts), needs)
 
 
-def test_an_error_of_the_engine_quotes_no_key() -> None:
-    secret = "canary-8675309"
-
-    class Failing(Given):
-        def select(self, *asked: Any) -> Iterator[pa.RecordBatch]:
-            yield batch(key=["a"], noisy_rows=[12])
-            raise ValueError(f"cannot count {secret}")
-
-    def ask() -> None:
-        with pytest.raises(sf.DataError, match="withheld") as caught:
-            shown_by(Failing())
-        assert caught.value.__context__ is None
-
-    assert not overheard(secret, ask)
-
-
-def test_whether_an_engine_selects_is_a_matter_of_the_question_and_the_unit() -> None:
+def test_whether_executors_select_is_a_matter_of_the_question() -> None:
     src = sf.source(Given(), DOMAIN, name="t")
     assert selects(src, ALONE)
     assert selects(src, BESIDE)
@@ -167,15 +135,6 @@ def test_whether_an_engine_selects_is_a_matter_of_the_question_and_the_unit() ->
     assert not selects(src, mean)
     rows = sf.source(pa.table({"kind": ["a"], "shop": ["b"], "at": [1.0]}), DOMAIN, name="t")
     assert not selects(rows, ALONE)
-
-    class Plain(Given):
-        def selects(self, needs: Needs, unit: Unit) -> bool:
-            return CountingReader.selects(self, needs, unit)
-
-    plain = Plain()
-    assert not selects(sf.source(plain, DOMAIN, name="t"), ALONE)
-    with pytest.raises(NotImplementedError):
-        CountingReader.select(plain, ALONE, Unit(), bytes(32), RULE)
 
 
 def test_what_is_no_key_is_refused_before_the_engine_is_asked() -> None:

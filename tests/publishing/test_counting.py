@@ -16,8 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 import sfumato as sf
-from conformance import toys
 from conformance.kinds import people as people_of_kinds
+from conformance.kinds import table as table_of
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import Source, count
@@ -25,6 +25,7 @@ from sfumato.errors import InternalError
 from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.publishing.counting import Counting
 from sfumato.random.bits import current
+from support.spark_tasks import TableInTasks
 
 POINTS = np.random.default_rng(5).random((500, 2))
 DOMAIN = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
@@ -271,22 +272,22 @@ def test_all_tables_of_a_plan_are_of_one_subset_of_rows(monkeypatch: pytest.Monk
     assert xy.counts.reshape(4, 4).sum(axis=1).tolist() == x.counts.tolist()
 
 
-# --- keys that an engine selects ------------------------------------------------------------------
+# --- keys that executors select -------------------------------------------------------------------
 
 ROWS = people_of_kinds(400, seed=11)
 KEYED = sf.Domain(**random_tables.DOMAIN, who=sf.Keys())
 COST = {"epsilon": 2, "delta": "1e-3"}
 
 
-def engine(kind: type[toys.DatabaseReader], **unit: Any) -> tuple[Source, toys.DatabaseReader]:
-    reader = kind(toys.Database(ROWS))
+def in_tasks(tasks: int = 3, rows: int = 64, **unit: Any) -> tuple[Source, TableInTasks]:
+    reader = TableInTasks(table_of(ROWS), tasks, rows)
     return sf.source(reader, KEYED, name="rows", **unit), reader
 
 
-def test_keys_are_selected_by_the_engine_and_never_counted_here(
+def test_keys_are_selected_by_executors_and_never_counted_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    src, reader = engine(toys.SelectingReader)
+    src, reader = in_tasks()
     monkeypatch.setattr(reader, "count", None)
     with sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as publisher:
         preview = publisher.preview(sf.Histogram("who"), **COST)
@@ -297,14 +298,13 @@ def test_keys_are_selected_by_the_engine_and_never_counted_here(
     assert "counts the same rows" in release.guarantee.assumptions[-1]
     assert again == release
     assert again.replayed
-    assert reader.seen == [1]  # in one transaction, and not again for the stored answer
+    assert reader.jobs == 1  # and not again for the stored answer
 
 
-def test_an_engine_that_evaluates_parts_again_releases_the_same() -> None:
+def test_keys_that_are_selected_in_other_parts_are_released_alike() -> None:
     seen = []
-    for kind, batch in ((toys.SelectingReader, 5), (toys.EvaluatesTwice, 50)):
-        src, reader = engine(kind)
-        reader.batch = batch  # type: ignore[attr-defined]
+    for tasks, rows in ((3, 5), (2, 50)):
+        src, _ = in_tasks(tasks, rows)
         with sf.testing.deterministic(4), sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as pub:
             seen.append([pub.release(each, **COST) for each in (BY_WHO, BESIDE)])
     for one, other in zip(*seen, strict=True):
@@ -318,7 +318,7 @@ BESIDE = sf.Histogram(["word", "who"])
 
 
 def test_two_releases_have_noise_of_their_own() -> None:
-    src, _ = engine(toys.SelectingReader)
+    src, _ = in_tasks()
     with sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as publisher:
         first, second = (publisher.release(BY_WHO, fresh=True, **COST) for _ in range(2))
     assert dict(zip(first.cell_names("who"), first.values.tolist(), strict=True)) != dict(
@@ -326,16 +326,16 @@ def test_two_releases_have_noise_of_their_own() -> None:
     )
 
 
-def test_a_plan_counts_what_the_engine_does_not_select_in_one_scan(
+def test_a_plan_counts_what_executors_do_not_select_in_one_scan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scans = scanned(monkeypatch)
-    src, reader = engine(toys.SelectingReader, person="who", rows_per_person=2)
+    src, reader = in_tasks(person="who", rows_per_person=2)
     with sf.Publisher(src, budget=sf.ApproxDP(9, "0.1")) as publisher:
         plan = [sf.Histogram("x", bins=4), BY_WHO, sf.Histogram("x", bins=8), BESIDE]
         releases = publisher.release(plan, **COST)
     assert [[need.lattice.names for need in needs] for needs in scans] == [[("x",)]]
-    assert len(reader.seen) == 3  # that scan, and two selections
+    assert reader.jobs == 3  # that scan, and two selections
     assert [release.lattice.names for release in releases] == [
         ("x",),
         ("who",),
@@ -345,7 +345,7 @@ def test_a_plan_counts_what_the_engine_does_not_select_in_one_scan(
 
 
 def test_a_question_that_asks_for_all_keys_gets_them() -> None:
-    src, _ = engine(toys.SelectingReader)
+    src, _ = in_tasks()
     counting = begun(src)
     needs = BY_WHO.needs(KEYED)
     (cube,) = counting.cubes([needs], None)
@@ -363,8 +363,8 @@ def test_a_question_that_asks_for_all_keys_gets_them() -> None:
 
 
 def test_a_table_that_changes_while_keys_are_selected_gives_no_answer() -> None:
-    src, reader = engine(toys.SelectingReader)
-    reader.label = lambda name: f"{name} {len(reader.seen)}"  # type: ignore[method-assign]
+    src, reader = in_tasks()
+    reader.label = lambda name: f"{name} {reader.jobs}"  # type: ignore[method-assign]
     publisher = sf.Publisher(src, budget=sf.ApproxDP(9, "0.1"))
     with pytest.raises(sf.DataError, match="changed while it was read"):
         publisher.release(BY_WHO, **COST)

@@ -16,7 +16,7 @@ import sfumato as sf
 from conformance.kinds import people, table
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.data.engines import spark_session
+from sfumato.data.readers import spark_session
 from sfumato.data.readers.spark_files import SparkFiles
 from support import spark
 from support.spark import same

@@ -10,9 +10,6 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from conformance.kinds import people
-from conformance.toys import Database, DatabaseReader
-from data import random_tables
 from sfumato.data import count
 from sfumato.errors import InternalError
 from sfumato.publishing.counting import ReleaseCounts
@@ -370,14 +367,3 @@ def test_counts_that_another_norm_bounds_are_not_answered() -> None:
         ReleaseCounts(cube, None, src.domain, needs.norm), src.unit, cost, PublicSeed(1)
     )
     assert answer.guarantee.measure == cost
-
-
-def test_an_engine_that_does_not_know_the_norm_is_refused_before_the_charge() -> None:
-    question = sf.Tables([["word", "code"], "word"])
-    domain = {name: random_tables.DOMAIN[name] for name in ("word", "code")}
-    database = DatabaseReader(Database(people(20, seed=1)))
-    src = sf.source(database, domain, person="who", norm_per_person=6, name="people")
-    with sf.Publisher(src, budget=sf.ZCDP("20000")) as publisher:
-        with pytest.raises(sf.DataError, match="norm of counts in several tables"):
-            publisher.release(question, rho="10000")
-        assert publisher.remaining == 20_000

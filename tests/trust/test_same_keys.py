@@ -1,6 +1,6 @@
-"""Keys that an engine selects: nothing but the keys that are shown is to be seen.
+"""Keys that executors select: nothing but the keys that are shown is to be seen.
 
-Neither the number of keys, nor how the engine cuts the groups into parts, decides a byte.
+Neither the number of keys, nor how the groups are cut into parts, decides a byte.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import sfumato as sf
-from conformance import toys
-from conformance.kinds import people
+from conformance.kinds import people, table
 from data import random_tables
 from sfumato.mechanisms.key_rules import KeyRule
 from support.artefacts import World, assert_same, both, differences
+from support.spark_tasks import TableInTasks
 
 DOMAIN = sf.Domain(**random_tables.DOMAIN, who=sf.Keys())
 OTHERS = [{**row, "who": f"shop {i % 3}"} for i, row in enumerate(people(240, seed=8))]
@@ -45,18 +45,16 @@ def asked(here: World, reader: Any) -> None:
         here.call("log", lambda: list(pub.ledger.log()))
 
 
-def laid(name: str, kind: type[toys.SelectingReader]) -> Any:
+def laid(name: str) -> Any:
     def lay(here: World, which: int) -> Any:
-        reader = kind(toys.Database([*OTHERS, *PAIRS[name][which]]))
-        reader.batch = (5, 64)[which]
-        return reader
+        return TableInTasks(table([*OTHERS, *PAIRS[name][which]]), 2 + which, (5, 64)[which])
 
     return lay
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_two_tables_that_differ_in_one_person_look_the_same(name: str, tmp_path: Path) -> None:
-    seen = assert_same(both(tmp_path / "w", laid(name, toys.SelectingReader), asked))
+    seen = assert_same(both(tmp_path / "w", laid(name), asked))
     assert not [face for face in seen if face.endswith("raised")]
 
 
@@ -74,5 +72,5 @@ def test_an_engine_that_shows_a_key_of_one_person_is_noticed(
 
     monkeypatch.setattr(KeyRule, "shown_of", many)
     name = "a person with many keys"
-    found = differences(*both(tmp_path / "w", laid(name, toys.SelectingReader), asked))
+    found = differences(*both(tmp_path / "w", laid(name), asked))
     assert any("stdout" in line for line in found)

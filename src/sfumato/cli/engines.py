@@ -35,8 +35,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
                 )
             yield None
             return
-        from sfumato.data.engines.spark_session import opened_session
         from sfumato.data.readers.spark_files import SparkFiles
+        from sfumato.data.readers.spark_session import opened_session
 
         with opened_session(self.master, self.remote) as session:
             yield SparkFiles(path, session)

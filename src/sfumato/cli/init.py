@@ -25,7 +25,7 @@ from sfumato.cli.parsing import parse_axes
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.cli.toml_text import toml_key, toml_text, toml_value
 from sfumato.cli.whole_bins import even_bins, whole_axis, whole_bins, whole_comment
-from sfumato.data.engines.addresses import SourceAddress, for_folder
+from sfumato.data.addresses import SourceAddress, for_folder
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable

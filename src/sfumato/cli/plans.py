@@ -24,7 +24,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
 from sfumato.cli.output_paths import files_read, require_unread
-from sfumato.data.engines.addresses import server_of
+from sfumato.data.addresses import server_of
 from sfumato.data.reader import Reader
 from sfumato.data.source import Source
 from sfumato.privacy import belief

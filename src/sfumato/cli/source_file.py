@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import click
 
-from sfumato.data.engines.addresses import SourceAddress, address_of
+from sfumato.data.addresses import SourceAddress, address_of
 
 SourcePath: TypeAlias = Path | SourceAddress
 

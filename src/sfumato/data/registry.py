@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from sfumato.data.engines.addresses import is_duckdb, is_postgres
+from sfumato.data.addresses import is_duckdb, is_postgres
 from sfumato.data.file_options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import Reader, RowReader
 from sfumato.data.readers.listing import local

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sfumato.answers.receipt import VERSION
+from sfumato.data.addresses import with_table
 from sfumato.data.column_uses import check_person_names
-from sfumato.data.engines.addresses import with_table
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, Reader

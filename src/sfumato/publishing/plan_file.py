@@ -17,7 +17,7 @@ from sfumato.answers.accuracy_request import Within
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import Source, source
-from sfumato.data.engines.addresses import address_of, in_folder, of_plan, required_of_plan
+from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
 from sfumato.data.file_options import StatedOptions
 from sfumato.data.reader import Reader
 from sfumato.domain import Axis, Domain

@@ -9,12 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from sfumato.data.engines.secrets import text_of_secret
 
 import sfumato as sf
 from conformance.kinds import people, postgres
 from data import random_tables
 from sfumato.data import count, snapshot, source
-from sfumato.data.engines.secrets import text_of_secret
 from sfumato.data.readers.postgres import PostgresTable
 from sfumato.lattice import Lattice
 from support.postgres import address, schema_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from sfumato.data.engines.addresses import TableAddress, duckdb_address
+from sfumato.data.addresses import TableAddress, duckdb_address
 from sfumato.data.guard import check_file, stat_file
 from sfumato.data.readers.duckdb import DuckTable, Relation, quoted
 from sfumato.errors import DataError, UsageError, nearest

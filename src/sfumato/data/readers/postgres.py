@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
-from sfumato.data.engines.addresses import TableAddress, postgres_address
+from sfumato.data.addresses import TableAddress, postgres_address
 from sfumato.data.engines.choosing import ChoosingTable
 from sfumato.data.engines.groups import Column
 from sfumato.data.engines.key_selection import groups_query, unpacked

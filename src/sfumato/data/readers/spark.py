@@ -25,9 +25,8 @@ import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
-from sfumato.data.engines.spark_failures import spark_guarded
-from sfumato.data.engines.spark_types import SparkField, arrow_type, is_text
 from sfumato.data.reader import Columns, Reader
+from sfumato.data.readers.spark_failures import spark_guarded
 from sfumato.data.readers.spark_package import PROBE, require_package
 from sfumato.data.readers.spark_tasks import (
     BUCKET,
@@ -39,6 +38,7 @@ from sfumato.data.readers.spark_tasks import (
     of_bytes,
     without_keys,
 )
+from sfumato.data.readers.spark_types import SparkField, arrow_type, is_text
 from sfumato.data.scan import Scan
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import Lattice
@@ -253,7 +253,7 @@ class SparkTable(Reader):
             return _mapped(counted, SelectionTask(rule, key_type), ", ".join(shown)).toArrow()
 
         table = spark_guarded(self.name, self._frame, run)
-        return _unpacked(need.lattice, table, key_type)
+        return unpacked(need.lattice, table, key_type)
 
     def _key_types(self, scan: Scan) -> dict[str, pa.DataType]:
         """Return the type of each column of keys."""
@@ -305,7 +305,7 @@ def _mapped(rows: SparkFrame, task: Task, schema: str) -> SparkFrame:
         return rows.mapInArrow(task, schema)
 
 
-def _unpacked(lattice: Lattice, shown: pa.Table, key_type: pa.DataType) -> Iterator[pa.RecordBatch]:
+def unpacked(lattice: Lattice, shown: pa.Table, key_type: pa.DataType) -> Iterator[pa.RecordBatch]:
     """Give the groups of the keys that are shown a column for each axis."""
     packing = without_keys(lattice)
     places = [place for place, axis in enumerate(lattice.axes) if not axis.has_keys]

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from sfumato.addresses import public_place
-from sfumato.data.engines.spark_failures import spark_guarded
 from sfumato.data.readers.files import Files
 from sfumato.data.readers.listing import files_of, is_local
 from sfumato.data.readers.spark import SparkTable
+from sfumato.data.readers.spark_failures import spark_guarded
 from sfumato.errors import DataError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 import sfumato as sf
-from sfumato.data.engines.addresses import (
+from sfumato.data.addresses import (
     SourceAddress,
     for_folder,
     in_folder,

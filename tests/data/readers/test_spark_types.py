@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.data.column_types import misfit
-from sfumato.data.engines.spark_types import arrow_type, is_text
+from sfumato.data.readers.spark_types import arrow_type, is_text
 from sfumato.domain import Interval, grid_axis
 
 types = pytest.importorskip("pyspark.sql.types")
