@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,16 @@ def test_a_ledger_moves_to_another_store(sfumato: Run) -> None:
     assert "Nothing can be charged to the ledger 'b.db'" in err
     assert "stored answer" in sfumato("release", "plan.toml", "--ledger", "c.db")[2]
     assert sfumato("release", "plan.toml", "--fresh", "--ledger", "b.db")[0] == 5
+    for listed in ("show", "log"):
+        for as_json in ([], ["--json"]):
+            old, new = (sfumato("ledger", listed, *as_json, "--ledger", f"{at}.db") for at in "bc")
+            assert old[:2] == new[:2]
+            assert " ".join(old[2].split()).startswith("The ledger was moved to the ledger 'c.db'")
+            assert not new[2]
+    os.chmod("b.db.secrets", 0o644)
+    assert sfumato("ledger", "show", "--ledger", "b.db")[::2] == (0, "")
+    os.remove("b.db.secrets")
+    assert sfumato("ledger", "show", "--ledger", "b.db")[::2] == (0, "")
 
 
 def test_no_release_makes_a_ledger_in_a_database(sfumato: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.output_paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger import Account, Entry, open_ledger, written
+from sfumato.ledger import Account, Book, Entry, open_ledger, written
 from sfumato.ledger.export import exported
 from sfumato.privacy.composition import rule_of
 from sfumato.privacy.measures import measure_of, total_of
@@ -75,6 +75,7 @@ def init(
 def show(ledger: str | Path, as_json: bool) -> None:
     """List the accounts: the total of each, what is spent and what remains."""
     with open_ledger(ledger, create=False) as book:
+        _tell_if_moved(book)
         _show(book.accounts(), as_json)
 
 
@@ -96,6 +97,7 @@ def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
     hand     the stored answer was handed out for the first time
     """
     with open_ledger(ledger, create=False) as book:
+        _tell_if_moved(book)
         entries = list(book.log(account))
         rules = {found.name: found.rule for found in book.accounts()}
     if as_json:
@@ -289,6 +291,20 @@ def _head(text: str | None) -> tuple[int, str] | None:
             f"--head {text}", "a head is a sequence number and a hash", "Write --head 12:3f9a..."
         )
     return int(sequence), digest
+
+
+def _tell_if_moved(book: Book) -> None:
+    """Say where a ledger was moved to, whose accounts or entries are shown all the same."""
+    try:
+        where = book.moved_to()
+    except LedgerError:
+        # Secrets that must not be used: every charge says why, and here they are not needed.
+        return
+    if where is not None:
+        talk(
+            f"The ledger was moved to {where}: look there, for this is how it stood then, and "
+            "nothing can be charged to it any more."
+        )
 
 
 def _show(accounts: list[Account], as_json: bool) -> None:

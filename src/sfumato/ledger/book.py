@@ -18,7 +18,7 @@ from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender
 from sfumato.ledger.hold import Hold
 from sfumato.ledger.reading import BookReader
 from sfumato.ledger.request import Request, require_amount, require_text
-from sfumato.ledger.store import PublicRows, Store
+from sfumato.ledger.store import MOVED, PublicRows, Store
 from sfumato.ledger.stream_record import StreamRecord
 
 
@@ -119,7 +119,7 @@ class Book(BookReader):
         str or None
             64 hexadecimal digits.
         """
-        if not create and self._cannot_sign():
+        if not create and self._lacks_secrets():
             return None
         self._require_custodian("making the key of the ledger", "Ask its custodian to make it")
         make = signing.new_key if create else None
@@ -128,12 +128,22 @@ class Book(BookReader):
 
     def sign(self, message: bytes) -> str:
         """Sign bytes under the ledger's key; "" where it has none."""
-        if self._cannot_sign():
+        if self._lacks_secrets():
             return ""
         private = self._parts.secrets().value(signing.NAME)
         return "" if private is None else signing.sign(private, message)
 
-    def _cannot_sign(self) -> bool:
+    def moved_to(self) -> str | None:
+        """Say where the ledger was moved to; it pays for nothing any more then.
+
+        None: it was not, or nobody but its custodian is told, as of a copy without secrets.
+        """
+        if self._lacks_secrets():
+            return None
+        where = self._parts.secrets().value(MOVED)
+        return None if where is None else where.decode()
+
+    def _lacks_secrets(self) -> bool:
         return not self._store.caller(None).is_custodian or self._parts.secrets_if_any() is None
 
     def _require_custodian(self, asked: str, remedy: str) -> None:
