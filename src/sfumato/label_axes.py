@@ -253,7 +253,7 @@ class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unk
 
     @property
     def declared(self) -> str:
-        return "keys are text, booleans or integers of 64 bits"
+        return "keys are text, booleans or signed integers of up to 64 bits"
 
     @property
     def size(self) -> int:
