@@ -1,8 +1,7 @@
 """One table in many forms, and what is counted of it: the same cubes, bit for bit, of every form.
 
-Also where the rows of persons are cut. A reader that hands out rows is one line of ``FORMS`` or of
-``ENGINES``; an engine that counts by itself joins once its reader is no ``CountingReader`` any
-more. ``answers`` serves whatever has to start first, such as a session of Spark.
+Also where the rows of persons are cut. A reader is one line of ``FORMS`` or of ``ENGINES``.
+``answers`` serves whatever has to start first, such as a session of Spark.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ import xlsxwriter
 
 import sfumato as sf
 from sfumato.answers.counts import Needs
-from sfumato.data import CountingReader, count, registry, source
+from sfumato.data import count, source
 from support.postgres import address, schema_of
+from support.spark_tasks import TableInTasks
 
 KEY = bytes(range(32))
 N_ROWS = 700
@@ -213,6 +213,7 @@ FORMS: dict[str, Form] = {
     "sorted by person": _ordered(_OFTEN),
     "sorted by person, backwards": _ordered(_OFTEN[::-1]),
     **{f"batches of {rows}": _in_batches(rows) for rows in (1, 7, 64, 5000)},
+    "a function that opens a stream": lambda folder: ROWS.to_reader,
     "files by person added": _added_by_person,
     **{
         f"ids as {type_}": _as("who", type_)
@@ -299,26 +300,19 @@ def _server(ids: str) -> Form:
     return made
 
 
-ENGINES: Mapping[str, tuple[str, Form]] = {
+ENGINES: Mapping[str, Form] = {
     **{
-        f"duckdb, ids as {ids}": ("DuckRelation", _relation(ids))
+        f"duckdb, ids as {ids}": _relation(ids)
         for ids in ("BIGINT", "DOUBLE", "DECIMAL(12, 3)", "VARCHAR")
     },
-    "duckdb, file": ("DuckFile", _database),
+    "duckdb, file": _database,
     **{
-        f"postgres, ids as {ids}": ("PostgresTable", _server(ids))
+        f"postgres, ids as {ids}": _server(ids)
         for ids in ("int8", "float8", "numeric(12, 3)", "text")
     },
+    **{
+        f"spark, {tasks} tasks": lambda folder, tasks=tasks: TableInTasks(ROWS, tasks)  # type: ignore[misc]
+        for tasks in (1, 5)
+    },
 }
-"""The name of the reader of each, and what makes the table."""
-
-
-def forms() -> dict[str, Form]:
-    """The forms, and those of the engines that do not count by themselves."""
-    readers = {reader.__name__: reader for reader in registry.readers()}
-    engines = {
-        name: made
-        for name, (reader, made) in ENGINES.items()
-        if not issubclass(readers[reader], CountingReader)
-    }
-    return FORMS | engines
+"""Databases, and the tasks of Spark without Spark."""

@@ -322,7 +322,6 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
     "duckdb, file": _duckdb_file,
     "postgres": postgres,
 }
-COUNTED_BY_ENGINES = ("postgres",)
 
 
 # --- plain Python ---------------------------------------------------------------------------------

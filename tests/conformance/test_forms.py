@@ -15,7 +15,7 @@ from conformance import forms
 from conformance.forms import ENGINES, LIMITS, QUESTIONS, ROWS, answers
 from sfumato.data import count, registry, source
 
-FORMS = forms.forms()
+FORMS = forms.FORMS | ENGINES
 Answers = dict[tuple[str, str], object]
 
 
@@ -69,9 +69,9 @@ def test_a_near_miss_is_seen(miss: str, expected: Answers) -> None:
 
 def test_every_reader_is_among_the_forms(tmp_path: Path) -> None:
     # Spark has one session for all of its tests, and an array holds numbers alone.
-    seen = {"SparkTable", "NumpyArray", *(reader for reader, _ in ENGINES.values())}
-    for number, made in enumerate(forms.FORMS.values()):
+    seen = {"SparkTable", "NumpyArray"}
+    for number, made in enumerate(FORMS.values()):
         (tmp_path / str(number)).mkdir()
         data = made(tmp_path / str(number))
         seen.add(type(registry.open_reader(data, tuple(forms.DOMAIN), "who")).__name__)
-    assert seen == {reader.__name__ for reader in registry.readers()}
+    assert seen - {"TableInTasks"} == {reader.__name__ for reader in registry.readers()}

@@ -48,6 +48,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from sfumato.arrays import Array
 from sfumato.data.columns import decoded, numbers
 from sfumato.data.moments import times_of
+from sfumato.data.reader import ids_name
 from sfumato.data.text_hash import TextHash, with_written_integers, written_decimals
 
 # Where the secrets of tokens lie in the keystream of a scan's key; see also ``keyed_hash``.
@@ -110,7 +111,8 @@ def person_ids(chunk: pa.RecordBatch, columns: Sequence[str]) -> PersonIds:
         The column of the person, and that of the day that is part of the person, if there is one.
         Without a day, a row has no person.
     """
-    ids = normalized_ids(chunk[columns[0]])
+    apart = chunk.schema.get_field_index(ids_name(columns[0]))
+    ids = normalized_ids(chunk[columns[0] if apart < 0 else apart])
     if len(columns) == 1:
         return PersonIds(ids)
     days = numbers(chunk[columns[1]], "day")

@@ -48,6 +48,34 @@ Columns: TypeAlias = Mapping[str, Column]
 Piece: TypeAlias = "Callable[[], Iterator[pa.RecordBatch]]"
 """Gives the record batches of a part of a table, from the first one on each time."""
 
+
+class PersonColumns(dict[str, Column]):
+    """Columns that are wanted, of which one that an axis is read from names the person as well.
+
+    Attributes
+    ----------
+    person : str
+        The column.
+    """
+
+    def __init__(self, columns: Columns, person: str) -> None:
+        super().__init__(columns)
+        self.person = person
+
+
+def persons_column(columns: Columns) -> str | None:
+    """Which of the columns is read from an axis, and names the person as well."""
+    return columns.person if isinstance(columns, PersonColumns) else None
+
+
+def ids_name(name: str) -> str:
+    """Under which name a batch has ids apart from the axis that is read from the same column.
+
+    A reader gives them if no array serves as both. No column of a table has such a name.
+    """
+    return f"\0ids of {name}"
+
+
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Called with the rows done, and all rows or None: private facts, for the custodian's screen."""
 

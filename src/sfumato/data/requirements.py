@@ -13,7 +13,7 @@ import msgspec
 
 from sfumato.data.column_uses import check_names, counts_days, dates, shared, type_names
 from sfumato.data.guard import guarded
-from sfumato.data.reader import Column, Reader
+from sfumato.data.reader import Column, PersonColumns, Reader
 from sfumato.domain import Domain
 from sfumato.errors import DataError, UsageError, nearest
 from sfumato.lattice import LatticeAxis
@@ -76,7 +76,8 @@ class Requirements:
             name = axis.column_name
             columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
         if self._unit.person is not None:
-            columns.setdefault(self._unit.person, None)
+            if columns.setdefault(self._unit.person, None) is not None:
+                columns = PersonColumns(columns, self._unit.person)
             self._add_period(columns)
         elif any(need.counted != "rows" for need in needs):
             raise UsageError(

@@ -1,66 +1,66 @@
-"""A server of PostgreSQL whose tables are read: connections that only look, in one snapshot.
+"""A connection to a server of PostgreSQL that only looks: short questions, and streams of rows.
 
-Two kinds of connections serve one release. The first one holds a read-only transaction over all of
-its scans. Where rows are chosen by a secret, another one joins the same snapshot; it brings the
-secrets along as settings of its session, in the packet that opens it, so that no statement, no
-parameter of one and no plan holds them, and nothing is written, which a copy of a server (a
-standby) would refuse.
+One connection holds a read-only transaction over all scans of a release. It answers one question at
+a time, so what the catalogs say is asked before the rows are.
+
+What the server does is waited for in a thread of its own. While the driver waits, Python hears no
+key press: so the calling thread stays free, and has the server stop when a key is pressed.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from sfumato.data.engines.dialect import SECRETS
-from sfumato.data.engines.postgres import SETTING, Postgres
-from sfumato.data.engines.secrets import text_of_secret
-from sfumato.errors import DataError, UsageError
+import pyarrow as pa
+
+from sfumato.errors import DataError, SfumatoError, UsageError
 
 if TYPE_CHECKING:
-    import psycopg
-    from psycopg.rows import TupleRow
-
-    Connection: TypeAlias = psycopg.Connection[TupleRow]
+    from adbc_driver_manager import AdbcConnection, AdbcDatabase, AdbcStatement
 
 T = TypeVar("T")
 
-# What an address says of these comes first.
-_CONNECTING = {"connect_timeout": "10", "application_name": "sfumato"}
+BATCH_BYTES = 2**21
+"""How large a batch should be: what is read at a time stays small, whatever the table holds."""
 
+_BATCHES = {"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)}
+
+# What an address says of these comes later, and counts.
+_CONNECTING = "connect_timeout=10&fallback_application_name=sfumato"
+_PAUSE = 1.0
+"""Seconds after which the server is told again to stop: it may not have heard the question yet."""
+
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _FOUND = """
-    SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text
+    SELECT n.nspname::pg_catalog.text AS schema, c.relname::pg_catalog.text AS name
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n
     ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-    WHERE c.oid OPERATOR(pg_catalog.=) CAST(pg_catalog.to_regclass(%s) AS pg_catalog.oid)
+    WHERE c.oid OPERATOR(pg_catalog.=)
+        CAST(pg_catalog.to_regclass(CAST({} AS pg_catalog.text)) AS pg_catalog.oid)
 """
 
 # Functions and operators are those of the server itself. Where others may make some in a schema of
 # the search path, theirs would run with the rights of whoever counts, as soon as types fit better.
 # A policy that hides rows from the user is refused: it is no part of the question, it may depend on
 # other persons' rows, and another user would count others.
-_SETTINGS = """
-    SET search_path = pg_catalog;
-    SET client_encoding = 'UTF8';
-    SET DateStyle = ISO;
-    SET TimeZone = 'UTC';
-    SET extra_float_digits = 1;
-    SET row_security = off;
-    SET idle_in_transaction_session_timeout = 0
-"""
-_READ_SECRETS = ", ".join(f"current_setting('{SETTING}.{name}')" for name in SECRETS)
-_HELD = f"SELECT {_READ_SECRETS}".encode()
-"""The secrets that a connection was given: a pooler might hand out another's connection."""
-
-_KEY_BYTES = 32
-_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-
-_ABANDONED: list[object] = []
-"""Connections of a parent process. Closing one here would end it there."""
+_SETTINGS = {
+    "search_path": "pg_catalog",
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO",
+    "TimeZone": "UTC",
+    "extra_float_digits": "1",
+    "row_security": "off",
+    "idle_in_transaction_session_timeout": "0",
+}
+_SET = "SELECT " + ", ".join(
+    f"pg_catalog.set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items()
+)
 
 _MEANING: dict[str, tuple[str, str]] = {
     "08": ("the connection to the server was lost", "Ask again once the server is up"),
@@ -88,28 +88,24 @@ _MEANING: dict[str, tuple[str, str]] = {
     "57": ("the server is going down", "Ask again once it is up"),
 }
 _UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
-_HIDDEN = (
-    "a policy of row-level security hides rows from this user",
-    "Count as a user whom no policy concerns (BYPASSRLS), or name a view of the rows that you mean,"
-    " whose owner is such a user",
-)
-_POLICIES = "check_enable_rls"
-"""The server's function that refuses to hide rows. The code is that of any missing right."""
 _TURNED_AWAY = (
     "the server is up, and refused the connection",
     "Check the names of user and database, the password, the right to connect, and how many "
     "connections it allows",
 )
-_WITHOUT_SECRETS = (
-    "the rows of each person are chosen on a second connection that sees the same snapshot, and"
-    " the server opens none",
-    "Give the address of the server itself instead of a pooler's, and see that its user may open"
-    " two connections and call pg_export_snapshot()",
+_STOPPED = (
+    "the server stopped while it gave the rows: an expression of a view or of a generated column"
+    " failed, or its statement_timeout is over",
+    "Look for the reason in the server's log",
 )
+_LOST = _MEANING["08"]
+_UNSUPPORTED = "0A000"
+_IN_FAILED_TRANSACTION = "25P02"
+COLUMN_GONE = _MEANING["42703"]
 
 
 class Server:
-    """Connections to one address, made when they are needed, and never shared with a child process.
+    """A connection to one address, made when it is needed, and never shared with a child process.
 
     Parameters
     ----------
@@ -122,74 +118,50 @@ class Server:
     """
 
     def __init__(self, address: str, name: str, table: str) -> None:
-        self._address = address
+        place, _, query = address.partition("?")
+        self._address = f"{place}?{_CONNECTING}&{query}" if query else f"{place}?{_CONNECTING}"
         self._name = name
         self._asked = table
         self._found: str | None = None
-        self._connection: Connection | None = None
-        self._process = os.getpid()
+        self._connection: AdbcConnection | None = None
+        self._opened = ExitStack()  # what is closed with the connection
+        self._streaming = ExitStack()  # what is closed when rows are no longer read
+        self._has_failed = False
+        self._is_streaming = False
         self._is_inside = False
-        self._snapshots = 0
-        self._with_secrets: tuple[bytes, Connection] | None = None
-        self._may_choose = False
-
-    @property
-    def snapshot_number(self) -> int | None:
-        """Which snapshot is shown; None outside of any."""
-        return self._snapshots if self._is_inside else None
-
-    def __getstate__(self) -> tuple[str, str, str]:
-        return self._address, self._name, self._asked
-
-    def __setstate__(self, state: tuple[str, str, str]) -> None:
-        Server.__init__(self, *state)
+        self._process = os.getpid()
 
     @property
     def table(self) -> str:
         """The table as statements name it: in the schema where the user's search path finds it."""
         if self._found is None:
-            self._answered(self._ready)
+            self._answered(lambda connection: None)
         return self._found or self._asked
 
-    def looked_at(self, action: Callable[[Connection], T]) -> T:
-        """Ask the server something outside of any choice of rows.
+    def answer(self, query: str) -> pa.Table:
+        """Ask one short question, and give all that comes back.
 
         Raises
         ------
         DataError
             If the server cannot be reached, or refuses.
         """
-        return self._answered(lambda: action(self._ready()))
+        return self._answered(partial(_all_of, query=query))
 
-    def chosen(self, key: bytes, action: Callable[[Connection], T]) -> T:
-        """Ask it something, inside a snapshot, by the secrets that follow from a key."""
-        return self._answered(lambda: action(self._knowing(key)))
-
-    def require(self, *, choosing: bool) -> None:
-        """Refuse a server that holds no snapshot, or on which no rows can be chosen.
-
-        A pooler in front of a server may refuse settings that a connection brings along, or leave
-        them out; some servers export no snapshot. No row is looked at, and the key is another one.
-
-        Parameters
-        ----------
-        choosing : bool
-            Whether rows are to be chosen by secrets. This is tried once for each source.
-
-        Raises
-        ------
-        DataError
-            If the server cannot be reached, or cannot do that.
-        """
+    def stream(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a query batch by batch, in a snapshot."""
         with self.snapshot():
-            self.looked_at(_nothing)
-            if choosing and not self._may_choose:
-                with suppress(driver().Error):
-                    self._knowing(secrets.token_bytes(_KEY_BYTES))
-                    self._may_choose = True
-        if choosing and not self._may_choose:
-            self.looked_at(_nothing)  # where the server is gone, this says so
-            raise DataError(self._name, *_WITHOUT_SECRETS)
+            reader = self._answered(partial(self._streamed, query=query))
+            connection = self._connection
+            self._is_streaming = True
+            try:
+                while (batch := self._next(reader, connection)) is not None:
+                    yield batch
+                self._is_streaming = False
+                self._streaming.close()
+            finally:
+                if self._is_streaming:
+                    self.close()  # or the server would send the rest of the rows first
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -197,142 +169,209 @@ class Server:
         if self._is_inside:
             yield
             return
-        self.looked_at(lambda connection: connection.execute(_READING))
+        self.answer(_READING)
         self._is_inside = True
-        self._snapshots += 1
         try:
+            # Again: a pooler in front of the server may have given it to another connection.
+            self.answer(_SET)
             yield
         finally:
             self._is_inside = False
             self._leave()
 
-    # --- connections ----------------------------------------------------------------------------
+    def answer_if_supported(self, query: str) -> pa.Table | None:
+        """Ask a question that a server may not support of a table; None where it does not."""
+        return self._answered(partial(_unless_unsupported, query=query, is_inside=self._is_inside))
 
-    def _ready(self) -> Connection:
+    # --- the connection -------------------------------------------------------------------------
+
+    def _ready(self) -> AdbcConnection:
         if self._process != os.getpid():
-            _ABANDONED.extend((self._connection, self._with_secrets))
-            self._connection, self._with_secrets, self._is_inside = None, None, False
+            # It is the parent's. The driver closes nothing unless it is told to.
+            self._connection, self._is_inside, self._is_streaming = None, False, False
+            self._opened, self._streaming = ExitStack(), ExitStack()
             self._process = os.getpid()
-        if self._found is None and self._connection is not None and not self._is_inside:
+        if self._is_streaming:
+            self.close()  # another question would end the rows early, without a word
+        if not self._is_inside and (self._has_failed or self._found is None):
             self.close()  # the table may have been made since
-        if self._connection is None or (self._connection.closed and not self._is_inside):
-            self._connection = self._connect({})
-        return self._connection
+        if self._connection is None and self._is_inside:
+            raise DataError(self._name, *_LOST)
+        return self._connection or self._connected()
 
-    def _knowing(self, key: bytes) -> Connection:
-        """The connection that knows the secrets of a key, in the snapshot that is held."""
-        if self._with_secrets is not None and self._with_secrets[0] == key:
-            return self._with_secrets[1]
-        self._forget()
-        exported = self._ready().execute("SELECT pg_export_snapshot()").fetchone()
-        assert exported is not None
-        texts: dict[str, str] = {each: text_of_secret(key, each) for each in SECRETS}
-        connection = self._connect(texts)
-        try:
-            connection.execute(_READING)
-            connection.execute(f"SET TRANSACTION SNAPSHOT '{exported[0]}'".encode())
-            held = connection.execute(_HELD).fetchone()
-        except BaseException:
-            connection.close()
-            raise
-        if held != tuple(texts.values()):
-            connection.close()
-            raise DataError(self._name, *_WITHOUT_SECRETS)
-        self._with_secrets = (key, connection)
+    def _connected(self) -> AdbcConnection:
+        with ExitStack() as opened:
+            database = opened.enter_context(_database(self._address))
+            connection: AdbcConnection = _manager().AdbcConnection(database)
+            opened.enter_context(connection)
+            _all_of(connection, "SET client_encoding = 'UTF8'")
+            if self._found is None:
+                found = _all_of(connection, _FOUND.format(literal(self._asked))).to_pylist()
+                self._found = ".".join(map(quoted, found[0].values())) if found else None
+            _all_of(connection, _SET)
+            self._opened = opened.pop_all()
+        self._connection = connection
+        self._has_failed = False
         return connection
 
-    def _connect(self, settings: dict[str, str]) -> Connection:
-        psycopg = driver()
-        given = psycopg.conninfo.conninfo_to_dict(self._address)
-        options = [str(given.pop("options", "") or "")]
-        options += [f"-c {SETTING}.{name}={text}" for name, text in settings.items()]
-        arguments = {**_CONNECTING, **given, "options": " ".join(options).strip()}
-        connection: Connection = psycopg.connect(autocommit=True, **arguments)
-        if self._found is None:
-            names = connection.execute(_FOUND.encode(), [self._asked]).fetchone()
-            self._found = None if names is None else ".".join(map(Postgres().name, names))
-        connection.execute(_SETTINGS.encode())
-        return connection
+    def _streamed(self, connection: AdbcConnection, query: str) -> pa.RecordBatchReader:
+        with ExitStack() as opened:
+            statement = opened.enter_context(_manager().AdbcStatement(connection))
+            reader = opened.enter_context(_reader_of(statement, query, _BATCHES))
+            self._streaming = opened.pop_all()
+        return reader
+
+    def _next(
+        self, reader: pa.RecordBatchReader, connection: AdbcConnection | None
+    ) -> pa.RecordBatch | None:
+        if self._connection is not connection:
+            raise DataError(self._name, *_LOST)
+        return self._guarded(lambda: next(reader, None))
 
     def _leave(self) -> None:
         """End the transaction, whatever has become of the connection."""
-        self._forget()
-        if self._connection is not None:
-            with suppress(driver().Error):
-                self._connection.execute("ROLLBACK")
-
-    def _forget(self) -> None:
-        if self._with_secrets is not None and self._process == os.getpid():
-            with suppress(Exception):
-                self._with_secrets[1].close()
-        self._with_secrets = None
+        if self._has_failed:
+            self.close()
+        elif self._connection is not None:
+            with suppress(DataError):
+                self.answer("ROLLBACK")
 
     def close(self) -> None:
-        """Close the connections; a child process leaves those of its parent alone."""
-        self._forget()
-        if self._connection is not None and self._process == os.getpid():
-            with suppress(Exception):
-                self._connection.close()
-        self._connection = None
+        """Close the connection; a child process leaves that of its parent alone."""
+        if self._process == os.getpid():
+            for held in (self._streaming, self._opened):
+                with suppress(Exception):
+                    held.close()
+        self._connection, self._is_streaming = None, False
 
     def __del__(self) -> None:
         with suppress(AttributeError):
             self.close()
 
-    # --- failures -------------------------------------------------------------------------------
+    # --- questions ------------------------------------------------------------------------------
 
-    def _answered(self, action: Callable[[], T]) -> T:
-        """Do it. An error of the server keeps its code and none of its words."""
+    def _answered(self, action: Callable[[AdbcConnection], T]) -> T:
+        return self._guarded(lambda: action(self._ready()))
+
+    def _guarded(self, action: Callable[[], T]) -> T:
+        """Do it in a thread. An error of the server keeps its code and none of its words."""
         try:
-            return action()
-        except driver().Error as error:
-            obstacle, remedy = _meaning(error)
-            is_open = self._connection is not None or error.sqlstate is not None
-            if not is_open and isinstance(error, driver().OperationalError) and self._is_up():
-                obstacle, remedy = _TURNED_AWAY
+            return _waited(action, self._cancel)
+        except SfumatoError:
+            raise
+        except (_manager().Error, OSError, pa.ArrowException) as error:
+            self._has_failed = True
+            code: str | None = getattr(error, "sqlstate", None)
+        except BaseException:
+            self._has_failed = True
+            raise
         # Raised outside the except block: the context that Python adds there would quote values.
-        raise DataError(self._name, obstacle, remedy)
+        raise DataError(self._name, *self._meaning(code))
 
-    def _is_up(self) -> bool:
-        """Whether the server answers: why it lets nobody in comes without a code."""
-        psycopg = driver()
-        asked = _CONNECTING | psycopg.conninfo.conninfo_to_dict(self._address)
-        found = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**asked).encode())
-        return bool(found == psycopg.pq.Ping.OK)
+    def _cancel(self) -> None:
+        if self._connection is not None:
+            self._connection.cancel()
 
-
-def _nothing(connection: Connection) -> None:
-    connection.execute("SELECT 1")
-
-
-def _meaning(error: psycopg.Error) -> tuple[str, str]:
-    code = error.sqlstate
-    if code is None:
-        return _UNREACHABLE
-    if error.diag.source_function == _POLICIES:
-        return _HIDDEN
-    found = _MEANING.get(code) or _MEANING.get(code[:2])
-    if found is None:
-        return "the server refused to read it", f"Look for SQLSTATE {code} in the server's log"
-    return f"{found[0]} (SQLSTATE {code})", found[1]
+    def _meaning(self, code: str | None) -> tuple[str, str]:
+        """What is wrong, and what to do; a stream of rows fails without a code."""
+        if code is None and self._connection is None:
+            return _TURNED_AWAY if _is_up(self._address) else _UNREACHABLE
+        if code is None and self._connection is not None:
+            return _STOPPED if _has_failed_transaction(self._connection) else _LOST
+        known = _MEANING.get(code or "") or _MEANING.get((code or "")[:2])
+        if known is None:
+            return "the server refused to read it", f"Look for SQLSTATE {code} in the server's log"
+        return f"{known[0]} (SQLSTATE {code})", known[1]
 
 
-def driver() -> ModuleType:
-    """The package that speaks to servers.
+def _waited(action: Callable[[], T], cancel: Callable[[], None]) -> T:
+    """Do something in a thread; a key press stops it, and is raised when it has ended."""
+    with ThreadPoolExecutor(1) as threads:
+        future = threads.submit(action)
+        try:
+            return future.result()
+        except BaseException:
+            while not future.done():
+                with suppress(Exception):
+                    cancel()
+                wait([future], _PAUSE)
+            raise
+        finally:
+            del future  # it holds an error, whose frames hold it
 
-    Raises
-    ------
-    UsageError
-        If it is not installed.
-    """
+
+def _reader_of(
+    statement: AdbcStatement, query: str, options: Mapping[str, str]
+) -> pa.RecordBatchReader:
+    statement.set_options(**options)
+    statement.set_sql_query(query)
+    return pa.RecordBatchReader.from_stream(statement.execute_query()[0])
+
+
+def _all_of(connection: AdbcConnection, query: str) -> pa.Table:
+    with _manager().AdbcStatement(connection) as statement:
+        return _reader_of(statement, query, {}).read_all()
+
+
+def _unless_unsupported(connection: AdbcConnection, query: str, is_inside: bool) -> pa.Table | None:
+    """The answer; None where the server does not support the question, which ends no snapshot."""
+    if is_inside:
+        _all_of(connection, "SAVEPOINT tried")
     try:
-        import psycopg
+        return _all_of(connection, query)
+    except _manager().Error as error:
+        if error.sqlstate != _UNSUPPORTED:
+            raise
+    if is_inside:
+        _all_of(connection, "ROLLBACK TO tried")
+    return None
+
+
+def _has_failed_transaction(connection: AdbcConnection) -> bool:
+    """Whether the server is there, and waits for the end of a transaction that failed."""
+    try:
+        _all_of(connection, "SELECT 1")
+    except _manager().Error as error:
+        return bool(error.sqlstate == _IN_FAILED_TRANSACTION)
+    return False
+
+
+def _is_up(address: str) -> bool:
+    """Whether the server answers: why it lets nobody in comes without a code."""
+    try:
+        from psycopg.pq import PGconn, Ping
+    except ImportError:
+        return False
+    return PGconn.ping(address.encode()) == Ping.OK
+
+
+def quoted(name: str) -> str:
+    """The name of a table or of a column, as queries have it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text, as queries have it, whatever the server's setting of backslashes."""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'"
+
+
+def _database(address: str) -> AdbcDatabase:
+    try:
+        import adbc_driver_postgresql
     except ImportError:
         pass
     else:
-        return psycopg
+        database: AdbcDatabase = adbc_driver_postgresql.connect(address)
+        return database
     raise UsageError(
         "a table on a server of PostgreSQL",
-        "the package psycopg is not installed",
+        "the package adbc-driver-postgresql is not installed",
         'Run pip install "sfumato[postgres]"',
     )
+
+
+def _manager() -> ModuleType:
+    import adbc_driver_manager
+
+    return adbc_driver_manager
