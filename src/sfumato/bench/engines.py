@@ -1,6 +1,6 @@
-"""Engines that count by themselves, beside the same query as one would write it by hand.
+"""Tables in databases, counted beside the same query as one would write it by hand.
 
-Both run on the same engine, in turns. By hand: a ``GROUP BY`` of the same cells; and, where each
+Both read the same engine, in turns. By hand: a ``GROUP BY`` of the same cells; and, where each
 person keeps four rows, windows that number equal rows and keep those of least hash. The ratio is
 that of the least processor time of all turns, which other work on the machine disturbs least.
 

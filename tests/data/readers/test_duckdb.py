@@ -28,6 +28,18 @@ def test_a_relation_is_not_disturbed_by_other_queries() -> None:
     assert count(src, [TRIPS_BY_AGE])[0].total == count(src, [TRIPS_BY_AGE])[0].total == 300_000
 
 
+def test_a_connection_that_is_busy_is_refused_before_the_charge() -> None:
+    connection = duckdb.connect()
+    src = source(connection.sql("SELECT range % 120 AS age FROM range(30)"), TRIPS)
+    with sf.Publisher(src, budget=1) as publisher:
+        unfinished = connection.sql("SELECT range FROM range(10_000)").to_arrow_reader(10)
+        with pytest.raises(sf.DataError, match="its connection has an unfinished result"):
+            publisher.release(sf.Histogram("age"), epsilon=1)
+        assert publisher.remaining == 1
+        unfinished.close()
+        publisher.release(sf.Histogram("age"), epsilon=1)
+
+
 def test_a_scan_that_ends_early_leaves_no_open_result() -> None:
     """A connection has one at a time, and it is the user's."""
     connection = duckdb.connect()
@@ -324,7 +336,10 @@ def of_persons(type_: str, connection: duckdb.DuckDBPyConnection) -> duckdb.Duck
     )
 
 
-@pytest.mark.parametrize("settings", ["", "SET arrow_lossless_conversion = true"])
+@pytest.mark.parametrize(
+    "settings",
+    ["", "SET arrow_lossless_conversion = true", "SET produce_arrow_string_view = true"],
+)
 @pytest.mark.parametrize("type_", PERSONS)
 def test_equal_ids_are_one_person_and_others_are_others(type_: str, settings: str) -> None:
     connection = duckdb.connect()

@@ -68,6 +68,8 @@ class Relation(Protocol):
 
     def project(self, *expressions: str) -> Relation: ...
 
+    def limit(self, n: int, /) -> Relation: ...
+
     def to_arrow_reader(self, batch_size: int = ..., /) -> pa.RecordBatchReader: ...
 
 
@@ -176,6 +178,23 @@ class DuckRelation(DuckTable):
 
     def __init__(self, relation: Relation) -> None:
         self._given = relation
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """Give the types of the columns wanted, if the connection is free to read them."""
+        import duckdb
+
+        schema = super().schema(columns)
+        try:
+            self._given.project("NULL").limit(0).to_arrow_reader(BATCH_ROWS).close()
+        except duckdb.ResourceInUseException:
+            pass
+        else:
+            return schema
+        raise DataError(
+            self.name,
+            "its connection has an unfinished result, and can read nothing else meanwhile",
+            "Fetch that first, or give a relation of connection.cursor()",
+        )
 
     def _relation(self) -> AbstractContextManager[Relation]:
         return nullcontext(self._given)
