@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import psycopg
 import pyarrow as pa
@@ -169,6 +172,11 @@ NOON = dt.datetime(2020, 1, 1, 12)
 FIRST, LAST = (dt.datetime.combine(day, dt.time()) for day in (BEFORE, BEYOND))
 COLUMNS: dict[str, tuple[list[str | None], pa.Array, str]] = {
     "{s}.small": (["1", "4", None], pa.array([1, 4, None], pa.int32()), "number code key"),
+    "{s}.amount": (
+        ["4.000", "1", "2.5", None],
+        pa.array([4, 1, Decimal("2.5"), None], pa.decimal128(9, 2)),
+        "number code",
+    ),
     "{s}.word": (["a", "A ", None], pa.array(["a", "A ", None]), "label key"),
     "{s}.mood": (["b", "a", "c d", None], pa.array(["b", "a", "c d", None]), "label key"),
     "char(4)": (["a", "c d", "b  ", None], pa.array(["a", "c d", "b", None]), "label key"),
@@ -180,6 +188,14 @@ COLUMNS: dict[str, tuple[list[str | None], pa.Array, str]] = {
     "numeric": (
         ["NaN", "Infinity", "-Infinity", "2", "2.0", "1.5", None],
         pa.array([float("nan"), float("inf"), float("-inf"), 2.0, 2.0, 1.5, None]),
+        "number code",
+    ),
+    "numeric(40,22)": (
+        ["1.0000000000000000000001", "2.0000000000000000000000", "0.9999999999999999999999"],
+        pa.array(
+            [Decimal("1.0000000000000000000001"), 2, Decimal("0.9999999999999999999999")],
+            pa.decimal256(40, 22),
+        ),
         "number code",
     ),
     "numeric(5,-2)": (["12345", "100"], pa.array([Decimal(12300), Decimal(100)]), "number code"),
@@ -215,6 +231,7 @@ OTHERS = {
 def own_types(schema: str) -> str:
     run(
         f"CREATE DOMAIN {schema}.small AS int CHECK (VALUE < 9)",
+        f"CREATE DOMAIN {schema}.amount AS numeric CHECK (VALUE < 9)",
         f"CREATE DOMAIN {schema}.letters AS text",
         f"CREATE DOMAIN {schema}.word AS {schema}.letters",
         f"CREATE DOMAIN {schema}.many AS int[]",
@@ -264,6 +281,244 @@ def test_a_column_of_another_type_is_refused_by_its_name(own_types: str) -> None
     reader = src._reader
     for field in reader.schema(dict.fromkeys(types)):
         assert "ids of persons" in str(misfit(None, field.type))
+
+
+AWKWARD = {
+    "x": ["1e400", "-1e400", "1e-400", "-1e-400", "NaN", "0.1", "Infinity", "2.5e-324", "3"],
+    "word": ["ß", "a ", "\\x61", "a'b", "日本", "A", "", "a", "é"],
+}
+
+
+def test_values_that_no_double_holds_are_counted(schema: str) -> None:
+    """A cast that fails for some values alone would tell of them."""
+    name = f"{schema}.t"
+    run(f"CREATE TABLE {name} (x numeric, day date, at timestamptz, word char(5))")
+    ends = ["infinity", "-infinity", "0044-03-15 BC", "294276-12-31", "2020-01-05"]
+    with psycopg.connect(address()) as connection:
+        for place, (x, word) in enumerate(zip(*AWKWARD.values(), strict=True)):
+            when = ends[place % len(ends)]
+            connection.execute(
+                f"INSERT INTO {name} VALUES (%s::numeric, %s, %s, %s)".encode(),
+                [x, when, when, word],
+            )
+    domain = sf.Domain(
+        x=sf.Interval(0, 1),
+        day=sf.Interval("2019-12-30", "2020-03-01"),
+        at=sf.Interval("2019-12-31T00:00", "2020-01-02T00:00"),
+        word=sf.Categories(["a", "ß", "\\x61", "a'b"], other="else"),
+        hour=sf.Hour("at", timezone="Europe/Berlin", missing="none"),
+    )
+    src = source(at(name), domain)
+    asked = {"x": 4, "day": 62, "at": 48, "word": None, "hour": None}
+    needs = [sf.Histogram(axis, bins=bins).needs(domain) for axis, bins in asked.items()]
+    x, day, time, word, hour = (random_tables.found(cube) for cube in count(src, needs))
+    assert x == {(0,): 5, (3,): 3}
+    assert day == {(0,): 4, (6,): 1, (61,): 4}
+    assert time == {(0,): 4, (47,): 5}
+    assert word == {(0,): 2, (1,): 1, (2,): 1, (3,): 1, (4,): 4}
+    assert sum(hour.values()) == len(AWKWARD["x"])
+    assert hour[(24,)] == 8
+    checked = sf.Publisher(src, budget=1).check(sf.Histogram("x", bins=4))
+    assert checked.rows == len(AWKWARD["x"])
+
+
+# --- the same cubes as of the same rows elsewhere -------------------------------------------------
+
+MANY = 500
+HELD = random.Random(8)
+IDS: dict[str, tuple[str, pa.DataType, list[Any]]] = {
+    "small": ("int2", pa.int16(), [HELD.randrange(60) for _ in range(MANY)]),
+    "large": ("int8", pa.int64(), [HELD.randrange(60) * 10**16 for _ in range(MANY)]),
+    "double": ("float8", pa.float64(), [HELD.randrange(60) / 4 - 1 for _ in range(MANY)]),
+    "text": ("text", pa.string(), [f"p{HELD.randrange(60)}" for _ in range(MANY)]),
+    "digits": ("varchar(9)", pa.string(), [f"{HELD.randrange(60)}" for _ in range(MANY)]),
+    "uuid": ("uuid", pa.string(), [str(UUID(int=HELD.randrange(60))) for _ in range(MANY)]),
+    "cents": (
+        "numeric(12,3)",
+        pa.decimal128(12, 3),
+        [Decimal(HELD.randrange(60)) / 4 for _ in range(MANY)],
+    ),
+    "wide": (
+        "numeric",
+        pa.decimal256(50, 12),
+        [Decimal(HELD.randrange(60)).scaleb(-9) for _ in range(MANY)],
+    ),
+    "day": (
+        "date",
+        pa.date32(),
+        [dt.date(1969, 12, 1) + dt.timedelta(HELD.randrange(60)) for _ in range(MANY)],
+    ),
+    "at": (
+        "timestamp",
+        pa.timestamp("us"),
+        [dt.datetime(1969, 1, 1) + dt.timedelta(HELD.randrange(60), 7, 9) for _ in range(MANY)],
+    ),
+    "yes": ("bool", pa.bool_(), [HELD.random() < 0.4 for _ in range(MANY)]),
+}
+VALUES: dict[str, tuple[str, pa.DataType, list[Any]]] = {
+    "x": ("float8", pa.float64(), [HELD.choice([HELD.gauss(3, 4), 0.1]) for _ in range(MANY)]),
+    "n": ("int4", pa.int32(), [HELD.randrange(9) for _ in range(MANY)]),
+    "price": (
+        "numeric(12,4)",
+        pa.decimal128(12, 4),
+        [Decimal(HELD.randrange(90000)).scaleb(-4) for _ in range(MANY)],
+    ),
+    "code": ("numeric", pa.decimal128(30, 2), [Decimal(HELD.randrange(4)) for _ in range(MANY)]),
+    "word": ("text", pa.string(), [HELD.choice("abc") for _ in range(MANY)]),
+}
+COMPARED = sf.Domain(
+    x=sf.Interval(0, 9),
+    n=sf.Interval(0, 9, step=1),
+    price=sf.Interval(0, 9),
+    code=sf.Categories([1, 2], other="else", missing="none"),
+    word=sf.Keys(),
+    day=sf.Interval("1969-12-01", "1970-02-01"),
+    month=sf.Month("at", missing="none"),
+)
+QUESTIONS = (
+    sf.Histogram("price", bins=64),
+    sf.Histogram(["word", "code"]),
+    sf.Histogram(["month", "x"], bins=8),
+    sf.Mean("price", by="code"),
+    sf.Histogram("n", bins=9, count="persons"),
+    sf.Histogram(["day", "n"], bins=[62, 9]),
+)
+CUT: tuple[dict[str, Any], ...] = (
+    {"rows_per_person": 2},
+    {"rows_per_person": 3, "where": {"price": (1, 8), "code": [1, "else"]}},
+    {"rows_per_cell": 1, "cells_per_person": 3},
+    {"norm_per_person": 2},
+)
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, pa.Table]:
+    """The same rows on the server and as a table of Arrow; every 23rd value is missing."""
+    columns = {f"id_{name}": held for name, held in IDS.items()} | VALUES
+    columns |= {"day": IDS["day"], "at": IDS["at"]}
+    rows = {
+        name: [None if (place + at) % 23 == 0 else value for place, value in enumerate(values)]
+        for at, (name, (_, _, values)) in enumerate(columns.items())
+    }
+    name = f"{schema_of(tmp_path_factory.mktemp('twins'))}_t"
+    made = ", ".join(f"{column} {type_}" for column, (type_, _, _) in columns.items())
+    with psycopg.connect(address()) as connection:
+        connection.execute(f"CREATE TABLE {name} ({made})".encode())
+        with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copied:
+            for row in zip(*rows.values(), strict=True):
+                copied.write_row(row)
+    arrays = {name: pa.array(rows[name], type_) for name, (_, type_, _) in columns.items()}
+    return at(name), pa.table(arrays)
+
+
+def bits(cube: Any) -> list[Any]:
+    arrays = (cube.counts, cube.coordinates, cube.sums)
+    found = [None if array is None else (array.dtype, array.tobytes()) for array in arrays]
+    return [*found, {name: keys.to_pylist() for name, keys in cube.keys.items()}]
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_cubes_are_those_of_the_same_rows_elsewhere(ids: str, twins: Any) -> None:
+    """Bit for bit, also where persons' rows are cut: by the same secret, the same are kept."""
+    for limits in CUT:
+        needs = [
+            question.needs(COMPARED)
+            for question in QUESTIONS
+            if "norm_per_person" not in limits or question.title.startswith("Histogram")
+        ]
+        own, other = (
+            count(source(data, COMPARED, person=f"id_{ids}", **limits), needs, key=bytes(32))
+            for data in twins
+        )
+        assert sum(cube.total for cube in own) > 0
+        assert list(map(bits, own)) == list(map(bits, other)), limits
+
+
+@pytest.mark.parametrize("ids", ["wide", "at", "day", "double"])
+def test_a_column_may_be_an_axis_and_the_persons(ids: str, twins: Any) -> None:
+    """Then numbers are read from it, and persons are told apart by its exact values."""
+    name = f"id_{ids}"
+    spans: dict[str, Any] = {
+        "at": sf.Interval("1969-01-01T00:00", "1969-03-01T00:00"),
+        "day": sf.Interval("1969-12-01", "1970-02-01"),
+    }
+    domain = sf.Domain({name: spans.get(ids, sf.Interval(0, 16)), "price": sf.Interval(0, 9)})
+    needs = [sf.Histogram([name, "price"], bins=4).needs(domain)]
+    unit: Any = {"person": name, "rows_per_person": 2}
+    own, other = (count(source(data, domain, **unit), needs, key=bytes(32))[0] for data in twins)
+    assert bits(own) == bits(other)
+    assert own.total > 60
+
+
+TIMES = ("infinity", "-infinity", "294276-12-31", "294276-12-30", "12000-01-01", "0044-03-15 BC")
+ENDS: dict[str, tuple[tuple[str, ...], sf.Interval, list[int]]] = {
+    "date": (
+        ("infinity", "-infinity", "12000-01-01", "5874897-12-31", "0044-03-15 BC"),
+        sf.Interval("2019-12-30", "2020-03-01"),
+        [2, 3],
+    ),
+    "timestamptz": (TIMES, sf.Interval("2019-12-31T00:00", "2020-01-02T00:00"), [2, 4]),
+    "timestamp": (TIMES, sf.Interval("2019-12-31T00:00", "2020-01-02T00:00"), [2, 4]),
+    "numeric": (
+        ("Infinity", "-Infinity", "1e-400", "-1e-400", "7.000"),
+        sf.Interval(0, 10),
+        [3, 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("type_", ENDS)
+def test_persons_at_the_ends_of_a_type_are_told_apart(type_: str, schema: str) -> None:
+    """Also where the column is an axis, beyond whose bounds several of them lie."""
+    ends, axis, counts = ENDS[type_]
+    run(
+        f"CREATE TABLE {schema}.t (who {type_}, period date)",
+        *(
+            f"INSERT INTO {schema}.t VALUES ('{end}', '{period}')"
+            for end in ends
+            for period in ("infinity", "-infinity", "infinity", "5874897-12-31")
+        ),
+    )
+    domain = sf.Domain(who=axis)
+    need = sf.Histogram("who", bins=2).needs(domain)
+    (cube,) = count(source(at(f"{schema}.t"), domain, person="who"), [need])
+    assert cube.counts.tolist() == counts
+    (cube,) = count(source(at(f"{schema}.t"), domain, person=["who", "period"]), [need])
+    assert cube.counts.tolist() == [3 * n for n in counts]
+
+
+def test_a_table_without_rows_and_with_awkward_names(schema: str) -> None:
+    name = "daily.\"trips\" of 'ä' \\ {0}"
+    axis = 'a."b" \'\\ {1} %s'
+    quoted_axis, quoted = (f'"{each.replace(chr(34), chr(34) * 2)}"' for each in (axis, name))
+    run(f"CREATE TABLE {schema}.{quoted} ({quoted_axis} int, who text)")
+    domain = sf.Domain({axis: sf.Interval(0, 5, step=1)})
+    src = source(address(), domain, person="who", table=f"{schema}.{quoted}")
+    needs = [sf.Histogram(axis, bins=5).needs(domain)]
+    assert count(src, needs)[0].counts.tolist() == [0] * 5
+    run(f"INSERT INTO {schema}.{quoted} VALUES (3, 'a'), (3, 'b')")
+    assert count(src, needs)[0].counts.tolist() == [0, 0, 0, 2, 0]
+    checked = sf.Publisher(src, budget=1).check(sf.Histogram(axis, bins=5))
+    assert checked.rows == 2
+
+
+def test_a_table_that_is_closed_or_changed_is_refused_before_the_charge(schema: str) -> None:
+    run(
+        f"CREATE TABLE {schema}.t (v int, w int)",
+        f"INSERT INTO {schema}.t VALUES (1, 2)",
+        f"CREATE ROLE reader_{schema} LOGIN",
+        f"GRANT USAGE ON SCHEMA {schema} TO reader_{schema}",
+    )
+    with sf.Publisher(source(at(f"{schema}.t", f"reader_{schema}"), DIGITS), budget=1) as closed:
+        with pytest.raises(sf.DataError, match="may not read"):
+            closed.release(sf.Histogram("v"), epsilon=1)
+        assert closed.remaining == 1
+    with sf.Publisher(source(at(f"{schema}.t"), DIGITS), budget=1) as changed:
+        changed.preview(sf.Histogram("v"), epsilon=1)
+        run(f"ALTER TABLE {schema}.t DROP COLUMN v")
+        with pytest.raises(sf.DataError, match="no column of that name"):
+            changed.release(sf.Histogram("v"), epsilon=1)
+        assert changed.remaining == 1
 
 
 # --- state ----------------------------------------------------------------------------------------
