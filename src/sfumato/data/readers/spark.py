@@ -79,6 +79,7 @@ class SparkSession(Protocol):
     @property
     def conf(self) -> _Settings: ...
     def range(self, start: int, end: int, step: int, parts: int, /) -> SparkFrame: ...
+    def addArtifacts(self, *paths: str, pyfile: bool) -> None: ...  # noqa: N802
 
 
 Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

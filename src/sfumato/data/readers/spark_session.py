@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sfumato.data.readers.spark_package import spark_package
 from sfumato.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -158,11 +159,13 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
                     builder = builder.config(name, value)
                 builder = builder if master is None else builder.master(master)
                 if master is None or master.startswith("local"):
-                    # Workers on this machine, which select keys, know what this process knows.
+                    # Workers on this machine, which count, know what this process knows.
                     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             session: SparkSession = builder.getOrCreate()
             # Connecting is lazy: a first answer shows that there is a server.
             if session.version:
+                if not (master or "").startswith("local"):
+                    session.addArtifacts(spark_package(), pyfile=True)
                 return session
     except Exception:
         pass
