@@ -70,8 +70,7 @@ def check(
     Raises
     ------
     UsageError
-        If an axis is not in the domain, or the source's engine counts by itself and hands out no
-        rows.
+        If an axis is not in the domain, or the rows of the source stay in their engine.
     DataError
         If the file cannot be read at all.
     """

@@ -1,7 +1,7 @@
-"""Let an engine select keys where it counts: only those that are shown leave it.
+"""Let Spark's executors select keys where they count: only those that are shown leave them.
 
-Whether it does is decided by the question and the unit alone. How many keys there are is not
-public, so it decides nothing.
+Whether they do is decided by the question alone. How many keys there are is not public, so it
+decides nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, KeyRule
 
 
 def selects(source: Source, needs: Needs) -> bool:
-    """Whether the engine of a source selects keys by itself."""
+    """Say whether the executors of a source select keys."""
     if isinstance(source._reader, RowReader):
         return False
     return not (needs.sums or needs.of_each_person or len(needs.lattice.keyed) != 1)
