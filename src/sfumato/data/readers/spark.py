@@ -53,6 +53,9 @@ LEAST_VERSION = 4
 _PROBED_TASKS = 8
 """In how many tasks it is tried whether executors can count: on most of them, at no great cost."""
 
+_USUAL_PARTS = 200
+"""How many tasks count persons where the session does not say it: Spark's own default."""
+
 _ROWS = "rows"
 
 
@@ -294,7 +297,9 @@ class SparkTable(Reader):
         # The sum makes the two zeros one. Equal ids of other types are equal to Spark as well.
         known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
         bucket = f"CAST(pmod(hash({known}), {BUCKETS}) AS INT) AS {BUCKET}"
-        parts = int(self._ready().conf.get("spark.sql.shuffle.partitions"))
+        # Some services write "auto" here.
+        stated = self._ready().conf.get("spark.sql.shuffle.partitions")
+        parts = int(stated) if stated.isdigit() else _USUAL_PARTS
         present = rows.filter(f"{name} IS NOT NULL").selectExpr("*", bucket)
         return present.repartition(parts, BUCKET)
 

@@ -282,8 +282,8 @@ def _sums(need: Needs, rows: pa.Table, n_counted: int) -> Array | None:
     """Give the sums: of int64, or of Python's integers just where a scan would use these."""
     if not need.n_sums:
         return None
-    type_ = object if sums_may_overflow(need.sums, n_counted) else np.int64
-    sums = np.zeros((rows.num_rows, need.n_sums), type_)
-    for place in range(need.n_sums):
-        sums[:, place] = [int(number) for number in rows[f"t{place}"].to_pylist()]
-    return sums
+    columns = [rows[f"t{place}"] for place in range(need.n_sums)]
+    if not sums_may_overflow(need.sums, n_counted):
+        return np.stack([column.cast(pa.int64()).to_numpy() for column in columns], axis=1)
+    wide = [[int(number) for number in column.to_pylist()] for column in columns]
+    return np.array(wide, object).T
