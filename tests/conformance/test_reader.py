@@ -12,13 +12,16 @@ import pytest
 
 import sfumato as sf
 from conformance import reader_contract, toys
-from conformance.kinds import KINDS, people
+from conformance.kinds import KINDS, people, table
 from conformance.toys import Pile, PileReader
 from data import random_tables
-from sfumato.data import count, registry, source
+from sfumato.answers.counts import Needs
+from sfumato.data import count, registry, select, source
 from sfumato.data.reader import Columns, Reader
 from sfumato.data.registry import open_reader, register_reader
 from sfumato.domain import Interval, grid_axis
+from sfumato.lattice import Lattice
+from support.spark_tasks import TableInTasks
 
 ROWS = people(200, seed=2)
 
@@ -190,3 +193,25 @@ def test_a_table_may_be_read_in_several_pieces() -> None:
             for reader in (Pieces, PileReader)
         )
         reader_contract._same(own[0], whole[0])
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_tasks_of_spark_select_keys_as_they_count(limit: int | None) -> None:
+    reader_contract.selects_as_it_counts(lambda: TableInTasks(table(ROWS)), limit=limit)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_tasks_of_spark_count_cells_that_no_one_integer_packs(keyed: bool) -> None:
+    fine = [random_tables.grid(name, 2**30) for name in ("x", "n", "price")]
+    lattice = Lattice((*fine, *reader_contract.BY_PERSON.axes)) if keyed else Lattice(tuple(fine))
+    need = Needs(lattice, 1)
+    tasks, rows = (
+        source(data, reader_contract.PERSONS, person="who", rows_per_person=2)
+        for data in (TableInTasks(table(ROWS)), table(ROWS))
+    )
+    own, scan = (count(src, [need], key=bytes(32))[0] for src in (tasks, rows))
+    reader_contract._same(own, scan)
+    if keyed:
+        rule = reader_contract.RULES_OF_KEYS[0]
+        shown = select(tasks, need, rule, key=bytes(32))
+        assert reader_contract.laid(shown, lattice) == reader_contract.decided(scan, rule) != []

@@ -31,9 +31,7 @@ from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
 from sfumato.errors import DataError
 from sfumato.lattice import KeyAxis, Lattice
-from sfumato.privacy.stacked_norm import StackedNorm, Weighed
 from support import collations as texts_by_bytes
-from support import norms as of_norms
 from support import spark
 from support.spark import same
 from support.spark_cluster import killed
@@ -124,39 +122,6 @@ def keys(kind: str) -> dict[str, bool]:
     reader_contract.selects_as_it_counts(opened)
     reader_contract.selects_as_it_counts(opened, limit=2)
     return {"on executors": True}
-
-
-def law(kind: str) -> dict[str, list[int]]:
-    """Of 4 rows of each of 20,000 persons, which are kept: each row, and each pair of two."""
-    session = spark.session(connect=kind == "connect")
-    n = 20_000
-    rows = pa.table(
-        {
-            "who": np.repeat(np.arange(n), 4),
-            # Two of the four rows are alike.
-            "g": np.tile(np.array([0.0, 1.0, 2.0, 2.0]), n),
-        }
-    )
-    data = spark.of_table(session, rows)
-    lattice = sf.Histogram("g").needs(VISITS).lattice
-    kept = {}
-    for limit in (1, 2, 3):
-        src = source(data, VISITS, person="who", rows_per_person=limit)
-        kept[str(limit)] = count(src, [lattice], key=KEY)[0].counts.tolist()
-    return kept
-
-
-def norms(kind: str) -> dict[str, bool]:
-    """The rows that are kept under a norm of several tables are those of a scan."""
-    data = spark.frame(spark.session(connect=kind == "connect"), of_norms.ROWS)
-    weight = 2**57
-    large = StackedNorm(of_norms.LEVELS, (Weighed((0, 0), weight),), 4 * weight + 1, 20)
-    limits = {"150": of_norms.norm_of(150, 100), "220": of_norms.norm_of(220, 100), "large": large}
-    return {
-        name: of_norms.kept_of_each(data, limit)
-        == of_norms.kept_of_each(table(of_norms.ROWS), limit)
-        for name, limit in limits.items()
-    }
 
 
 def bare(folder: str) -> list[object]:
@@ -413,8 +378,6 @@ JOBS: dict[str, Callable[..., Any]] = {
         keys,
         settings,
         reading,
-        law,
-        norms,
         bare,
         logs,
         failures,

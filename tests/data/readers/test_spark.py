@@ -211,22 +211,6 @@ def test_executors_select_keys(kind: str) -> None:
 
 
 @pytest.mark.deep
-def test_every_row_is_kept_equally_often() -> None:
-    """Each of 20,000 persons has a row of kind 0, one of kind 1, and two of kind 2.
-
-    By Hoeffding's inequality, a correct choice exceeds this bound with probability 1e-9. The key is
-    fixed, so no outcome depends on luck.
-    """
-    persons = 20_000
-    bound = (np.log(2e9) * persons / 2) ** 0.5
-    for limit, kept in spark_jobs.run("law", "classic").items():
-        assert sum(kept) == int(limit) * persons
-        for kind, rows in ((0, 1), (1, 1), (2, 2)):
-            mean = persons * rows * int(limit) / 4
-            assert abs(kept[kind] - mean) < bound * rows, (limit, kind)
-
-
-@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_log_holds_the_secrets(kind: str, tmp_path: Path) -> None:
     """Event logs, all log lines and all plans are searched for the key and what follows from it."""
