@@ -35,6 +35,7 @@ EXTRAS = {
     "xlsxwriter": "excel",
     "duckdb": "duckdb",
     "psycopg": "postgres",
+    "adbc-driver-postgresql": "postgres",
 }
 DRAWS = 200_000
 COMMITS = 50

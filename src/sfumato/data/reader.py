@@ -118,7 +118,7 @@ class Reader(ABC):
     same_rows : str
         What is assumed of the table by a release that takes several scans, where no snapshot holds
         one state for all of them; guarantees say it. Empty: nothing is. Where it depends on the
-        table, ``require`` finds it.
+        table, ``schema`` or ``require`` finds it.
     read_once : bool
         Whether the rows can be read a single time. A question that may count them again is refused
         before the charge.

@@ -91,7 +91,8 @@ _UNREACHABLE = ("the server cannot be reached", "Check its address, and that it 
 _TURNED_AWAY = (
     "the server is up, and refused the connection",
     "Check the names of user and database, the password, the right to connect, and how many "
-    "connections it allows",
+    "connections it allows. A server that a plan names must speak TLS, and is given a password "
+    "only if PGHOST names it too",
 )
 _STOPPED = (
     "the server stopped while it gave the rows: an expression of a view or of a generated column"
