@@ -161,7 +161,7 @@ class Server:
                 self._is_streaming = False
                 self._streaming.close()
             finally:
-                if self._is_streaming:
+                if self._is_streaming and self._connection is connection:
                     self.close()  # or the server would send the rest of the rows first
 
     @contextmanager
