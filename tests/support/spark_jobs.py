@@ -26,6 +26,7 @@ from conformance.kinds import people, table
 from conformance.toys import Pile, PileReader
 from data import random_tables
 from sfumato.answers.counts import Needs
+from sfumato.bench.server import processor_seconds
 from sfumato.data import count, source
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
@@ -257,9 +258,9 @@ def costs(rows: str) -> dict[str, Any]:
             # Java compiles while the first turns run.
             for _ in range(4):
                 for who, job in zip(spent, pair, strict=True):
-                    before = _processor_seconds()
+                    before = processor_seconds(os.getpid())
                     job()
-                    spent[who].append(round(_processor_seconds() - before, 2))
+                    spent[who].append(round(processor_seconds(os.getpid()) - before, 2))
             seconds[name] = spent
     best = {
         name: {who: min(turns[1:]) for who, turns in spent.items()}
@@ -325,12 +326,12 @@ def memory(rows: str) -> dict[str, Any]:
     for n in (10**5, int(rows)):
         visits = session.range(n).selectExpr(*(each.format(persons=10**6) for each in VISITS_SQL))
         started = time.perf_counter()
-        before = _processor_seconds()
+        before = processor_seconds(os.getpid())
         (cube,) = count(source(visits, VISITS), [lattice])
         assert int(cube.counts.sum()) == n
         found[f"{n:,} rows"] = {
             "seconds": round(time.perf_counter() - started, 1),
-            "processor seconds": round(_processor_seconds() - before, 1),
+            "processor seconds": round(processor_seconds(os.getpid()) - before, 1),
             "peak MiB of the driver (Python)": _peak(os.getpid()),
             "peak MiB of Java": _peak(_java()),
         }
@@ -342,24 +343,6 @@ def _java() -> int:
     from pyspark import SparkContext
 
     return int(SparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-
-
-def _processor_seconds() -> float:
-    """What this process, Java and its workers in Python have used."""
-    parents: dict[int, int] = {}
-    used: dict[int, int] = {}
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = place.read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended meanwhile
-        process = int(place.parent.name)
-        parents[process] = int(fields[1])
-        used[process] = sum(map(int, fields[11:15]))
-    own = {os.getpid()}
-    while more := {process for process, parent in parents.items() if parent in own} - own:
-        own |= more
-    return sum(used.get(process, 0) for process in own) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak(pid: int) -> int:

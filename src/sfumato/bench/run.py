@@ -13,7 +13,7 @@ SUBJECTS = {
     "PipelineDP and diffprivlib.",
     "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
     "counter": "Durable steps of a stream, beside bare synced appends.",
-    "engines": "Counting in DuckDB and PostgreSQL, beside the same query written by hand.",
+    "engines": "Counting tables of DuckDB, PostgreSQL and Spark, beside the same query by hand.",
     "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; "
     "10^6 cells; bins by records.",
     "ledger": "Durable charges and complete spends a second, in a file and on a server, "

