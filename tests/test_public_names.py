@@ -30,7 +30,7 @@ DOCUMENTED = """
     Counter Calendar
     risk choose window Within Risk histogram_accuracy histogram_epsilon testing
     SfumatoError UsageError BoundsRequired Infeasible BudgetExceeded DataError LedgerError
-    InternalError
+    InternalError spark_package
 """
 ANNOTATED = """
     Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window

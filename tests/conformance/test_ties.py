@@ -111,20 +111,23 @@ def rows_of_cells(cube: Cube) -> dict[tuple[str, int], int]:
     }
 
 
-@pytest.mark.parametrize("engine", [OnDuckDB, OnPostgres, OnSpark])
+@pytest.mark.parametrize(
+    "engine", [OnDuckDB, OnPostgres, pytest.param(OnSpark, marks=pytest.mark.deep)]
+)
 def test_rows_of_others_do_not_move_what_is_kept(engine: Any, tmp_path: Path) -> None:
     """Of 200 tables, each has the same rows of half of the persons, in another order."""
     held, others = PERSONS[:4], PERSONS[4:]
     own = drawn_rows(held, random.Random(1))
     expected = {name: kept_of(arrow_table(own), limits) for name, limits in LIMITS.items()}
     tables = engine(tmp_path)
-    for number in range(4 if engine is OnSpark else DRAWS):
+    for number in range(DRAWS):
         draw = random.Random(number)
         rows = [*own, *drawn_rows(draw.choices(others, k=draw.randint(0, 30)), draw)]
         draw.shuffle(rows)
         table = tables.table(rows)
-        for name, limits in LIMITS.items():
-            kept = kept_of(table, limits)
+        # The limit on rows is what the fault was about; each tenth table is for the others, too.
+        for name in LIMITS if number % 10 == 0 else ("rows",):
+            kept = kept_of(table, LIMITS[name])
             assert {cell: n for cell, n in kept.items() if cell[0] in held} == expected[name]
 
 

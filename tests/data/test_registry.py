@@ -84,8 +84,8 @@ def test_classes_that_cannot_be_registered() -> None:
 
     for bad, words in (
         (Half, "batches and names and schema"),
-        (Neither, "neither"),
-        (5, "neither"),
+        (Neither, "it is no RowReader"),
+        (5, "it is no RowReader"),
         (Blind, "does not implement of"),
     ):
         with pytest.raises(sf.UsageError, match=words):

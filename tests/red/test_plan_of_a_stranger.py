@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
+from sfumato.cli.running import run
 from sfumato.data import source
 from support.eavesdropper import Eavesdropper
 
@@ -36,6 +37,21 @@ bins = 4
 
 
 @pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Run a command in a folder of its own; return its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = run(words)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
 def own_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The custodian keeps a password, in both of the usual places."""
     kept = tmp_path / "pgpass"
@@ -45,23 +61,23 @@ def own_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSFILE", str(kept))
 
 
-def released(run: Run, path: str) -> tuple[int, str]:
+def released(command: Run, path: str) -> tuple[int, str]:
     """Run a plan of this source, and give its exit code and what it said."""
     Path("p.toml").write_text(PLAN.format(path=path), encoding="utf-8")
-    code, out, err = run("release", "p.toml", "--ledger", "p.db")
+    code, out, err = command("release", "p.toml", "--ledger", "p.db")
     return code, " ".join((out + err).split())
 
 
 @pytest.mark.parametrize("named", [False, True])
 def test_no_password_is_sent_to_a_server_that_a_plan_names(
-    named: bool, own_password: None, sfumato: Run, monkeypatch: pytest.MonkeyPatch
+    named: bool, own_password: None, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor to one that the custodian names as well, which would have to prove that it knows it."""
     if named:
         monkeypatch.setenv("PGHOST", "127.0.0.1")
     with Eavesdropper() as server:
         address = f"postgresql://ada@127.0.0.1:{server.port}/city?table=trips"
-        code, said = released(sfumato, address)
+        code, said = released(command, address)
     assert code == sf.DataError.exit_code
     assert "reads its table from the PostgreSQL server 127.0.0.1 as ada" in said
     assert server.starts, "nobody asked"
@@ -79,11 +95,11 @@ def test_what_the_custodian_types_stays_free(own_password: None) -> None:
 
 
 def test_a_plan_that_names_another_server_beside_its_host_is_refused(
-    own_password: None, sfumato: Run
+    own_password: None, command: Run
 ) -> None:
     with Eavesdropper() as server:
         address = f"postgresql://db.example:{server.port}/c?hostaddr=127.0.0.1&table=trips"
-        code, said = released(sfumato, address)
+        code, said = released(command, address)
     assert code == sf.UsageError.exit_code
     assert "its address states hostaddr" in said
     assert not server.starts
