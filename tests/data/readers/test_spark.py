@@ -22,6 +22,7 @@ from sfumato.data import cell_counts, count, select, selects, source
 from sfumato.data.keyed_hash import Purpose, secret_for
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.readers.spark_package import NEEDED, require_package
+from sfumato.data.readers.spark_tasks import BUCKETS
 from sfumato.data.registry import open_reader
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import GridAxis, KeyAxis, Lattice
@@ -248,10 +249,10 @@ def test_a_table_that_is_gone_and_a_session_that_is_stopped(kind: str) -> None:
 
 @pytest.mark.deep
 def test_what_spark_costs(evidence: Callable[[str, object], None]) -> None:
-    """Our job beside one written by hand; memory with 10^9 rows."""
+    """Our job beside one written by hand; memory with 10^8 rows."""
     figures = {
         "costs": spark_jobs.run("costs", str(10**7)),
-        "memory": spark_jobs.run("memory", str(10**9)),
+        "memory": spark_jobs.run("memory", str(10**8)),
     }
     evidence("spark", figures)
     assert figures["costs"]["ratios"]["persons"] <= 0.8
@@ -267,9 +268,10 @@ def test_what_spark_shuffles(evidence: Callable[[str, object], None], tmp_path: 
     evidence("spark_shuffled", figures)
     cells = 250 * 16
     assert figures["without persons"]["rows"] <= cells
-    assert 10**7 <= figures["with persons"]["rows"] <= 10**7 + cells
-    # 32 bytes before compression: who, which cell, and a priority.
-    assert figures["with persons"]["bytes"] <= 32 * (10**7 + cells)
+    # Each row once; then the cells of each task, and the buckets of persons that it saw.
+    assert 10**7 <= figures["with persons"]["rows"] <= 10**7 + 2 * cells + BUCKETS
+    # 28 bytes before compression: who, the two columns that are counted, and a bucket.
+    assert figures["with persons"]["bytes"] <= 28 * (10**7 + cells)
 
 
 @pytest.mark.deep
