@@ -105,6 +105,26 @@ def test_a_plan_may_not_say_what_sends_a_password_away(parameter: str) -> None:
     required_of_plan(written, "the plan")
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "[/,evil.example]/city?table=t",
+        "[db.example/,evil.example]/city?table=t",
+        "[?host=db.example&application_name=,evil.example]?table=t",
+        "ada@[db.example@evil.example/city?table=t",
+        "db.example evil.example/city?table=t",
+        "db.example[::1]/city?table=t",
+    ],
+)
+def test_a_place_that_the_driver_may_read_otherwise_is_refused(place: str) -> None:
+    """In brackets, the driver reads hosts where others see the end of them."""
+    for address in (f"postgresql://{place}", f"postgresql:/{place}"):
+        with pytest.raises(sf.UsageError, match="not clear"):
+            required_of_plan(address, "the plan")
+        with pytest.raises(sf.UsageError, match="not clear"):
+            of_plan(address, HOME)
+
+
 def test_a_plan_holds_no_password() -> None:
     with pytest.raises(sf.UsageError, match="states password") as refusal:
         required_of_plan("postgresql:/ada:opensesame@db.example/city?table=trips", "the plan")
@@ -120,6 +140,7 @@ def test_a_plan_holds_no_password() -> None:
         "postgresql://h/d?user=u&dbname=d&port=1&connect_timeout=5&application_name=a&table=t",
         "postgresql://h/d?target_session_attrs=any&load_balance_hosts=random&table=t",
         "postgresql://h/d?channel_binding=require&table=t",
+        "postgresql://ada@[::1]:5432,db.example:5433/city?table=t",
         "trips.parquet",
         "duckdb:trips.db?table=t",
     ],

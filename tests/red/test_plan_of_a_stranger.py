@@ -94,6 +94,17 @@ def test_what_the_custodian_types_stays_free(own_password: None) -> None:
     assert any(PASSWORD in answer for answer in server.sent)
 
 
+def test_a_relative_path_that_becomes_an_address_is_held_to_the_same(
+    own_password: None, command: Run
+) -> None:
+    with Eavesdropper() as server:
+        address = f"./postgresql://db.example:{server.port}/c?hostaddr=127.0.0.1&table=trips"
+        code, said = released(command, address)
+    assert code == sf.UsageError.exit_code
+    assert "its address states hostaddr" in said
+    assert not server.starts
+
+
 def test_a_plan_that_names_another_server_beside_its_host_is_refused(
     own_password: None, command: Run
 ) -> None:

@@ -39,6 +39,10 @@ _VALUES_IN_PLANS = {
 }
 """The values that some of them have there: weaker ones would let others read along."""
 
+_HOST = r"(?:[\w.%~-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?"
+_PLACE_IN_PLANS = re.compile(rf"(?:[^@/?#\[\]]*@)?{_HOST}(?:,{_HOST})*(?:/[^?#\[\]]*)?", re.ASCII)
+"""A user, hosts and a database, read alike by the driver and here."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NO_FILE = f"{os.devnull}/none"
 """A path that no file can have: the driver looks for passwords there, and asks for none."""
@@ -163,6 +167,12 @@ def required_of_plan(address: str, where: str) -> None:
     if url is None:
         return
     require_clear(url, where)
+    if not _PLACE_IN_PLANS.fullmatch(_place(url)):
+        raise UsageError(
+            where,
+            "it is not clear which host and database its address names",
+            'Write path = "postgresql://user@host/database?table=trips"',
+        )
     refused = [name for name, value in _parameters(url) if not _may_be_in_plan(name, value)]
     if _hosts(url) and all(map(_is_socket, _hosts(url))):
         refused = [name for name in refused if name != "sslmode"]
@@ -191,7 +201,7 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
     Parameters
     ----------
     address : str
-        One that ``required_of_plan`` lets pass.
+        One that ``required_of_plan`` lets pass; it is asked once more.
     environment : mapping of str to str
         The custodian's own.
 
@@ -201,6 +211,7 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
     url = _server_url(address)
     if url is None:
         return address
+    required_of_plan(address, "the source of a plan")
     stated = dict(_parameters(url))
     added = {}
     if "PGREQUIREAUTH" not in environment:

@@ -230,8 +230,11 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
             raise error.__cause__ from None
     else:
         _require_numbers(spec, asked)
+        if not Path(spec.source.path).is_absolute():
+            spec = _in_folder(spec, Path(path).parent)
+        # Of the path as it is opened: a relative one may become an address.
         required_of_plan(spec.source.path, f"{asked}, [source], path")
-        return spec if Path(spec.source.path).is_absolute() else _in_folder(spec, Path(path).parent)
+        return spec
     raise refused(plain, TABLES, asked, fault)
 
 
