@@ -47,7 +47,7 @@ format: $(VENV)/.test  ## Format the code in place
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.core  ## Measure speed beside comparable libraries (about an hour; two minutes with QUICK=--quick)
-	$(BIN)/sfumato bench --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
+	$(BIN)/python -m benchmarks --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
 
 audit: $(VENV)/.core  ## Measure what every mechanism spends, and write docs/evidence/audit.json
 	$(BIN)/sfumato audit --quick --json > docs/evidence/audit.json
@@ -62,7 +62,7 @@ mutants: .mutants/.ready  ## Plant faults where privacy rests, and count those t
 
 pages: $(VENV)/.test  ## Write the pages that are generated
 	$(BIN)/python tools/cli_page.py
-	$(BIN)/python tools/figures.py
+	$(BIN)/python -m tools.figures
 
 docs: $(VENV)/.docs pages  ## Write the pages that are generated, and build the site in site/
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -E -b html -d site/.doctrees docs site/html

@@ -43,7 +43,7 @@ import sfumato as sf
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.subjects import every
-from sfumato.bench.partition import asked
+from benchmarks.partition import asked
 from sfumato.cli import run
 
 def printed(*words):

@@ -1,4 +1,4 @@
-"""How the package is built: its pages, drawings, imports and tests agree with the code."""
+"""How the package is built: its pages, drawings and imports agree with the code."""
 
 from __future__ import annotations
 
@@ -21,32 +21,6 @@ PAGE = PAGES[0].read_text(encoding="utf-8")
 GROUPS = {"sfumato.questions", "sfumato.readers"}  # of entry points
 FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 PATH = re.compile(r"[A-Za-z_][\w/]*(?:/|\.py\b|\.pyi\b)")
-
-# Folders whose tests hold for the library as a whole, or for the helpers of tests.
-APART = {"conformance", "red", "support", "trust", "typing"}
-# Tests beside them that do so, too.
-WHOLE = {
-    "additions",
-    "architecture",
-    "bad_input",
-    "coverage",
-    "documents",
-    "hostile_text",
-    "interrupts",
-    "known",
-    "messy_files",
-    "mistakes",
-    "notebook",
-    "organisation",
-    "outputs",
-    "ports",
-    "processes",
-    "public_names",
-    "reference",
-    "readme",
-    "statements",
-    "tutorial",
-}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
@@ -107,43 +81,3 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_a_cycle_is_noticed():
     with pytest.raises(CycleError, match="'a'"):
         TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
-
-
-def without_a_module(tests, package):
-    """Tests of a room that name none of its modules.
-
-    A test beside the rooms names a module at the top.
-    """
-    for test in sorted(tests.rglob("test_*.py")):
-        room, *_ = parts = test.relative_to(tests).parts
-        if room in APART or (len(parts) == 1 and test.stem.removeprefix("test_") in WHOLE):
-            continue
-        module = package.joinpath(*parts[:-1], test.stem.removeprefix("test_"))
-        if not (module.with_suffix(".py").exists() or (module / "__init__.py").exists()):
-            yield "/".join(parts)
-
-
-def test_every_test_names_a_module():
-    strays = list(without_a_module(ROOT / "tests", PACKAGE))
-    assert strays == []
-
-
-def test_a_test_that_names_no_module_is_noticed(tmp_path):
-    tests = tmp_path / "tests"
-    package = tmp_path / "package"
-    for path in (
-        package / "room" / "table.py",
-        package / "door.py",
-        package / "room" / "tree" / "__init__.py",
-        tests / "room" / "test_table.py",
-        tests / "room" / "test_tree.py",
-        tests / "room" / "test_chair.py",
-        tests / "room" / "tree" / "test_table.py",
-        tests / "test_door.py",
-        tests / "test_house.py",
-        tests / "trust" / "test_anything.py",
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    strays = ["room/test_chair.py", "room/tree/test_table.py", "test_house.py"]
-    assert list(without_a_module(tests, package)) == strays

@@ -23,9 +23,8 @@ from support import pages
 ROOT = Path(__file__).parent.parent
 FOUND = sorted(m.name for m in pkgutil.walk_packages(sfumato.__path__, "sfumato."))
 MODULES = [
-    name
-    for name in ("sfumato", *FOUND)
-    if not name.endswith("__main__") and not name.startswith("sfumato.bench.peers.")
+    *(name for name in ("sfumato", *FOUND) if not name.endswith("__main__")),
+    "benchmarks.generate",
 ]
 
 

@@ -9,9 +9,9 @@ import json
 import re
 from pathlib import Path
 
+from benchmarks.measuring import shown
 from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding
-from sfumato.bench.measuring import shown
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

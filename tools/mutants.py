@@ -74,7 +74,7 @@ def main() -> None:
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
-        for name in ("src", "tests"):
+        for name in ("src", "tests", "benchmarks"):
             shutil.copytree(ROOT / name, tree / name)
         shutil.copy(ROOT / "pyproject.toml", tree)
         for room in chosen.rooms:

@@ -321,16 +321,6 @@ def test_a_stream_that_nobody_reads_is_saved(sfumato: Run, monkeypatch: pytest.M
     assert np.asarray(saved.values).tolist() == totals[: len(saved.values)]
 
 
-def test_bench_writes_each_subject_before_it_is_printed(
-    sfumato: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [{"what": "a step", "who": "Sfumato", "ms": 1.0}]
-    monkeypatch.setattr("sfumato.bench.run", lambda subjects, quick: iter([("start", rows)]))
-    monkeypatch.setattr(sys, "stdout", Gone())
-    assert sfumato("bench", "start", "--out", "figures")[0] == 141
-    assert json.loads(Path("figures/bench.json").read_text())["start"]["rows"] == rows
-
-
 def test_help_that_nobody_reads_is_no_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.bench.clustering import Table, counted, loss
+from benchmarks.clustering import Table, counted, loss
 from sfumato.clustering.packing import packing
 from sfumato.clustering.pruning import NoisyCells, count_variances
 from sfumato.clustering.weighted import non_negative, weighted_kmeans

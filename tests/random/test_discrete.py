@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.bench import peers
+from benchmarks import peers
 from sfumato.errors import UsageError
 from sfumato.random import PublicSeed, current, discrete
 from sfumato.random.discrete import (
@@ -240,7 +240,7 @@ def test_opendp_draws_from_the_same_law(law, scale):
     if peers.python("opendp") is None:
         pytest.skip(peers.absent("opendp"))
     theirs, wrong = (
-        np.array(peers.ask("opendp", "samples", law=law, scale=one, size=200_000))
+        np.array(peers.ask("opendp", "samples", list[int], law=law, scale=one, size=200_000))
         for one in (scale, 1.1 * scale)
     )
     ours = draw(law, Fraction(scale), 200_000)

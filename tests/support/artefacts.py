@@ -389,7 +389,7 @@ def _modules() -> Iterable[Any]:
     Those that are imported late are among them, since they would bind the wrong clock.
     """
     for found in pkgutil.walk_packages(sf.__path__, "sfumato."):
-        if not found.name.startswith(("sfumato.__main__", "sfumato.bench", "sfumato.sklearn")):
+        if not found.name.startswith(("sfumato.__main__", "sfumato.sklearn")):
             importlib.import_module(found.name)
     return [module for name, module in sys.modules.items() if name.split(".")[0] == sf.__name__]
 

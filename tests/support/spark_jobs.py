@@ -26,7 +26,6 @@ from conformance.kinds import people, table
 from conformance.toys import Pile, PileReader
 from data import random_tables
 from sfumato.answers.counts import Needs
-from sfumato.bench.server import processor_seconds
 from sfumato.data import count, source
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
@@ -258,9 +257,9 @@ def costs(rows: str) -> dict[str, Any]:
             # Java compiles while the first turns run.
             for _ in range(4):
                 for who, job in zip(spent, pair, strict=True):
-                    before = processor_seconds(os.getpid())
+                    before = _processor_seconds()
                     job()
-                    spent[who].append(round(processor_seconds(os.getpid()) - before, 2))
+                    spent[who].append(round(_processor_seconds() - before, 2))
             seconds[name] = spent
     best = {
         name: {who: min(turns[1:]) for who, turns in spent.items()}
@@ -326,16 +325,23 @@ def memory(rows: str) -> dict[str, Any]:
     for n in (10**5, int(rows)):
         visits = session.range(n).selectExpr(*(each.format(persons=10**6) for each in VISITS_SQL))
         started = time.perf_counter()
-        before = processor_seconds(os.getpid())
+        before = _processor_seconds()
         (cube,) = count(source(visits, VISITS), [lattice])
         assert int(cube.counts.sum()) == n
         found[f"{n:,} rows"] = {
             "seconds": round(time.perf_counter() - started, 1),
-            "processor seconds": round(processor_seconds(os.getpid()) - before, 1),
+            "processor seconds": round(_processor_seconds() - before, 1),
             "peak MiB of the driver (Python)": _peak(os.getpid()),
             "peak MiB of Java": _peak(_java()),
         }
     return found
+
+
+def _processor_seconds() -> float:
+    """Processor seconds of this process and all that it started."""
+    from benchmarks.server import processor_seconds
+
+    return processor_seconds(os.getpid())
 
 
 def _java() -> int:
@@ -375,4 +381,6 @@ if __name__ == "__main__":
     os.environ["SPARK_JOB"] = f"{os.getpid()}"
     if shutil.which("java") is None:
         raise SystemExit("There is no Java.")
+    # This process runs in the folder of the tests, and the benchmarks are beside it.
+    sys.path.append(str(Path(__file__).parents[2]))
     print(json.dumps(JOBS[sys.argv[1]](*sys.argv[2:])))

@@ -26,7 +26,6 @@ WITHIN = {
     "mechanisms",
     "local",
     "audit",
-    "bench",
 }  # samplers, mechanisms, devices, and what measures them
 LEFT = {
     ("data/bounding.py", "words"),  # the secret that chooses each person's rows

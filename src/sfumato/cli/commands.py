@@ -21,7 +21,6 @@ COMMANDS = {
         "sfumato.cli.audit",
         "Test whether each mechanism keeps within its privacy claim.",
     ),
-    "bench": ("sfumato.cli.bench", "Measure the speed of Sfumato and of comparable libraries."),
     "check": (
         "sfumato.cli.check",
         "Count the rows that a release would drop or clamp, for you alone.",
@@ -71,7 +70,7 @@ SECTIONS = {
     ),
     "Epsilon, and what was spent": ("choose", "ledger", "verify", "disclose"),
     "Day by day, and without a trusted curator": ("stream", "local"),
-    "Sfumato itself": ("doctor", "audit", "bench"),
+    "Sfumato itself": ("doctor", "audit"),
 }
 """The commands as --help shows them: first what most people need."""
 QUESTIONS = "One question about one file"
