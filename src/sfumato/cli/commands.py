@@ -21,6 +21,7 @@ COMMANDS = {
         "sfumato.cli.audit",
         "Test whether each mechanism keeps within its privacy claim.",
     ),
+    "bench": ("sfumato.cli.bench", "Measure how fast Sfumato is on this machine."),
     "check": (
         "sfumato.cli.check",
         "Count the rows that a release would drop or clamp, for you alone.",
@@ -70,7 +71,7 @@ SECTIONS = {
     ),
     "Epsilon, and what was spent": ("choose", "ledger", "verify", "disclose"),
     "Day by day, and without a trusted curator": ("stream", "local"),
-    "Sfumato itself": ("doctor", "audit"),
+    "Sfumato itself": ("doctor", "audit", "bench"),
 }
 """The commands as --help shows them: first what most people need."""
 QUESTIONS = "One question about one file"
