@@ -30,16 +30,25 @@ LIMITS = [round(20 * 1.2**k) for k in range(19)]
 """Limits to try: 20 to 532."""
 
 
-def error(question: Histogram, n_cells: int, **limits: int) -> tuple[float, float]:
+def error(
+    question: Histogram, n_cells: int, *, rows: int | None = None, norm: int | None = None
+) -> tuple[float, float]:
     """The error of a cell under a limit, and the share of rows that is kept."""
     needs = question.needs(DOMAIN)
-    everything = {"rows_per_person": 10**6}
     kept, every = (
-        count(source(flights_path(), DOMAIN, person="tailnum", **unit), [needs])[0].total
-        for unit in (limits, everything)
+        count(
+            source(
+                flights_path(),
+                DOMAIN,
+                person="tailnum",
+                rows_per_person=most,
+                norm_per_person=of_norm,
+            ),
+            [needs],
+        )[0].total
+        for most, of_norm in ((rows, norm), (10**6, None))
     )
-    (limit,) = limits.values()
-    sigma = limit / math.sqrt(2 * RHO)
+    sigma = (rows or norm or 0) / math.sqrt(2 * RHO)
     return (every - kept) / n_cells + sigma * math.sqrt(2 / math.pi), kept / every
 
 
@@ -47,11 +56,8 @@ def main() -> None:
     """Print the table."""
     print("table, cells: best by rows; best by norm; gain")
     for name, (question, n_cells) in TABLES.items():
-        best = []
-        for kind in ("rows_per_person", "norm_per_person"):
-            found = [(*error(question, n_cells, **{kind: limit}), limit) for limit in LIMITS]
-            best.append(min(found))
-        (rows, kept_rows, r), (norm, kept_norm, c) = best
+        rows, kept_rows, r = min((*error(question, n_cells, rows=n), n) for n in LIMITS)
+        norm, kept_norm, c = min((*error(question, n_cells, norm=n), n) for n in LIMITS)
         print(
             f"{name}, {n_cells}: {rows:.0f} (r = {r}, {kept_rows:.0%} kept); "
             f"{norm:.0f} (c = {c}, {kept_norm:.0%} kept); {rows / norm:.2f}",

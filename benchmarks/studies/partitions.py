@@ -19,11 +19,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 
 import sfumato as sf
 from benchmarks.studies import shapes
+from sfumato.answers.question import AnyQuestion
+from sfumato.arrays import Array
 from sfumato.clustering.methods import occupied
 from sfumato.cube import Cube
 from sfumato.demo import cities_path, flights_path
@@ -41,7 +44,7 @@ FIGURES, PICTURE, PAGE = (
 SQUARE = Domain(x=Interval(0, 1), y=Interval(0, 1))
 # The best of what was measured before this library, per cell of the table: uniform grid,
 # adaptive grid, quad-tree, PrivTree.
-REFERENCE = {
+REFERENCE: dict[str, dict[str, tuple[list[float] | None, ...]]] = {
     "uniform": {
         "clusters": ([62.6, 40.3, 3.20], [13.5, 7.84, 0.61], [2.17, 1.79, 0.11]),
         "roads": ([36.3, 6.15, 3.16], [7.30, 1.57, 0.80], [1.37, 0.37, 0.22]),
@@ -69,7 +72,27 @@ REFERENCE = {
 }
 
 
-def partitioners(rows: int) -> dict[str, object]:
+class Measured(TypedDict):
+    """One partitioner on one table: medians over so many draws; an error for each size of box."""
+
+    errors: list[float]
+    cells: int
+    seconds: float
+    draws: int
+
+
+Row: TypeAlias = dict[str, Measured]
+"""All partitioners on one table, by name."""
+
+
+class Page(TypedDict):
+    """Figures of every row, and git's name of the partitioners' code behind them."""
+
+    figures: dict[str, Row]
+    code: dict[str, str]
+
+
+def partitioners(rows: int) -> dict[str, AnyQuestion]:
     """The questions that are compared; depths follow the public size of the table."""
     depth = min(max(4, round(math.log2(rows / 40))), 11)
     levels = 2 * math.ceil(
@@ -94,7 +117,7 @@ def partitioners(rows: int) -> dict[str, object]:
     }
 
 
-def tables(which: list[str]) -> Iterator[tuple[str, np.ndarray]]:
+def tables(which: list[str]) -> Iterator[tuple[str, Array]]:
     """Names of rows and their points, on the unit square."""
     for word in which:
         if word == "real":
@@ -108,7 +131,7 @@ def tables(which: list[str]) -> Iterator[tuple[str, np.ndarray]]:
 
 def _real(
     path: Path, columns: tuple[str, str], lower: tuple[float, float], upper: tuple[float, float]
-) -> np.ndarray:
+) -> Array:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path, columns=list(columns))
@@ -116,25 +139,26 @@ def _real(
         [np.asarray(table[name].to_pandas(), dtype=float) for name in columns], axis=1
     )
     points = points[~np.isnan(points).any(axis=1)]
-    return np.clip((points - lower) / (np.array(upper) - lower), 0, 1 - 1e-9)
+    return np.asarray(np.clip((points - lower) / (np.array(upper) - lower), 0, 1 - 1e-9))
 
 
-def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, dict[str, object]]:
+def measure(points: Array, draws: int, epsilon: float = 1.0) -> Row:
     """Errors of every partitioner on one table."""
     lattice = sf.UniformPartitioner().needs(SQUARE).lattice
     cells = np.stack(
-        [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1
+        [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.grids)], axis=1
     )
     cube = occupied(Cube.of_cells(lattice, cells))
     boxes = {size: shapes.workload(size) for size in shapes.SIZES}
     truth = {size: shapes.true_counts(points, box) for size, box in boxes.items()}
-    found = {}
+    found: Row = {}
     for name, question in partitioners(len(points)).items():
         errors, seconds, sizes = [], [], []
         for _ in range(draws):
             started = time.process_time()
             release = question.answer(cube, Unit(), PureDP(epsilon), current())
             seconds.append(time.process_time() - started)
+            assert isinstance(release, sf.Partition)
             sizes.append(len(release.counts))
             errors.append(
                 [_error(release, boxes[size], truth[size], len(points)) for size in shapes.SIZES]
@@ -152,18 +176,18 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
     return found
 
 
-def _error(release: sf.Partition, box: np.ndarray, truth: np.ndarray, n: int) -> float:
+def _error(release: sf.Partition, box: Array, truth: Array, n: int) -> float:
     estimate = release.count(
         x=(box[:, 0, 0], box[:, 1, 0]), y=(box[:, 0, 1], box[:, 1, 1]), exact=False
     )
-    return 100 * shapes.relative_error(estimate.value, truth, n)
+    return 100 * shapes.relative_error(np.asarray(estimate.value), truth, n)
 
 
 def _short(error: float) -> str:
     return f"{error:.1f}" if error >= 10 else f"{error:.2f}"
 
 
-def write(figures: dict[str, dict[str, dict[str, object]]]) -> None:
+def write(figures: dict[str, Row]) -> None:
     """Put the table on its page, between its marks, and draw it."""
     names = list(partitioners(10**4))
     lines = [
@@ -186,7 +210,7 @@ def write(figures: dict[str, dict[str, dict[str, object]]]) -> None:
     _draw(figures, names)
 
 
-def _against(figures: dict[str, dict[str, dict[str, object]]]) -> list[str]:
+def _against(figures: dict[str, Row]) -> list[str]:
     """Geometric means over the three sizes, as ratios to the target figures."""
     lines = [
         "Ratio to the target figures, geometric mean over the three sizes "
@@ -220,7 +244,7 @@ def _ratio(errors: list[float], goal: list[float]) -> str:
     return f"{_mean(ratios):.2f} ({max(ratios):.2f})"
 
 
-def _draw(figures: dict[str, dict[str, dict[str, object]]], names: list[str]) -> None:
+def _draw(figures: dict[str, Row], names: list[str]) -> None:
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -266,11 +290,11 @@ def main() -> None:
     git = ["git", "rev-parse", "--short", "HEAD:src/sfumato/partition"]
     code = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     for row, points in tables([] if options.write else options.rows.split(",")):
-        figures, codes = known().values()
+        page = known()
         if (
             options.resume
-            and codes.get(row) == code
-            and all(each["draws"] >= options.draws for each in figures[row].values())
+            and page["code"].get(row) == code
+            and all(one["draws"] >= options.draws for one in page["figures"][row].values())
         ):
             continue
         print(row, f"({len(points):,} rows)", flush=True)
@@ -281,9 +305,12 @@ def main() -> None:
     write(known()["figures"])
 
 
-def known() -> dict[str, dict[str, object]]:
-    """Figures of every row, and git's name of the partitioners' code behind them."""
-    return json.loads(FIGURES.read_text()) if FIGURES.exists() else {"figures": {}, "code": {}}
+def known() -> Page:
+    """Read the figures of every row that was measured."""
+    if not FIGURES.exists():
+        return {"figures": {}, "code": {}}
+    page: Page = json.loads(FIGURES.read_text())
+    return page
 
 
 if __name__ == "__main__":

@@ -16,12 +16,15 @@ import argparse
 import json
 import math
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 import sfumato as sf
 from benchmarks.clustering import cities
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval
 from sfumato.plain_kmeans import kmeans, sse
@@ -43,22 +46,22 @@ CURATOR, LAPLACE, BPM = (
 )
 WAYS = (CURATOR, LAPLACE, BPM)
 EPSILONS = (1, 2, 4, 8)
-LOCAL = {LAPLACE: "laplace", BPM: "bpm"}
+LOCAL: dict[str, Literal["laplace", "bpm"]] = {LAPLACE: "laplace", BPM: "bpm"}
 
 
-def blobs(n: int) -> tuple[np.ndarray, int]:
+def blobs(n: int) -> tuple[Array, int]:
     """Three normal clusters in the unit square."""
     rng, centers = np.random.default_rng(1), np.array([[0.2, 0.25], [0.8, 0.3], [0.5, 0.85]])
     return np.clip(centers[rng.integers(3, size=n)] + rng.normal(size=(n, 2)) * 0.05, 0, 1), 3
 
 
-def places(n: int) -> tuple[np.ndarray, int]:
+def places(n: int) -> tuple[Array, int]:
     """Some of the world's cities: longitude and latitude, each scaled to the unit interval."""
     points = (cities().points + 1) / 2
     return points[np.random.default_rng(0).choice(len(points), n, replace=False)], 5
 
 
-def found(way: str, points: np.ndarray, cube: Cube, k: int, epsilon: int) -> np.ndarray:
+def found(way: str, points: Array, cube: Cube, k: int, epsilon: int) -> Array:
     """Centres of one draw of the noise, in the unit square."""
     if way == CURATOR:
         return sf.KMeans(k).answer(cube, Unit(), PureDP(epsilon), current()).centers
@@ -69,12 +72,14 @@ def found(way: str, points: np.ndarray, cube: Cube, k: int, epsilon: int) -> np.
     )
 
 
-def measure(name: str, points: np.ndarray, k: int, draws: int) -> list[dict[str, object]]:
+def measure(name: str, points: Array, k: int, draws: int) -> list[dict[str, object]]:
     """Loss ratios of every way at every epsilon on one table."""
     lattice = sf.KMeans(k).needs(SQUARE).lattice
     cube = Cube.of_cells(
         lattice,
-        np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1),
+        np.stack(
+            [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.grids)], axis=1
+        ),
     )
     best, one = sse(points, kmeans(points, k, tries=10)), sse(points, points.mean(axis=0)[None])
     rows: list[dict[str, object]] = []
@@ -124,7 +129,7 @@ def write(rows: list[dict[str, object]]) -> None:
     draw(cells)
 
 
-def draw(cells: dict[tuple[object, ...], dict[str, object]]) -> None:
+def draw(cells: Mapping[tuple[object, object, object, object], dict[str, object]]) -> None:
     """What each way loses beyond k-means without privacy, against epsilon."""
     import matplotlib as mpl
 
