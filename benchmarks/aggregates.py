@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import peers
 from benchmarks.measuring import Chart, Row, medians, seconds
 from sfumato.aggregates import Mean, Variance
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.data import Source, count, source
 from sfumato.demo import flights_path

@@ -21,14 +21,14 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.measuring import Chart, Row
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import kmeans
+from sfumato.basics.numbers import Array
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.demo import cities_path, flights_path
 from sfumato.domain import Domain, Interval
-from sfumato.plain_kmeans import kmeans
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

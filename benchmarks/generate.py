@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 PART_ROWS = 2**20
 CLUSTERS = 40

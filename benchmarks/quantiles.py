@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.measuring import Chart, Row, medians
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.axis_method import AxisMethod, Method

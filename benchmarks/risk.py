@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import Chart, Row, seconds
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 CHART = Chart(
     "s cpu", ("who", "universe", "n", "size", "query"), others=("source, one bound", "bare sort")

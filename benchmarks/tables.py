@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import peers
 from benchmarks.measuring import Chart, Row
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.demo import flights_path
 from sfumato.lattice import LabelAxis, Lattice

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.addresses import is_clear, kind_of, public_place
+from sfumato.basics.text import is_clear, kind_of, public_place
 from sfumato.cli import run
 from sfumato.data import source
 from sfumato.data.addresses import SourceAddress

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.arrays import as_floats
+from sfumato.basics.numbers import as_floats
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.basics.numbers import sidak
 from sfumato.cube import Cube
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.numbers import sidak
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.random.bits import current
 from support.statistics import check_coverage

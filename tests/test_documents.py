@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sfumato
-from sfumato.lazily import imported, listed
+from sfumato.basics.lazily import imported, listed
 from support import pages
 
 ROOT = Path(__file__).parent.parent

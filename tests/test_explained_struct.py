@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.errors import ArgumentError, UsageError
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ArgumentError, ExplainedStruct, UsageError
 
 
 class Point(ExplainedStruct, frozen=True, tag="point", omit_defaults=True):

@@ -27,13 +27,13 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.registry import release_type
+from sfumato.basics.numbers import MOST_BITS, float_of_text, fraction, whole_of_text
 from sfumato.cli import run
 from sfumato.cli.output import plain_json
 from sfumato.errors import SfumatoError, UsageError, printable, shown
 from sfumato.local.client import Client, Report, mechanism_of, reports
 from sfumato.local.collector import LONGEST_LINE, Collector, lines, write
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.numbers import MOST_BITS, float_of_text, fraction, whole_of_text
 from sfumato.publishing.plan_file import LONGEST_PLAN, PlanFile, read_plan
 from sfumato.testing import deterministic
 

@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.question import AnyQuestion
-from sfumato.limits import MOST_COUNTED, MOST_NUMBERS, MOST_PARTITION_CELLS, MOST_STORED
+from sfumato.basics.numbers import MOST_COUNTED, MOST_NUMBERS, MOST_PARTITION_CELLS, MOST_STORED
 from sfumato.publishing.plan import Plan
 
 WIDE = sf.Domain(

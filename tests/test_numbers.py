@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.basics.numbers import (
+    decimal,
+    fraction,
+    positive,
+    probability,
+    split,
+    units_down,
+    units_up,
+)
 from sfumato.errors import UsageError
-from sfumato.numbers import decimal, fraction, positive, probability, split, units_down, units_up
 
 
 @pytest.mark.parametrize(

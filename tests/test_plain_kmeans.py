@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.plain_kmeans import assign, kmeans, squared_distances, sse
+from sfumato.basics.kmeans import assign, kmeans, squared_distances, sse
 
 CENTERS = np.array([[0.2, 0.25], [0.8, 0.3], [0.5, 0.85]])
 

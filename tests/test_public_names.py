@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from sfumato import questions as library
 from sfumato.answers.registry import answer_of, questions, tag_of
-from sfumato.lazily import imported, listed
+from sfumato.basics.lazily import imported, listed
 
 
 def test_the_door_is_sorted_and_every_name_opens() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.basics.files import write_bytes
 from sfumato.cli import run
 from sfumato.errors import UsageError
-from sfumato.writing import write_bytes
 
 
 def test_nothing_is_written_over_a_ledger(

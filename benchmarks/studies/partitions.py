@@ -26,7 +26,7 @@ import numpy as np
 import sfumato as sf
 from benchmarks.studies import shapes
 from sfumato.answers.question import AnyQuestion
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.clustering.methods import occupied
 from sfumato.cube import Cube
 from sfumato.demo import cities_path, flights_path

@@ -24,10 +24,10 @@ import numpy as np
 
 import sfumato as sf
 from benchmarks.clustering import cities
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import kmeans, sse
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval
-from sfumato.plain_kmeans import kmeans, sse
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

@@ -17,9 +17,9 @@ from beside import beside, holds
 from sklearn.datasets import make_blobs
 
 import sfumato as sf
+from sfumato.basics.kmeans import kmeans as plain_kmeans
+from sfumato.basics.kmeans import sse
 from sfumato.local.diagnostics import diagnose, sweep
-from sfumato.plain_kmeans import kmeans as plain_kmeans
-from sfumato.plain_kmeans import sse
 
 SAMPLES = 10_000
 DROPPED = "the source drops a factor exp(-k L) in B_L, so its density jumps at L"

@@ -27,6 +27,6 @@ No trusted curator  ``BPM``, ``MultivariateLaplace``, ``PrivateKMeans``
 ``help(sf.Histogram)`` explains one of them.
 """
 
-from sfumato.lazily import attached
+from sfumato.basics.lazily import attached
 
 __getattr__, __dir__, __all__ = attached(__name__, "__init__")

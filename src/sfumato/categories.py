@@ -8,8 +8,7 @@ import msgspec
 
 from sfumato.axis_refusals import no_list_of_labels
 from sfumato.calendar_fields import CalendarField
-from sfumato.errors import UsageError, shown
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ExplainedStruct, UsageError, shown
 from sfumato.label_axes import Label, LabelAxis
 from sfumato.label_trees import EXAMPLE, Cut, Tree, cut, depth_of, plain_tree
 

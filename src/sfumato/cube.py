@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.domain import Domain
 from sfumato.errors import InternalError, UsageError, printable
 from sfumato.lattice import DROPPED, GridAxis, Label, Lattice

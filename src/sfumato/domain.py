@@ -15,11 +15,10 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from sfumato.axis_refusals import no_axis, no_domain
+from sfumato.basics.text import card, structs
 from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
 from sfumato.categories import Categories, Level, Listed, check_column
-from sfumato.display import card, structs
-from sfumato.errors import UsageError, nearest, printable
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ExplainedStruct, UsageError, nearest, printable
 from sfumato.lattice import (
     LARGEST_BOUND,
     BinsAndMissing,

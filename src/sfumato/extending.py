@@ -12,6 +12,7 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
 from sfumato.answers.registry import register
 from sfumato.answers.release import CountsRelease, Release
+from sfumato.basics.numbers import Exactly, sidak
 from sfumato.cube import Cube
 from sfumato.data.columns import text_of
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
@@ -19,7 +20,6 @@ from sfumato.data.registry import register_reader
 from sfumato.domain import Domain
 from sfumato.lattice import GridAxis, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.numbers import Exactly, sidak
 from sfumato.partition.partition import Partition
 from sfumato.partition.partitioner import OverAxes
 from sfumato.partition.tree.cover import Edges, Splits

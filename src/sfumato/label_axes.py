@@ -18,7 +18,7 @@ from sfumato.scale import AxisKind, Scale, ValueKind
 from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Array
+    from sfumato.basics.numbers import Array
 
 Label: TypeAlias = "str | int | bool"
 MOST_KEYS = 2**40

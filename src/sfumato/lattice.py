@@ -19,7 +19,7 @@ from sfumato.scale import AxisKind, Scale, ValueKind, scale_of
 from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Array
+    from sfumato.basics.numbers import Array
 
 __all__ = [
     "DROPPED",

@@ -4,6 +4,6 @@ The public door, the decoders of plans and releases, the command line, the audit
 read that list. Questions of other packages join it by ``answers.registry``.
 """
 
-from sfumato.lazily import attached
+from sfumato.basics.lazily import attached
 
 __getattr__, __dir__, __all__ = attached(__name__, "questions")

@@ -15,12 +15,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from sfumato import times
+from sfumato.basics.numbers import float_of_text
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.numbers import float_of_text
 from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Array
+    from sfumato.basics.numbers import Array
 
 AxisKind: TypeAlias = Literal["number", "date", "time", "label", "key"]
 ValueKind: TypeAlias = Literal["number", "boolean", "text", "time"]

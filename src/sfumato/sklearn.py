@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.arrays import Array, as_floats
+from sfumato.basics.numbers import Array, Exactly, as_floats
 from sfumato.clustering.kmeans import KMeans as Question
 from sfumato.clustering.kmeans import Method
 from sfumato.clustering.release import KMeansRelease
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
 from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError
-from sfumato.numbers import Exactly
 from sfumato.privacy.unit import Neighbours
 from sfumato.publishing.publisher import Publisher
 

@@ -6,8 +6,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.accuracy_request import AccuracyRequest, Kind, least, least_alone
+from sfumato.basics.numbers import sidak
 from sfumato.errors import Infeasible, UsageError
-from sfumato.numbers import sidak
 
 
 @pytest.mark.parametrize(

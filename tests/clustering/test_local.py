@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.basics.kmeans import assign, kmeans, sse
 from sfumato.clustering import PrivateKMeans
-from sfumato.plain_kmeans import assign, kmeans, sse
 from sfumato.random import PublicSeed, override
 from support.canary import sightings
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from sfumato.basics.kmeans import squared_distances
 from sfumato.clustering.packing import packing
-from sfumato.plain_kmeans import squared_distances
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (2, 1), (5, 2), (9, 3), (15, 2), (4, 20), (100, 2)])

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.basics.kmeans import SAMPLE, non_negative, squared_distances, weighted_kmeans
 from sfumato.clustering.packing import packing
-from sfumato.clustering.weighted import SAMPLE, non_negative, weighted_kmeans
-from sfumato.plain_kmeans import squared_distances
 
 
 def blobs(k, d, n, seed=0):

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters.accuracy import half_widths
 from sfumato.counters.bands import _limits, _Nodes, band
 from sfumato.counters.tree import ElderTree, radices_for

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.histogram.strategies import (
     RangeMatrix,
     RangeTree,

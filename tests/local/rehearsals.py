@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import sfumato as sf
+from sfumato.basics.kmeans import assign, kmeans
 from sfumato.local.decoding.likelihood import Clusters
 from sfumato.local.decoding.normal_clusters import NormalClusters
-from sfumato.plain_kmeans import assign, kmeans
 from sfumato.random import PublicSeed, override
 
 TRUE_CENTERS = {

@@ -9,6 +9,7 @@ import pytest
 from scipy import signal
 
 from sfumato.audit.runs import Scripted
+from sfumato.basics.numbers import sidak
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import (
     DiscreteGaussian,
@@ -18,7 +19,6 @@ from sfumato.mechanisms.noise import (
     exceeds,
     unit_of_table,
 )
-from sfumato.numbers import sidak
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit

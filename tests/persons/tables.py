@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.demo import flights_path
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.persons.bins import upper_ends

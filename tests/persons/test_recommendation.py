@@ -21,7 +21,7 @@ from persons.tables import (
     release_of,
     spread_of,
 )
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 HOURS = sf.Histogram("hour")
 MOST_ROWS = 4096

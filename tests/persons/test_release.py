@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from persons.tables import binned, flights, law_at, lognormal, pareto, release_of, spread_of
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.random import PublicSeed
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from persons.tables import binned, law_at, lognormal, pareto
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.persons.bins import lower_ends, upper_ends
 from sfumato.persons.share import share_bounds

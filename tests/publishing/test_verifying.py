@@ -12,11 +12,11 @@ import pytest
 import sfumato as sf
 from sfumato.answers.origin import signed_part, standing
 from sfumato.answers.release import marked
+from sfumato.basics.signing import new_key, public_of, sign
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
 from sfumato.publishing.upgrading import upgrade_ledger
 from sfumato.publishing.verifying import verify, verify_signature
-from sfumato.signing import new_key, public_of, sign
 
 BEFORE = Path(__file__).parents[1] / "fixtures" / "v0_1"
 SOURCE = sf.source(np.zeros((50, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")

@@ -17,10 +17,10 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import Question
 from sfumato.answers.release import Release
+from sfumato.basics.numbers import Exactly, sidak
 from sfumato.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit

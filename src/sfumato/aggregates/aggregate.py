@@ -34,15 +34,13 @@ from sfumato.aggregates.values import clipped, plain_clip
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.person_values import PersonStatistic
 from sfumato.answers.question import Question
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, require_numbers, settle
 from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.histogram import keys
 from sfumato.lattice import GridAxis, Lattice
-from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
-from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 
 BasisName: TypeAlias = Literal["pair", "quadratic", "hats"]

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.histogram.tail import numbers_beyond
 from sfumato.mechanisms.noise import Law
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.domain import Domain
 from sfumato.histogram.bins import binned
 from sfumato.histogram.keys import check_keys

@@ -23,7 +23,7 @@ from sfumato.aggregates.clipping import clipped_weights
 from sfumato.aggregates.simultaneous import clip_half_widths
 from sfumato.aggregates.tails import chernoff_half_widths, coupling_slack, half_widths
 from sfumato.aggregates.values import Values
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
 
 STEPS = 30  # of bisection: ends are found to 2^-30 of the range, and rounded outwards

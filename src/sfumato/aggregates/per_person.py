@@ -18,7 +18,7 @@ from sfumato.aggregates.values import PersonsValues, Values, most_steps, value_a
 from sfumato.answers.counts import Summed
 from sfumato.answers.nearest import NearestAxis
 from sfumato.answers.person_values import PersonLattice, PersonStatistic
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.domain import Interval
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import EdgesAxis, GridAxis

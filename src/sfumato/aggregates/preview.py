@@ -20,12 +20,12 @@ from sfumato.aggregates.values import Values
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.reach import reach_text
-from sfumato.display import number
+from sfumato.basics.numbers import Exactly, sidak
+from sfumato.basics.text import number
 from sfumato.errors import UsageError, printable
 from sfumato.histogram.keys import describe_selection
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.thresholds import KeyLaw
-from sfumato.numbers import Exactly, sidak
 
 Statistic: TypeAlias = Literal["mean", "sum", "variance"]
 

@@ -19,11 +19,10 @@ from sfumato.answers.captions import Captions
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.errors import UsageError, nearest, printable
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly, sidak
 
 if TYPE_CHECKING:
     import pyarrow as pa

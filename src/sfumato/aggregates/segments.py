@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.lattice import EdgesAxis, GridAxis
 
 

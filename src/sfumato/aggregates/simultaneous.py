@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.aggregates.tails import chernoff_half_widths, coupling_slack
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 Kind: TypeAlias = Literal["laplace", "gaussian"]

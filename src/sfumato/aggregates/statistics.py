@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.aggregates.intervals import Bounds
 from sfumato.aggregates.release import AggregateRelease
 from sfumato.aggregates.value_sums import ValueSums
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 
 class MeanRelease(

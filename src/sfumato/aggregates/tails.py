@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 GRID = 128  # steps of the tables of ratios

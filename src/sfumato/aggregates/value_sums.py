@@ -21,7 +21,7 @@ from sfumato.aggregates.intervals import (
 )
 from sfumato.aggregates.tails import chernoff_half_widths
 from sfumato.aggregates.values import Values
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms import weighted_sums
 from sfumato.mechanisms.noise import Law

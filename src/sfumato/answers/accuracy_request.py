@@ -15,10 +15,9 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
+from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
 from sfumato.domain import Domain
-from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
-from sfumato.explained_struct import ExplainedStruct
-from sfumato.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
+from sfumato.errors import ExplainedStruct, Infeasible, SfumatoError, UsageError, nearest, shown
 from sfumato.privacy.measures import (
     LARGEST_EPSILON,
     LARGEST_RHO,

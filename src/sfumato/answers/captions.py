@@ -15,8 +15,7 @@ from typing import Self, TypeAlias, TypeVar
 import msgspec
 
 from sfumato.domain import Domain
-from sfumato.errors import UsageError, nearest, shown
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ExplainedStruct, UsageError, nearest, shown
 from sfumato.label_axes import KeyAxis, Label, LabelAxis
 from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
 

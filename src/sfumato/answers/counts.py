@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import msgspec
 
 from sfumato.answers.person_values import PersonLattice, PersonStatistic
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain
 from sfumato.errors import InternalError, UsageError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.answers.reach import reach_text
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 ALL = "all"
 """What a row or column of sums is called."""

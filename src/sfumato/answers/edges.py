@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.lattice import BinsAndMissing, Lattice, LatticeAxis
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import UsageError
-from sfumato.numbers import Exactly, probability
 
 LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
 

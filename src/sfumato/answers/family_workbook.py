@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sfumato.answers import workbook
 from sfumato.answers.cross_tables import CrossTable, reading
 from sfumato.answers.workbook import Lines
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

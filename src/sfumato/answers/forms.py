@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.answers.captions import Captions
-from sfumato.display import Kind, Table, cell
+from sfumato.basics.text import Kind, Table, cell
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

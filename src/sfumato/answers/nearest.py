@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sfumato.lattice import DROPPED, GridAxis
 
 if TYPE_CHECKING:
-    from sfumato.arrays import Array
+    from sfumato.basics.numbers import Array
 
 
 class NearestAxis(

@@ -6,7 +6,7 @@ import msgspec
 
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release
-from sfumato.signing import valid
+from sfumato.basics.signing import valid
 
 
 def signed_part(release: Release) -> bytes:

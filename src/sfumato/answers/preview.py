@@ -10,11 +10,11 @@ import numpy as np
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.reach import half_width_text
-from sfumato.display import card, facts, line
+from sfumato.basics.numbers import Exactly, sidak
+from sfumato.basics.text import card, facts, line
 from sfumato.errors import UsageError
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.thresholds import KeyLaw
-from sfumato.numbers import Exactly, sidak
 from sfumato.privacy import belief
 from sfumato.privacy.guarantee import counted_rows, left_out
 from sfumato.privacy.measures import CentralMeasure

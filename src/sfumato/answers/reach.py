@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 
 from sfumato.answers.digits import DIGITS, NEARLY
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 
 def reach_text(half: Array) -> str:

@@ -18,8 +18,8 @@ from sfumato.answers.codec import DECODERS, from_plain
 from sfumato.answers.installed import Declared, declared
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
+from sfumato.basics.lazily import imported, listed
 from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
-from sfumato.lazily import imported, listed
 from sfumato.privacy.guarantee import Proof
 
 Q = TypeVar("Q", bound=type[Question[Release]])

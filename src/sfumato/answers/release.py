@@ -21,14 +21,13 @@ from sfumato.answers.digits import to_meaningful_digits
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.reach import reach_text
 from sfumato.answers.receipt import Receipt
-from sfumato.arrays import Array
-from sfumato.display import Kind, card, grid, line
+from sfumato.basics.files import write_bytes
+from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics.text import Kind, card, grid, line
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.privacy.measures import CentralMeasure, MetricDP
-from sfumato.writing import write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

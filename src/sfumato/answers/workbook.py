@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from sfumato.display import Kind
+from sfumato.basics.text import Kind
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

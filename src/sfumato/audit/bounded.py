@@ -22,10 +22,10 @@ from functools import reduce
 
 import numpy as np
 
-from sfumato.arrays import Array
 from sfumato.audit.laws import masses
 from sfumato.audit.likelihoods import Loss, check_additive
 from sfumato.audit.runs import Mechanism, NotAdditive, Pair, Scripted
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 

@@ -27,10 +27,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
 from sfumato.audit.laws import log_sum, masses
 from sfumato.audit.likelihoods import FAR, Loss
 from sfumato.audit.runs import Mechanism, NotAdditive, Pair, Published, Rows, Scripted
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 

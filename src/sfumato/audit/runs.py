@@ -16,8 +16,8 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube, KeyList
 from sfumato.data.cell_counts import empty_counts
 from sfumato.data.row_form import RowForm

@@ -22,8 +22,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
 from sfumato.audit.runs import Draws, Mechanism, Published, Rows
+from sfumato.basics.numbers import Array
 from sfumato.random.bits import Bits, current
 
 CONFIDENCE = 0.999

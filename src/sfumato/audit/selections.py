@@ -22,7 +22,6 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass, log_sum
 from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import (
@@ -35,6 +34,7 @@ from sfumato.audit.runs import (
     Scripted,
     count,
 )
+from sfumato.basics.numbers import Array
 from sfumato.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.histogram.records import RecordBins, record_bins

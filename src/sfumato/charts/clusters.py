@@ -11,11 +11,10 @@ from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.reduce import CONFIDENCE, Boxes
 from sfumato.lattice import Lattice
-from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:

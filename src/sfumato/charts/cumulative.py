@@ -10,11 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from sfumato.answers.estimate import Estimate
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import CONFIDENCE, Counted, counts_of, limit_note
 from sfumato.lattice import BinsAndMissing, LabelAxis, LatticeAxis
-from sfumato.numbers import Exactly
 
 FEW = 6  # lines that can be told apart by colour
 MOST_STEPS = 400  # beyond, some of the totals are left out

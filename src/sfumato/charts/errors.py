@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts import style
 from sfumato.errors import UsageError
 

@@ -9,11 +9,10 @@ from typing import Protocol
 import numpy as np
 from matplotlib.axes import Axes
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import histograms, style
 from sfumato.charts.reduce import CONFIDENCE
 from sfumato.lattice import LabelAxis, Lattice
-from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
 HEIGHT = 320

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 LONGITUDE = frozenset({"lon", "lng", "long", "longitude"})
 LATITUDE = frozenset({"lat", "latitude"})

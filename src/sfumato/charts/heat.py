@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import Noise, Table, merge, runs
 from sfumato.lattice import LatticeAxis

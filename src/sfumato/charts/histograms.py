@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts import heat, scales, style
 from sfumato.charts.reduce import (
     Counted,

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts import geography, scales, shading, style
 from sfumato.charts.geography import Extent
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, limit_note, runs

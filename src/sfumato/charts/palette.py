@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 if TYPE_CHECKING:
     from matplotlib.typing import ColorType, RcKeyType

@@ -16,11 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
 from sfumato.lattice import GridAxis
-from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.charts import style
 from sfumato.lattice import Lattice
-from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.privacy.unit import Unit
 

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts import style
 
 if TYPE_CHECKING:

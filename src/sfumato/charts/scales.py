@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts.style import plain, short, thin
 from sfumato.lattice import BinnedCells, EdgesAxis, GridAxis, LatticeAxis
 

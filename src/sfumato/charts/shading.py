@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, Regions, runs
 
 MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up

@@ -12,9 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import style
-from sfumato.numbers import Exactly
 from sfumato.times import parse
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import blended_transform_factory
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
+from sfumato.basics.text import LONGEST_LABEL, number, plain, tamed_lines
 from sfumato.charts.palette import (
     BASE,
     COLOURS,
@@ -49,7 +50,6 @@ from sfumato.charts.palette import (
     text_on,
 )
 from sfumato.charts.vector import png, save, svg
-from sfumato.display import LONGEST_LABEL, number, plain, tamed_lines
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from sfumato.basics.text import tamed_lines
 from sfumato.charts.geography import KM_PER_DEGREE
 from sfumato.charts.palette import COLOURS, PAPER, PIXELS, house
-from sfumato.display import tamed_lines
 
 UNWANTED = (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<defs>\s*<style.*?</style>\s*</defs>")
 DATED = ("Date", "Creator", "Format", "Type")

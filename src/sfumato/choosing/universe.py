@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from sfumato import risk as risks
+from sfumato.basics.numbers import Exactly
 from sfumato.data.file_options import (
     FileOptions,
     StatedOptions,
@@ -18,7 +19,6 @@ from sfumato.data.file_options import (
     refuse_without_files,
 )
 from sfumato.errors import UsageError, shown
-from sfumato.numbers import Exactly
 from sfumato.risk import Choice, Choices
 from sfumato.risk.bounds import Prior
 from sfumato.risk.choice import Epsilons

@@ -14,13 +14,13 @@ import msgspec
 
 from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within
 from sfumato.answers.question import AnyQuestion
+from sfumato.basics.numbers import Exactly
+from sfumato.basics.text import card, facts, line
 from sfumato.choosing.costs import least_total, with_shares
 from sfumato.choosing.explanation import explain
 from sfumato.choosing.span import Part, Span
-from sfumato.display import card, facts, line
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan, as_plan

@@ -17,9 +17,9 @@ import msgspec
 
 from sfumato.answers.registry import answer_of
 from sfumato.answers.release import Release
+from sfumato.basics.files import file_name, is_folder, made_folder
 from sfumato.cli.output_paths import require_apart
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.writing import file_name, is_folder, made_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from sfumato.basics.numbers import fraction, positive, probability
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
 from sfumato.cli.answer_files import page_of
@@ -25,7 +26,6 @@ from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_option
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
-from sfumato.numbers import fraction, positive, probability
 from sfumato.privacy import belief
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.plan import Plan

@@ -89,7 +89,7 @@ def own_questions() -> dict[str, str]:
     dict
         From command name to "module:class".
     """
-    from sfumato.lazily import listed
+    from sfumato.basics.lazily import listed
 
     found = {}
     for name, place in listed("questions").items():
@@ -179,8 +179,8 @@ class LazyGroup(click.Group):
         if cmd_name not in {*own, *outside}:
             return None
         from sfumato.answers import registry
+        from sfumato.basics.lazily import described
         from sfumato.cli.question_command import command_of
-        from sfumato.lazily import described
 
         if cmd_name in own:
             kind = registry.listed_question(own[cmd_name])
@@ -201,8 +201,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for --help, without importing any."""
+        from sfumato.basics.lazily import described
         from sfumato.errors import printable
-        from sfumato.lazily import described
 
         own = {name: text for name, (_, text) in COMMANDS.items()}
         for name, place in own_questions().items():

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within, least_alone
+from sfumato.basics.numbers import positive
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
     answer_options,
@@ -25,7 +26,6 @@ from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
 from sfumato.histogram.options import CountedThings, NoiseKind, Workload
 from sfumato.mechanisms.thresholds import RULES, Rule
-from sfumato.numbers import positive
 
 
 class BinSettings(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from sfumato.basics.numbers import positive
 from sfumato.cli.calendar_text import SPANS
 from sfumato.cli.date_bins import date_bins
 from sfumato.cli.option_types import INTEGER
@@ -29,7 +30,6 @@ from sfumato.data.addresses import SourceAddress, for_folder
 from sfumato.data.file_options import StatedOptions, file_options
 from sfumato.domain import Axis, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
-from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 
 AXIS_OF_KIND = {

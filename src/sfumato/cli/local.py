@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.basics.numbers import float_of_text
 from sfumato.cli.answer_files import page_of
 from sfumato.cli.local_options import (
     AXES,
@@ -33,7 +34,6 @@ from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Client, label
 from sfumato.local.collector import Collector
-from sfumato.numbers import float_of_text
 
 
 @click.group(short_help="Cluster people without a trusted curator.")

@@ -10,7 +10,7 @@ import click
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cli.answer_files import page_of
 from sfumato.cli.local_options import (
     AXES,
@@ -223,7 +223,7 @@ def _losses(
     points: Array, reported: Array, decoded: Decoded, clusters: int, seed: int
 ) -> dict[str, float]:
     """Sums of squared distances from the true points to three choices of centres."""
-    from sfumato.plain_kmeans import kmeans, sse
+    from sfumato.basics.kmeans import kmeans, sse
 
     rng = np.random.default_rng(seed)
     best = kmeans(points, clusters, seed=rng, tries=4)

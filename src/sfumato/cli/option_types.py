@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from sfumato.addresses import kind_of
+from sfumato.basics.numbers import MOST_DIGITS, float_of_text, whole_of_text
+from sfumato.basics.text import kind_of
 from sfumato.errors import shown
-from sfumato.numbers import MOST_DIGITS, float_of_text, whole_of_text
 
 
 class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it takes no parameter

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 
+from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
 from sfumato.data.addresses import address_of
 from sfumato.data.readers.listing import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
-from sfumato.writing import DATABASE, is_database, is_folder, write_bytes
 
 PICTURES = (".svg", ".png", ".pdf")
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sfumato.basics.numbers import float_of_text, fraction, positive, whole_of_text
 from sfumato.cli.calendar_text import (
     FIELDS,
     calendar_axis,
@@ -16,7 +17,6 @@ from sfumato.cli.calendar_text import (
 )
 from sfumato.domain import Axis, Categories, Domain, Interval, Keys, Listed
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.numbers import float_of_text, fraction, positive, whole_of_text
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import CentralMeasure, measure_of
 

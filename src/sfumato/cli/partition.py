@@ -11,6 +11,7 @@ import msgspec
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import listed_question, tag_of
 from sfumato.answers.release import Release
+from sfumato.basics.lazily import listed
 from sfumato.cli.answer_files import Forms
 from sfumato.cli.option_types import FLOAT, INTEGER, Reading
 from sfumato.cli.options import (
@@ -24,7 +25,6 @@ from sfumato.cli.output_paths import NewFile, files_read, require_unread
 from sfumato.cli.parsing import parse_allocation, parse_shares
 from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.errors import UsageError
-from sfumato.lazily import listed
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import Shares
 

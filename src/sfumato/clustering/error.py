@@ -42,11 +42,11 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import non_negative
+from sfumato.basics.numbers import Array
 from sfumato.clustering.lloyd import Step, clip
 from sfumato.clustering.pruning import count_variances
 from sfumato.clustering.space import HALF, Space, nearest
-from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.partition.partition import Partition
 

@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
+from sfumato.basics.numbers import settle
 from sfumato.clustering import methods
 from sfumato.clustering.refine import MOST_STEPS
 from sfumato.clustering.release import KMeansRelease
@@ -21,7 +22,6 @@ from sfumato.domain import Domain, fine_lattice, named_axes
 from sfumato.errors import UsageError, is_one_of, printable, shown
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.numbers import settle
 from sfumato.partition.uniform import UniformPartitioner, cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Proof

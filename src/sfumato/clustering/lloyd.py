@@ -32,7 +32,7 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.clustering.space import nearest
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law

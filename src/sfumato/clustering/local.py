@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import assign, kmeans, sse
+from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import UsageError, shown
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
@@ -20,8 +21,6 @@ from sfumato.local.decoding.decoder import Decoded, check_clusters, decode
 from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
 from sfumato.local.sampling.floats import Floats
-from sfumato.numbers import Exactly, probability
-from sfumato.plain_kmeans import assign, kmeans, sse
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.random.bits import current
 

@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import kmeans, sse
+from sfumato.basics.numbers import Array, Exactly, decimal, positive
 from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.decoding.decoder import check_clusters, decode
@@ -22,8 +23,6 @@ from sfumato.local.decoding.little_signal import spread_evenly
 from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
 from sfumato.local.sampling.floats import Floats
-from sfumato.numbers import Exactly, decimal, positive
-from sfumato.plain_kmeans import kmeans, sse
 from sfumato.random.bits import current
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.answers.counts import Counts
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.clustering.lloyd import Step, full_radius, private_step, step_laws, steps_for
 from sfumato.clustering.packing import packing
 from sfumato.clustering.refine import (

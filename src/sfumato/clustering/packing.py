@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 TRIES = 30
 HALVINGS = 16

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import assign, grouping, non_negative, squared_distances, weighted_kmeans
+from sfumato.basics.numbers import Array
 from sfumato.clustering.packing import packing
-from sfumato.clustering.weighted import grouping, non_negative, weighted_kmeans
 from sfumato.partition.grid_estimates import values_per_cell
 from sfumato.partition.partition import Partition
-from sfumato.plain_kmeans import assign, squared_distances
 
 LEAST_SEEN = (3.0, 2.0, 1.0, 0.5)
 """Groups below so many standard deviations of their noise are dropped: the first that holds."""

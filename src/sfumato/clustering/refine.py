@@ -16,13 +16,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.kmeans import squared_distances
+from sfumato.basics.numbers import Array
 from sfumato.clustering.lloyd import Step, private_step, step_laws
 from sfumato.clustering.pruning import NoisyCells, count_variances
 from sfumato.clustering.space import HALF, Space
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.partition.partition import Partition
-from sfumato.plain_kmeans import squared_distances
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -11,14 +11,13 @@ import numpy as np
 from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly, sidak
 from sfumato.partition.partition import Partition
 
 if TYPE_CHECKING:

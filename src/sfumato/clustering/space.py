@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.domain import finest
 from sfumato.errors import InternalError

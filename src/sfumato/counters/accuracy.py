@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal
 from sfumato.counters.bands import band
 from sfumato.counters.methods import AnyMechanism
 from sfumato.counters.tree import ElderTree
-from sfumato.numbers import decimal
 
 BLOCK = 512
 """How many steps are computed at a time: an array this long costs about as much as a number."""

@@ -31,7 +31,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters.laplace_sums import laplace_sum_half_width
 from sfumato.counters.tree import ElderTree
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters.calendar import MOST_STEPS
 from sfumato.counters.mechanism import (
     Estimator,

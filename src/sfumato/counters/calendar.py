@@ -13,8 +13,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from sfumato.errors import UsageError
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ExplainedStruct, UsageError
 from sfumato.times import iso_text, wall_clock
 
 MOST_STEPS = 10**7

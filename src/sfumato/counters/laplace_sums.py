@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 ROUNDING = 1e-12
 FAINT = 1e-10

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits

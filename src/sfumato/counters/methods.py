@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters import blt as exact_blt
 from sfumato.counters import toeplitz as exact_toeplitz
 from sfumato.counters.blt import BufferCounter

@@ -12,6 +12,7 @@ from sfumato.answers.captions import Captioned
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.reach import half_width_text
+from sfumato.basics.numbers import Exactly, require_numbers, settle
 from sfumato.counters.accuracy import half_widths
 from sfumato.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps
 from sfumato.counters.increments import IncrementReader, event_text, resolution_of, row_bounds
@@ -26,9 +27,7 @@ from sfumato.counters.methods import (
 from sfumato.domain import Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.lattice import Label, LabelAxis, Lattice
-from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly, settle
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

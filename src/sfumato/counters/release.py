@@ -12,12 +12,11 @@ import numpy as np
 from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.counters.accuracy import half_widths
 from sfumato.counters.mechanism import Whole
 from sfumato.counters.question import Settled
 from sfumato.errors import UsageError
-from sfumato.numbers import Exactly
 
 if TYPE_CHECKING:
     import pyarrow as pa

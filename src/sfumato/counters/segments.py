@@ -23,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters.laplace_sums import mixed_half_widths
 from sfumato.counters.mechanism import Estimator, Whole, invalid_mechanism
 from sfumato.counters.tree import ElderState, ElderTree, radices_for

@@ -29,7 +29,7 @@ from operator import add, mul
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters.mechanism import (
     Estimator,
     NormalErrors,

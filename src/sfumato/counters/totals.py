@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.answers.estimate import Estimate
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 
 class Total(Estimate, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ from operator import add
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.counters.laplace_sums import laplace_sum_half_width
 from sfumato.counters.mechanism import Estimator, Whole, invalid_mechanism
 from sfumato.mechanisms.noise import DiscreteLaplace

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from sfumato.addresses import is_clear, kind_of, public_place, require_clear
+from sfumato.basics.text import is_clear, kind_of, public_place, require_clear
 from sfumato.errors import UsageError, printable
 
 _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)

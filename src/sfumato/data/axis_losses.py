@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.calendar_cells import calendar_cells
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.findings import AxisCheck, Unmatched

@@ -44,7 +44,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.keyed_hash import KeyedHash
 from sfumato.data.limiting import LimitedRows, PersonLimits

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.calendar_fields import DAYS_BEFORE_EPOCH, Part, period_number
 from sfumato.data.columns import Labels, decoded, whole_times
 from sfumato.data.local_times import local

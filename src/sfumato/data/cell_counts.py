@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sfumato.answers.counts import Summed
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.packing import Packing
 from sfumato.lattice import DROPPED

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from sfumato.answers.counts import Counted
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.lattice import DROPPED

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.axis_losses import AxisLosses, losses_of
 from sfumato.data.bounding import fresh_key
 from sfumato.data.column_types import of_known_types

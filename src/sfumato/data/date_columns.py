@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.date_format import MONTHS, PIVOT, DateFormat
 from sfumato.times import MICROSECONDS_A_SECOND
 

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.scratch import Scratch
 from sfumato.errors import DataError, UsageError
 

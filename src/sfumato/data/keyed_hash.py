@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.scratch import Scratch
 
 Purpose = Literal["rows", "copies", "cells", "keys"]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube, KeyColumn, KeyList
 from sfumato.data.columns import decoded, dictionary_of, text_of
 from sfumato.errors import UsageError

@@ -28,7 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.person_records import person_numbers
 from sfumato.data.row_order import first_rows
 from sfumato.privacy.limits import Limits

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
 
 SECONDS_A_DAY = 86_400

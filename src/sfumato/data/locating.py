@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.calendar_cells import cells_of
 from sfumato.data.columns import numbers
 from sfumato.data.keys import KeyNumbers

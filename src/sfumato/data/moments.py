@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.times import microseconds
 
 _TIME = pa.timestamp("us", "UTC")

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.column_types import misfit, plain_type
 from sfumato.data.columns import numbers
 from sfumato.data.file_options import NO_OPTIONS, FileOptions

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.fields import declared
 from sfumato.data.moments import is_moments, of_objects
 from sfumato.data.reader import Column

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.bounding import CellBounder, CellChoice, fresh_key
 from sfumato.data.external_partitions import Records
 from sfumato.data.packing import Packing

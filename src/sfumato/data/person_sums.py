@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import UNSET
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.limiting import LimitedRows, RowLimits
 from sfumato.data.person_records import PersonRecords, joined_by

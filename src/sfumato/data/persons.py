@@ -45,7 +45,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.columns import decoded, numbers
 from sfumato.data.moments import times_of
 from sfumato.data.reader import ids_name

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.packing import Packing
 from sfumato.lattice import DROPPED, LatticeAxis
 

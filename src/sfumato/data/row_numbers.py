@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.person_records import PersonRecords, joined_by
 

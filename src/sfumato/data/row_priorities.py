@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.keyed_hash import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.persons import PersonIds, PersonTokens

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 _LEAST_BYTES = 2**22  # numpy asks for huge pages from this size on
 

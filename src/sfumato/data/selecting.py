@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs, ShownKeys
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.guard import guarded

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sfumato.answers.receipt import VERSION
+from sfumato.basics.text import card, facts, structs
 from sfumato.data.addresses import with_table
 from sfumato.data.column_uses import check_person_names
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
@@ -20,7 +21,6 @@ from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, Reader
 from sfumato.data.requirements import Requirements
 from sfumato.data.stated_names import check_person, public_text, version_text
-from sfumato.display import card, facts, structs
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, printable, without_frames
 from sfumato.lattice import Lattice

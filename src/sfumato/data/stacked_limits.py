@@ -21,7 +21,7 @@ from functools import reduce
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.limiting import CellsOfPersons, LimitedRows, positions
 from sfumato.data.packing import Packing
 from sfumato.data.person_records import person_numbers

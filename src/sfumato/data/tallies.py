@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.data.bounding import Bounder, CellBounder, CellChoice
 from sfumato.data.cell_counts import CellCounts, empty_counts

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.columns import viewless
 from sfumato.data.locating import RowLocator
 from sfumato.domain import Domain, Interval, Listed

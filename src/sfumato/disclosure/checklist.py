@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sfumato.basics.text import page_template
 from sfumato.disclosure import implementation, wording
 from sfumato.disclosure.entry import NAMES
 from sfumato.disclosure.evidence import Evidence
 from sfumato.disclosure.fields import TODO, Field, Tree, leaves
-from sfumato.display import page_template
 from sfumato.privacy import belief
 
 _TEMPLATE = Path(__file__).with_name("checklist.html")

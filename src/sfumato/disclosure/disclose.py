@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sfumato.answers.release import Release
+from sfumato.basics.files import write_bytes
 from sfumato.choosing.windows import Window
 from sfumato.disclosure import checklist as questions
 from sfumato.disclosure.audited import Finding
@@ -20,7 +21,6 @@ from sfumato.errors import UsageError, explained, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.publishing.plan_file import publication_of
 from sfumato.publishing.publication import Publication
-from sfumato.writing import write_bytes
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Item: TypeAlias = Release | Window | Finding

@@ -30,10 +30,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from sfumato.basics.numbers import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.errors import Infeasible, UsageError, nearest, shown
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
-from sfumato.numbers import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit
 

@@ -8,11 +8,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias, TypeGuard, cast
 
+from sfumato.basics.numbers import MOST_NUMBERS, Exactly, positive
 from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import EdgesAxis, LatticeAxis
-from sfumato.limits import MOST_NUMBERS
-from sfumato.numbers import Exactly, positive
 from sfumato.times import iso_text
 
 Edges: TypeAlias = Sequence[float | str]

@@ -14,6 +14,7 @@ import msgspec
 from sfumato.answers.captions import Captions
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.basics.numbers import Exactly
 from sfumato.errors import UsageError
 from sfumato.histogram import marginals, moments
 from sfumato.histogram.range_counts import RangeErrors
@@ -21,7 +22,6 @@ from sfumato.histogram.summed_counts import SummedCounts
 from sfumato.label_axes import LabelAxis
 from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
-from sfumato.numbers import Exactly
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,7 +27,7 @@ import numpy as np
 from sfumato.answers.counts import Counts, SelectsKeys, ShownKeys
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import CountsPreview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import EPSILON_UNITS, Array, Exactly
 from sfumato.cube import Cube
 from sfumato.errors import UsageError
 from sfumato.histogram.accuracy import histogram_accuracy
@@ -36,7 +36,6 @@ from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, law_of_key_counts, released
-from sfumato.numbers import EPSILON_UNITS, Exactly
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 
 def marginal(values: Array, keep: tuple[int, ...]) -> Array:

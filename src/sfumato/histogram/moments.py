@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.histogram.table_noise import Pencil, TableNoise
 from sfumato.lattice import EdgesAxis, GridAxis
 

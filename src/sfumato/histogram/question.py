@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, require_numbers, settle
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, printable
@@ -34,11 +34,9 @@ from sfumato.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.histogram.strategies import Strategy, strategy_for
 from sfumato.histogram.whole_numbers import with_whole_numbers
 from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
-from sfumato.limits import require_numbers
 from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, Rule
-from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit

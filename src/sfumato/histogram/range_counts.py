@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.histogram.strategies import RangeMatrix, Strategy
 from sfumato.mechanisms.noise import add_noise
 from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis

@@ -39,7 +39,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.answers.preview import CountsPreview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, split
 from sfumato.cube import Cube
 from sfumato.domain import Domain, fine_lattice
 from sfumato.errors import UsageError, shown
@@ -47,7 +47,6 @@ from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
 from sfumato.mechanisms.selection import RankLaw
-from sfumato.numbers import split
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import Proof

@@ -39,7 +39,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy.measures import ZCDP, CentralMeasure

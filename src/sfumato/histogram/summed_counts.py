@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.histogram import marginals, moments
@@ -22,7 +22,6 @@ from sfumato.lattice import Lattice
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.key_noise import KeyNoise
 from sfumato.mechanisms.thresholds import KeyLaw
-from sfumato.numbers import Exactly, sidak
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

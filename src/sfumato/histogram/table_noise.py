@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.strategies import RangeMatrix
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace

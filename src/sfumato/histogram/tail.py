@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 DETECTED = 3.0  # standard deviations above 0, up to which a sum may be noise alone
 TAIL_SHARE = 0.6  # of all, unless the caller knows better

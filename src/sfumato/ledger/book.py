@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from sfumato import signing
+from sfumato.basics import signing
 from sfumato.errors import UsageError
 from sfumato.ledger import bindings, journal, refusals, spenders, stream_record
 from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender

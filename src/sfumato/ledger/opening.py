@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfumato.addresses import kind_of
+from sfumato.basics.text import kind_of
 from sfumato.errors import UsageError
 from sfumato.ledger.book import Book
 from sfumato.ledger.postgres import PostgresStore

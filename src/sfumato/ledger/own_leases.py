@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 
-from sfumato.forking import renewed_in_children
+from sfumato.basics.processes import renewed_in_children
 from sfumato.ledger.entries import Entry
 from sfumato.ledger.request import NewCharge
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 
+from sfumato.basics.processes import renewed_in_children
 from sfumato.errors import LedgerError
-from sfumato.forking import renewed_in_children
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.audit import first_fault
 from sfumato.ledger.secrets import Secrets, new_identity

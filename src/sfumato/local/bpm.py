@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Number, decimal, positive
 from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.local.mechanism import (
     RESOLUTION,
@@ -47,7 +47,6 @@ from sfumato.local.sampling.decimals import context
 from sfumato.local.sampling.distances import DistanceLaw
 from sfumato.local.sampling.floats import Floats
 from sfumato.local.sampling.two_stage import coins, two_stage_cells
-from sfumato.numbers import Number, decimal, positive
 from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from sfumato.basics.numbers import Exactly, positive
 from sfumato.local.bpm import BPM, centre_reports
 from sfumato.local.sampling.constants import variance
-from sfumato.numbers import Exactly, positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

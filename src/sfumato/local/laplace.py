@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Number, decimal, positive
 from sfumato.errors import UsageError
 from sfumato.local.mechanism import (
     RESOLUTION,
@@ -29,7 +29,6 @@ from sfumato.local.mechanism import (
 from sfumato.local.sampling.cells import Cells, CellSampler
 from sfumato.local.sampling.distances import DistanceLaw
 from sfumato.local.sampling.floats import Floats
-from sfumato.numbers import Number, decimal, positive
 from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, shown
 from sfumato.local.sampling.cells import CHUNK, Cells
 from sfumato.local.sampling.floats import Floats

@@ -43,11 +43,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.scripts import IntegerLaw
-from sfumato.numbers import decimal
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete

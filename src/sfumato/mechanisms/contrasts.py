@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import half_widths, spread
 

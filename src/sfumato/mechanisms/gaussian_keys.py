@@ -53,7 +53,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.key_noise import KeyNoise, check_threshold
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.privacy.measures import ApproxDP

@@ -37,7 +37,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal, positive
 from sfumato.errors import UsageError
 from sfumato.mechanisms.jointexp import (
     JointLaw,
@@ -48,7 +48,6 @@ from sfumato.mechanisms.jointexp import (
 )
 from sfumato.mechanisms.ranks import Ranks, common_denominator
 from sfumato.mechanisms.scripts import Script, Selection
-from sfumato.numbers import decimal, positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import integer_below

@@ -41,12 +41,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal, positive
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.ranks import Ranks, common_denominator, joint_sensitivity
 from sfumato.mechanisms.scans import NEVER, Terms, exp_of, running, total, windows
 from sfumato.mechanisms.scripts import Script, Selection
-from sfumato.numbers import decimal, positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.weighted import index_by_weight, multiset, subset

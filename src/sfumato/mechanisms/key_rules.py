@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import InternalError
 from sfumato.mechanisms.scripts import Script
 from sfumato.mechanisms.thresholds import KeyLaw, released

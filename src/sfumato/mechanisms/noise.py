@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal
 from sfumato.mechanisms.scripts import IntegerLaw
-from sfumato.numbers import decimal
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete

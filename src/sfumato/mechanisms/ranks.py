@@ -17,9 +17,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, decimal, probability
 from sfumato.errors import UsageError
-from sfumato.numbers import Exactly, decimal, probability
 from sfumato.privacy.unit import Unit
 
 FINEST_RANK = 2**22

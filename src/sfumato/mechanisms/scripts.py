@@ -19,7 +19,7 @@ from typing import Literal, Protocol, final
 
 import msgspec
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.random import bits
 
 

@@ -29,11 +29,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, positive
 from sfumato.errors import UsageError
 from sfumato.mechanisms.ranks import Ranks, common_denominator, rank_sensitivity
 from sfumato.mechanisms.scripts import Script, Selection
-from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import integer_below

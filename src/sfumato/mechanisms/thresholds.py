@@ -43,12 +43,11 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian, gaussian_key_law
 from sfumato.mechanisms.key_noise import KeyNoise, check_threshold
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.numbers import decimal
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, truncated

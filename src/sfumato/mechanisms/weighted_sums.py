@@ -28,7 +28,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread

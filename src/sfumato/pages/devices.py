@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.basics.text import plain
 from sfumato.charts import style
 from sfumato.clustering import PrivateKMeans
-from sfumato.display import plain
 from sfumato.pages.studies import Study, drawn
 
 MOST_CENTRES = 12

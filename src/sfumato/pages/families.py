@@ -14,8 +14,8 @@ import numpy as np
 from sfumato.answers.cross_tables import CrossTable, reading
 from sfumato.answers.reach import reach_text
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
-from sfumato.display import cell, plain
+from sfumato.basics.numbers import Array
+from sfumato.basics.text import cell, plain
 from sfumato.pages.tables import MOST_ROWS, Cell, Sheet, sheet
 
 MOST_COLUMNS = 30

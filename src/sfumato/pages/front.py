@@ -13,8 +13,8 @@ import numpy as np
 
 from sfumato.answers.reach import reach_text
 from sfumato.answers.release import CountsRelease, Release
-from sfumato.display import number, plain
-from sfumato.numbers import rounded
+from sfumato.basics.numbers import rounded
+from sfumato.basics.text import number, plain
 from sfumato.pages.headings import heading_of
 from sfumato.pages.spending import Account
 from sfumato.privacy import belief

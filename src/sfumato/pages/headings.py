@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.answers.release import Release
-from sfumato.display import plain
+from sfumato.basics.text import plain
 from sfumato.histogram import HistogramRelease
 from sfumato.partition.partition import Partition
 

@@ -19,16 +19,16 @@ from markupsafe import Markup
 
 from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
+from sfumato.basics.files import write_bytes
+from sfumato.basics.text import page_template
 from sfumato.choosing.windows import Window
 from sfumato.clustering import PrivateKMeans
 from sfumato.clustering.local_table import LocalTable
-from sfumato.display import page_template
 from sfumato.errors import UsageError, explained, shown
 from sfumato.pages import decisions, devices, front, looks, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
-from sfumato.writing import write_bytes
 
 _TEMPLATE = Path(__file__).with_name("template.html")
 

@@ -15,9 +15,9 @@ from markupsafe import Markup
 from sfumato.answers.forms import without_edges
 from sfumato.answers.reach import reach_text
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
+from sfumato.basics.text import cell
 from sfumato.charts import style
-from sfumato.display import cell
 from sfumato.pages.families import FamilyTable, family_accuracy, family_tables
 from sfumato.pages.headings import heading_of
 from sfumato.pages.studies import drawn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.answers.forms import first_rows, without_edges
 from sfumato.answers.release import Release
-from sfumato.display import cell
+from sfumato.basics.text import cell
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ the stub of ``sfumato`` lists them.
 
 from __future__ import annotations
 
-from sfumato.lazily import imported, listed
+from sfumato.basics.lazily import imported, listed
 
 _PLACES = {
     name: place

@@ -10,10 +10,9 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, split
 from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
-from sfumato.numbers import split
 from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition
 from sfumato.partition.partitioner import OverAxes

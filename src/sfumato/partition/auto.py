@@ -23,7 +23,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.sums import LEAST_SPREAD, spread

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.privacy.guarantee import Proof

@@ -12,10 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array, split
 from sfumato.errors import UsageError
-from sfumato.limits import MOST_PARTITION_CELLS
-from sfumato.numbers import split
 from sfumato.partition.draft import Draft
 from sfumato.partition.tree.splitting import split_at_edges
 from sfumato.privacy.allocation import Shares

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sfumato.arrays import Array
+from sfumato.basics.files import require_no_database
+from sfumato.basics.numbers import Array
 from sfumato.errors import DataError, UsageError
-from sfumato.writing import require_no_database
 
 if TYPE_CHECKING:
     import pyarrow as pa

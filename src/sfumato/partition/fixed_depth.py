@@ -14,12 +14,11 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, fraction, positive, settle
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import count_law
-from sfumato.numbers import Exactly, fraction, positive, settle
 from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition
 from sfumato.partition.partitioner import OverAxes

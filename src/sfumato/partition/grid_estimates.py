@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.sums import half_widths, spread
 from sfumato.partition.grid import Grid

@@ -9,13 +9,12 @@ from typing import ClassVar
 import msgspec
 
 from sfumato.answers.preview import Preview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, GivenNumbers, decimal, fraction, settle
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested, read_quantiles
-from sfumato.numbers import Exactly, GivenNumbers, decimal, fraction, settle
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.partition.tree.splitting import split_at

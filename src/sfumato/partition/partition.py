@@ -13,12 +13,11 @@ import numpy as np
 from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import exact_half_width
-from sfumato.numbers import Exactly, sidak
 from sfumato.partition import exports
 from sfumato.partition.arguments import Range, read_cells, read_points, read_ranges
 from sfumato.partition.grid import Grid

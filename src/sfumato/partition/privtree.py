@@ -49,7 +49,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.partition.tree.estimates import TreeEstimates
 
 OF_CELLS = 0.6

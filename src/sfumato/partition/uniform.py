@@ -14,14 +14,12 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.arrays import Array
+from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array, positive, settle
 from sfumato.cube import Cube
 from sfumato.domain import Domain, finest
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import Lattice, LatticeAxis
-from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.numbers import positive, settle
 from sfumato.partition import blocks
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import check_shares, read_stop_below

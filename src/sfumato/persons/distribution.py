@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.histogram.tail import numbers_beyond
 from sfumato.mechanisms.noise import Law
 

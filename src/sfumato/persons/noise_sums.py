@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 GAUSSIAN_SLACK = 1.000001

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
+from sfumato.basics.numbers import Exactly, sidak
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly, sidak
 from sfumato.persons.measured import MEASURED, Of
 from sfumato.persons.noise_sums import plain_sum_half_width
 

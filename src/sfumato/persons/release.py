@@ -12,11 +12,10 @@ import numpy as np
 
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly
 from sfumato.persons.bins import LARGEST, bin_names, lower_ends, upper_ends
 from sfumato.persons.distribution import Distribution, estimated
 from sfumato.persons.measured import MEASURED, Measured, Of, Spread, title_of

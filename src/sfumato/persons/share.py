@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.persons.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.numbers import rounded
+from sfumato.basics.numbers import rounded
 from sfumato.privacy.measures import Measure
 
 NEARLY = Fraction(1, 10**6)

@@ -12,9 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sfumato.errors import UsageError
-from sfumato.explained_struct import ExplainedStruct
-from sfumato.numbers import (
+from sfumato.basics.numbers import (
     DELTA_UNITS,
     EPSILON_UNITS,
     RHO_UNITS,
@@ -24,6 +22,7 @@ from sfumato.numbers import (
     settle,
     split,
 )
+from sfumato.errors import ExplainedStruct, UsageError
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"

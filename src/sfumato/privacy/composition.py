@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
 from sfumato.errors import InternalError, UsageError
-from sfumato.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, PureDP
 
 RULES = {

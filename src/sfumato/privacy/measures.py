@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sfumato.errors import UsageError
-from sfumato.numbers import (
+from sfumato.basics.numbers import (
     DELTA_UNITS,
     EPSILON_UNITS,
     RHO_UNITS,
@@ -23,6 +22,7 @@ from sfumato.numbers import (
     units_down,
     units_up,
 )
+from sfumato.errors import UsageError
 
 Money: TypeAlias = tuple[int, int]
 """An amount in whole units: of epsilon or rho, and of delta."""

@@ -9,8 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from sfumato.errors import UsageError, printable, shown
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ExplainedStruct, UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged
 from sfumato.privacy.where import Condition, in_words
 

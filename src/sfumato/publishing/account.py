@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from sfumato.basics.numbers import Exactly, positive
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Ledger, written
 from sfumato.ledger.opening import open_to_charge
-from sfumato.numbers import Exactly, positive
 from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, measure_of, total_of
 

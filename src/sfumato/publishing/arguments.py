@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypedDict
 
 import msgspec
 
+from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.errors import UsageError, warn_once
-from sfumato.numbers import Exactly
 from sfumato.privacy.unit import Unit
 
 P = ParamSpec("P")

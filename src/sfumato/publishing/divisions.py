@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.answers.accuracy_request import Kind, kind_of
-from sfumato.numbers import DELTA_UNITS, EPSILON_UNITS, split
+from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, split
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.composition import approx_to_zcdp, charge, zcdp_to_approx
 from sfumato.privacy.measures import (

@@ -10,13 +10,11 @@ import msgspec
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion, Question
+from sfumato.basics.numbers import GivenNumbers, fraction, positive, require_plan
 from sfumato.cube import DENSE_LIMIT
 from sfumato.domain import Domain
-from sfumato.errors import UsageError, shown
-from sfumato.explained_struct import ExplainedStruct
+from sfumato.errors import ExplainedStruct, UsageError, shown
 from sfumato.histogram import Histogram
-from sfumato.limits import require_plan
-from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

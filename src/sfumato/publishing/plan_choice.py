@@ -12,9 +12,9 @@ from fractions import Fraction
 import msgspec
 
 from sfumato.answers.accuracy_request import Kind, Within, kind_of
+from sfumato.basics.numbers import Exactly, decimal
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
-from sfumato.numbers import Exactly, decimal
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, asked_cost
 from sfumato.privacy.unit import Unit

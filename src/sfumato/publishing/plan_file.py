@@ -16,13 +16,13 @@ from sfumato.answers import registry
 from sfumato.answers.accuracy_request import Within
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
+from sfumato.basics.numbers import Exactly, positive, probability
 from sfumato.data import Source, source
 from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
 from sfumato.data.file_options import StatedOptions
 from sfumato.data.reader import Reader
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, SfumatoError, UsageError, missing_file
-from sfumato.numbers import Exactly, positive, probability
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import CentralMeasure, asked_cost, measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within

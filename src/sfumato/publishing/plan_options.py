@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from sfumato.answers.accuracy_request import Within
 from sfumato.answers.question import AnyQuestion, Question
+from sfumato.basics.numbers import Exactly, positive
 from sfumato.errors import UsageError, is_one_of, nearest, shown
-from sfumato.numbers import Exactly, positive
 
 Minimised: TypeAlias = Literal["absolute", "squared"]
 """Which error of all numbers together the shares make as small as they can be."""

@@ -21,9 +21,9 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import answer_of
 from sfumato.answers.release import CountsRelease
+from sfumato.basics.numbers import split
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.numbers import split
 from sfumato.privacy.composition import pure_epsilon
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit

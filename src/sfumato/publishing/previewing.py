@@ -7,10 +7,10 @@ from typing import overload
 
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
+from sfumato.basics.numbers import Exactly
 from sfumato.counters.question import Counter, CounterPreview
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
-from sfumato.numbers import Exactly
 from sfumato.privacy.measures import asked_cost
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan, as_plan

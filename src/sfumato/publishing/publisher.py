@@ -18,12 +18,12 @@ import msgspec
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release, marked
+from sfumato.basics.numbers import Exactly
 from sfumato.counters.question import Counter, CounterPreview
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
 from sfumato.errors import DataError, UsageError, explained, without_frames
 from sfumato.ledger import Account, Hold, Ledger
-from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import Answering, PlannedRelease

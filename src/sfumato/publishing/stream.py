@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
+from sfumato.basics.processes import renewed_in_children
 from sfumato.counters.accuracy import Errors
 from sfumato.counters.calendar import DeclaredSteps
 from sfumato.counters.increments import Row, event_text, precedes
@@ -33,7 +34,6 @@ from sfumato.errors import (
     place_of,
     without_frames,
 )
-from sfumato.forking import renewed_in_children
 from sfumato.ledger import Ledger, Step, StreamRecord
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.stream_record import Work

@@ -14,11 +14,11 @@ from sfumato.answers.loading import stored_releases
 from sfumato.answers.origin import signed_part
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
+from sfumato.basics.signing import valid
 from sfumato.counters.release import CounterRelease
 from sfumato.errors import UsageError
 from sfumato.ledger import LARGEST, Ledger
 from sfumato.publishing.history import history_of
-from sfumato.signing import valid
 
 
 @dataclass(frozen=True)

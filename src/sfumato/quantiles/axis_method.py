@@ -35,7 +35,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, decimal
 from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.mechanisms.joint_total import (
     JointTotalLaw,
@@ -47,7 +47,6 @@ from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
-from sfumato.numbers import decimal
 from sfumato.privacy.allocation import share
 from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.measures import ZCDP, CentralMeasure

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.mechanisms.ranks import Ranks
 from sfumato.quantiles.subcells import deal

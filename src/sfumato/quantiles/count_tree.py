@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law, add_noise
 from sfumato.quantiles.cells import Cells
 from sfumato.random.bits import Bits

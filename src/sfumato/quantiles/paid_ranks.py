@@ -36,7 +36,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.contrasts import contrast_half_width
 from sfumato.mechanisms.noise import Law, add_noise
 from sfumato.mechanisms.sums import half_widths, spread

@@ -10,8 +10,8 @@ import msgspec
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
+from sfumato.basics.numbers import Exactly
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly
 from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.paid_ranks import RankNoise
 from sfumato.quantiles.rank_error import half_width, typical

@@ -11,11 +11,11 @@ import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
+from sfumato.basics.numbers import Numbers, settle
 from sfumato.domain import Domain, Listed, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.ranks import read_quantiles
-from sfumato.numbers import Numbers, settle
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta

@@ -29,7 +29,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import Infeasible
 from sfumato.mechanisms.jointexp import tuples
 from sfumato.mechanisms.selection import FEW_EDGES

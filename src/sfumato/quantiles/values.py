@@ -18,11 +18,10 @@ from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, decimal
 from sfumato.errors import UsageError
 from sfumato.lattice import GridAxis, Label, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law
-from sfumato.numbers import Exactly, decimal
 from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.paid_ranks import Paid, PaidRanks, counted_gaps
 from sfumato.quantiles.preview import ALPHA, rows_needed

@@ -23,8 +23,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.basics.numbers import decimal
 from sfumato.errors import UsageError
-from sfumato.numbers import decimal
 from sfumato.random.bits import Bits
 from sfumato.random.enclosure import Law
 from sfumato.random.inversion import Sampler

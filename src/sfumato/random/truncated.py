@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from sfumato.basics.numbers import decimal
 from sfumato.errors import InternalError, UsageError
-from sfumato.numbers import decimal
 from sfumato.random.enclosure import Pair, exp_minus
 from sfumato.random.finite import FiniteSampler
 

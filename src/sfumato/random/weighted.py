@@ -27,7 +27,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import integer_below
 from sfumato.random.enclosure import Pair, exp_minus

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import msgspec
 
+from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
 from sfumato.privacy.belief import log_odds, plain_probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection

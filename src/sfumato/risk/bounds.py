@@ -14,9 +14,8 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array, as_floats
+from sfumato.basics.numbers import Array, Exactly, as_floats, fraction
 from sfumato.errors import UsageError
-from sfumato.numbers import Exactly, fraction
 from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
-from sfumato.display import card, facts, line
+from sfumato.basics.numbers import Array, Exactly, positive, rounded
+from sfumato.basics.text import card, facts, line
 from sfumato.errors import Infeasible, UsageError, nearest
-from sfumato.numbers import Exactly, positive, rounded
 from sfumato.privacy.belief import LARGE
 from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.distinct_answers import Answers

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import erfc
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 # The largest sigma for which masses are added up. Above, an integral errs by a relative 1 /

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 # Up to this many answers are compared pair by pair.
 DENSE = 256

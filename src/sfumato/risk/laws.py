@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from sfumato.basics.numbers import Exactly, positive, probability
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.numbers import Exactly, positive, probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 

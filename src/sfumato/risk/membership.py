@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from scipy.special import ndtr, ndtri
 
+from sfumato.basics.numbers import Exactly, fraction, probability
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.numbers import Exactly, fraction, probability
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk import discrete, renyi

@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from sfumato.basics.numbers import Exactly, fraction
 from sfumato.errors import UsageError
-from sfumato.numbers import Exactly, fraction
 from sfumato.privacy.belief import group
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit

@@ -10,9 +10,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly, fraction
 from sfumato.errors import UsageError, nearest
-from sfumato.numbers import Exactly, fraction
 
 QueryName: TypeAlias = str | Sequence[Exactly]
 Name: TypeAlias = Literal["mean", "median", "sum", "count", "var", "std", "percentile"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
+from sfumato.basics.numbers import Exactly, probability
 from sfumato.errors import Infeasible, InternalError
-from sfumato.numbers import Exactly, probability
 from sfumato.risk.distinct_answers import Answers
 
 # The relative width of the bracket whose lower end is returned.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import Infeasible
 from sfumato.risk.queries import Query, QueryName, answers, parse
 from sfumato.risk.subsets import spread, subset_moments

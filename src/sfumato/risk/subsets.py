@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import InternalError
 from sfumato.risk.queries import Query
 from sfumato.risk.universe import log_choose

@@ -15,7 +15,7 @@ from typing import Protocol, SupportsIndex, TypeAlias, TypeVar, runtime_checkabl
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.risk.queries import Query
 
 

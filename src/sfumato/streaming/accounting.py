@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.sensitivity import levels, squared_tree_sensitivity

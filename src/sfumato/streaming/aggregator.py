@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, positive, units_up
 from sfumato.errors import UsageError
-from sfumato.numbers import RHO_UNITS, Exactly, positive, units_up
 from sfumato.privacy.guarantee import fill_docstring
 from sfumato.privacy.measures import ZCDP
 from sfumato.streaming.generators import (

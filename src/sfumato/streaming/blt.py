@@ -36,7 +36,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.toeplitz import check_horizon
 

@@ -20,7 +20,7 @@ from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, State, beyond, check_steps
 from sfumato.streaming.blt import BLT, ROUNDING

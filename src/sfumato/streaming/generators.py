@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar, cast, overload, runtim
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.random import current
 from sfumato.random.derived import Derived, secret_key

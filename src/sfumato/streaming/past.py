@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 BASE = 64
 """The number of steps in a unit."""

@@ -19,7 +19,7 @@ from typing import ClassVar, NoReturn, Self, TypeAlias, TypeVar, cast, overload
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, State
 from sfumato.streaming.generators import (

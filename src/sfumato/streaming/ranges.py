@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers.estimate import Estimate, error_probability
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
-from sfumato.numbers import Exactly
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import current

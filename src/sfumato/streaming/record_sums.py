@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array, as_floats
+from sfumato.basics.numbers import Array, as_floats
 from sfumato.errors import UsageError
 from sfumato.streaming.generators import GaussianNoiseGenerator, Spec, check_deviation
 from sfumato.streaming.queries import StreamEvent, check_clip, clip_l2

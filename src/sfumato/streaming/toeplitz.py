@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 
 LONGEST = 10**7

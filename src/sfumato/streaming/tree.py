@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, State, check_steps
 from sfumato.streaming.sensitivity import squared_tree_sensitivity

@@ -11,7 +11,7 @@ from typing import Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 
 WHOLE = 2**14

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin
 

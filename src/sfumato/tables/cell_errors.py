@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.weighted_sums import FEW, Weighted, weighted_half_widths
 from sfumato.tables.design import Measurement, family_of

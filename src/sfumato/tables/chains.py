@@ -16,7 +16,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import Cube
 from sfumato.errors import UsageError, shown
 from sfumato.label_axes import LabelAxis

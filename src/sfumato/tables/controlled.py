@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 BITS = 16
 """The digits after the point with which a real table is written."""

@@ -10,10 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.answers.cross_tables import ALL, CrossTable
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import Infeasible
 from sfumato.lattice import Lattice
-from sfumato.numbers import Exactly
 
 MOST_AXES = 3
 """A table of more axes is listed, one row for each cell."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy.composition import approx_to_zcdp

@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.nesting import Margin, Nesting
 
 MOST_ROUNDS = 200

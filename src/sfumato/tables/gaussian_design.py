@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.residual_noise import (
     log_eta,
     most_slack,

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.aims import Aim, shares_of_variance
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, is_margin

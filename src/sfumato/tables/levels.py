@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 
 class Path(NamedTuple):

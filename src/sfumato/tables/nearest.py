@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 TOLERANCE = 1e-4
 """How far the second margin may be from what is given, in rows."""

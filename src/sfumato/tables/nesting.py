@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.levels import Levels
 
 Margin: TypeAlias = tuple[int, ...]

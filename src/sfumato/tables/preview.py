@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.reach import half_width_text
-from sfumato.numbers import Exactly
+from sfumato.basics.numbers import Exactly
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.design import Measurement, described
 from sfumato.tables.levels import Levels

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, printable
 from sfumato.histogram.question import HistogramRelease
 from sfumato.lattice import Lattice, LatticeAxis

@@ -19,11 +19,11 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
-from sfumato.arrays import Array
+from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.lattice import Lattice
-from sfumato.numbers import Exactly
 from sfumato.tables.asked import TABLE, named
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.chains import Chains, TreeLevels
@@ -33,7 +33,6 @@ from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, Nesting, is_margin
 from sfumato.tables.rounding import rounded
 from sfumato.tables.totals import KnownTable
-from sfumato.writing import file_name, is_folder, made_folder, write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -49,7 +49,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.levels import Levels, Path, contrast
 from sfumato.tables.nesting import Margin, is_margin
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import Infeasible
 from sfumato.tables import controlled, nearest
 from sfumato.tables.fitting import fitted

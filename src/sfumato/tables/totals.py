@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.lattice import (
     BinsAndMissing,

@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.levels import Levels
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.tables.nesting import Margin
 from sfumato.tables.residuals import Family, Paths, Weight, entry_of, parted_cells, share_of
 from sfumato.tables.tree_fit import TreeFit, shapes

@@ -12,9 +12,9 @@ from scipy.special import stdtrit
 
 import sfumato as sf
 from local.rehearsals import TRUE_CENTERS, law, people, rehearsed, reported
+from sfumato.basics.kmeans import assign
 from sfumato.local import decode
 from sfumato.local.decoding.decoder import FREEDOM, _centred, _Known
-from sfumato.plain_kmeans import assign
 from sfumato.random import PublicSeed, override
 from support.statistics import covers
 

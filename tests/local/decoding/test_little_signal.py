@@ -8,12 +8,12 @@ from sklearn.datasets import make_blobs
 
 import sfumato as sf
 from local.rehearsals import people, reported
+from sfumato.basics.kmeans import kmeans, sse
 from sfumato.local import decode
 from sfumato.local.decoding.likelihood import even_density
 from sfumato.local.decoding.little_signal import spread_evenly
 from sfumato.local.decoding.noise_law import noise_law
 from sfumato.local.decoding.posterior import sample
-from sfumato.plain_kmeans import kmeans, sse
 
 
 def sources_example() -> np.ndarray:

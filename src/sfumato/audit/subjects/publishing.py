@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.arrays import Array
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import LINE, PURE, Subject
+from sfumato.basics.numbers import Array
 from sfumato.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.scripts import Drawn, Script, Selection

@@ -22,7 +22,7 @@ from functools import cache
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 
 LONGEST = 2**20
 """How many bytes a row may have."""

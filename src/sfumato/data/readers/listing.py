@@ -28,7 +28,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.request import url2pathname
 
-from sfumato.addresses import kind_of
+from sfumato.basics.text import kind_of
 from sfumato.data.guard import guarded, stat_file
 from sfumato.errors import DataError, UsageError
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.objects import text
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.errors import DataError, UsageError

@@ -8,7 +8,7 @@ from typing import Protocol, TypeGuard, TypeVar, overload
 import numpy as np
 import pyarrow as pa
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.data.column_types import AS_DECLARED
 from sfumato.data.fields import declared, require_exact_ids
 from sfumato.data.objects import parse, whole_numbers

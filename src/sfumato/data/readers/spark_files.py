@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sfumato.addresses import public_place
+from sfumato.basics.text import public_place
 from sfumato.data.readers.files import Files
 from sfumato.data.readers.listing import files_of, is_local
 from sfumato.data.readers.spark import SparkTable

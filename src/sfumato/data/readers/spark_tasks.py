@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
 from sfumato.data.cell_counts import sums_may_overflow
 from sfumato.data.packing import Packing

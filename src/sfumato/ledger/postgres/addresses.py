@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from sfumato.addresses import require_clear
+from sfumato.basics.text import require_clear
 from sfumato.errors import UsageError
 
 

@@ -15,8 +15,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from sfumato.basics.processes import renewed_in_children
 from sfumato.errors import LedgerError
-from sfumato.forking import renewed_in_children
 from sfumato.ledger.postgres.addresses import driver, public_address
 from sfumato.ledger.postgres.failures import (
     TURNED_AWAY,

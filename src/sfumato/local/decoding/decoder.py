@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sfumato.basics.kmeans import assign, kmeans, single_thread, squared_distances
 from sfumato.errors import UsageError, shown
 from sfumato.local.decoding.density import Density, explore
 from sfumato.local.decoding.likelihood import Clusters
@@ -45,7 +46,6 @@ from sfumato.local.decoding.normal_clusters import (
 from sfumato.local.decoding.posterior import Posterior, sample
 from sfumato.local.mechanism import Mechanism, read_array
 from sfumato.local.sampling.floats import Floats
-from sfumato.plain_kmeans import assign, kmeans, single_thread, squared_distances
 
 SYNTHETIC = 24_000
 """Points that are drawn from the laws."""

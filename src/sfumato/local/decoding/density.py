@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.sampling.floats import Floats
 

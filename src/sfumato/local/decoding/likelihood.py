@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.basics.kmeans import squared_distances
 from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.sampling.floats import Floats
-from sfumato.plain_kmeans import squared_distances
 
 _BLOCK = 2**11
 

@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.basics.kmeans import kmeans, sse
 from sfumato.local.decoding.likelihood import even_density, likelihood
 from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.decoding.normal_clusters import NormalClusters
 from sfumato.local.decoding.posterior import Posterior
 from sfumato.local.sampling.floats import Floats
-from sfumato.plain_kmeans import kmeans, sse
 
 PLAIN = 20.0
 PLAIN_FOR_EACH = 3.0

@@ -19,13 +19,13 @@ import math
 
 import numpy as np
 
+from sfumato.basics.kmeans import assign
 from sfumato.local.bpm import BPM
 from sfumato.local.decoding.likelihood import Clusters
 from sfumato.local.decoding.normal_clusters import NormalClusters, drawn
 from sfumato.local.decoding.posterior import Posterior
 from sfumato.local.mechanism import Mechanism
 from sfumato.local.sampling.floats import Floats
-from sfumato.plain_kmeans import assign
 
 CLASSES = 8
 """Of a cut."""

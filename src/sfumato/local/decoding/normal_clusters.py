@@ -14,10 +14,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.basics.kmeans import kmeans
 from sfumato.local.decoding.likelihood import Clusters, information, likelihood
 from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.sampling.floats import Floats
-from sfumato.plain_kmeans import kmeans
 
 FEW = 4_000
 """Reports for trying starts."""

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.local.decoding.likelihood import Clusters, even_density
 from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.sampling.floats import Floats

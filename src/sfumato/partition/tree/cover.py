@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 

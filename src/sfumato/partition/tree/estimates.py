@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
 from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array
 from sfumato.cube import Cube
 from sfumato.errors import UsageError
-from sfumato.limits import MOST_PARTITION_CELLS
 
 MOST_CELLS = MOST_PARTITION_CELLS
 

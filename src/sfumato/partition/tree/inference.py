@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.partition.tree.geometry import Tree
 
 

@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.partition.tree.geometry import Tree
 from sfumato.partition.tree.inference import Inferred
 from sfumato.partition.tree.walker import Ranges

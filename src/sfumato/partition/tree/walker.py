@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.arrays import Array
+from sfumato.basics.numbers import Array
 from sfumato.partition.tree.geometry import Tree
 from sfumato.partition.tree.inference import Inferred
 

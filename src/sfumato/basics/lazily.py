@@ -72,5 +72,5 @@ def attached(
 
 def _text_of(stub: str) -> str:
     # Read by the package's loader: on the executors of Spark, the package lies in an archive.
-    path = os.path.join(os.path.dirname(__file__), f"{stub}.pyi")
+    path = os.path.join(os.path.dirname(__file__), "..", f"{stub}.pyi")
     return str(globals()["__loader__"].get_data(path), "utf-8")
