@@ -23,10 +23,10 @@ from benchmarks import peers
 from benchmarks.measuring import Chart, Row, medians, seconds
 from sfumato.aggregates import Mean, Variance
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
 from sfumato.data import Source, count, source
 from sfumato.demo import flights_path
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.histogram import Histogram
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit

@@ -25,10 +25,10 @@ from sfumato.basics.kmeans import kmeans
 from sfumato.basics.numbers import Array
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
-from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.demo import cities_path, flights_path
-from sfumato.domain import Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

@@ -88,7 +88,7 @@ def _stream(horizon: int | None, method: Method, ledger: str | None) -> tuple[Pu
 
     from sfumato.counters.question import Counter
     from sfumato.data import source
-    from sfumato.domain import Interval
+    from sfumato.domain.domain import Interval
     from sfumato.privacy.measures import ZCDP
     from sfumato.publishing.publisher import Publisher
 

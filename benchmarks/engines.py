@@ -27,7 +27,7 @@ from sfumato.aggregates import Mean
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import count, source
 from sfumato.data.readers.spark_session import obstacle, opened_session
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.domain.domain import Categories, Domain, Interval, Keys
 from sfumato.histogram import Histogram
 
 OWN, BY_HAND = "sfumato", "by hand"

@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.measuring import Chart, Row, medians
 from benchmarks.measuring import seconds as seconds_of
-from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, Keys
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, key_law, released
 from sfumato.privacy.measures import ApproxDP, PureDP

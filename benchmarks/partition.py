@@ -13,8 +13,8 @@ from benchmarks.generate import points
 from benchmarks.measuring import Chart, Row, medians
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import answer_of, questions, tag_of
-from sfumato.cube import Cube
-from sfumato.domain import Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.partition.binary import BinaryPartitioner
 from sfumato.partition.median import MedianPartitioner

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measuring import Chart, Row, medians
-from sfumato.cube import Cube
 from sfumato.data import source
-from sfumato.domain import Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
 from sfumato.histogram import Histogram
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP

@@ -54,8 +54,8 @@ def ours(
     import numpy as np
 
     from sfumato.data import count, source
-    from sfumato.domain import Domain, Interval, grid_axis
-    from sfumato.lattice import Lattice
+    from sfumato.domain.domain import Domain, Interval, grid_axis
+    from sfumato.domain.lattice import Lattice
 
     axes = {name: Interval(0, 1) for name in "xy"}
     lattice = Lattice(tuple(grid_axis(name, axis, side) for name, axis in axes.items()))

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from benchmarks import peers
 from benchmarks.measuring import Chart, Row
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
 from sfumato.demo import flights_path
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit

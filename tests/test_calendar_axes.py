@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.calendar_fields import CalendarField
-from sfumato.domain import Axis, Listed
-from sfumato.lattice import LabelAxis
+from sfumato.domain.domain import Axis, Listed
+from sfumato.domain.lattice import LabelAxis
+from sfumato.domain.times import CalendarField
 
 
 @pytest.mark.parametrize(

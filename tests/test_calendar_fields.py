@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from sfumato.calendar_fields import FORMS, Part, period_number, period_of, period_text
+from sfumato.domain.times import FORMS, Part, period_number, period_of, period_text
 
 ENDS: dict[Part, tuple[str, str]] = {
     "month": ("0001-01", "9999-12"),

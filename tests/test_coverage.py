@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.basics.numbers import sidak
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.random.bits import current

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import cube as module
-from sfumato.cube import Cube
+from sfumato.domain import cube as module
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.errors import InternalError, UsageError
-from sfumato.lattice import GridAxis, Lattice
 from support.canary import overheard, sightings
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from sfumato.data import count, source
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import LabelAxis, Lattice
 
 
 def _each_axis(domain: Domain) -> list[Lattice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.basics.text import Table, card, cell, facts, grid, line, plain, structs
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.domain.domain import Categories, Domain, Interval, Keys
 
 HOSTILE = '<script>alert("x")</script>\u0000&'
 

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sfumato.domain import Categories, Domain, Interval, Keys, fine_lattice, grid_axis
+from sfumato.domain.domain import Categories, Domain, Interval, Keys, fine_lattice, grid_axis
+from sfumato.domain.lattice import KeyAxis, LabelAxis
 from sfumato.errors import BoundsRequired, UsageError
-from sfumato.lattice import KeyAxis, LabelAxis
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.release import accuracy_sentence
 from sfumato.charts import style
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.mechanisms.contrasts import contrast_half_width
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP

@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, from_plain, to_bytes
-from sfumato.label_trees import cut, depth_of, fanouts, plain_tree
+from sfumato.domain.categories import cut, depth_of, fanouts, plain_tree
 
 REGIONS = {"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}
 DEEP = {"Germany": REGIONS, "Norway": {"Oslo": ["Frogner", "Sagene"]}}

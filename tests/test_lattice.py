@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from sfumato.domain import Interval, grid_axis
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 
 
 def ieee(value: Fraction) -> Fraction | float:

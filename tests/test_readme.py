@@ -18,8 +18,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.data import count
-from sfumato.domain import grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import Lattice
 from sfumato.ledger import open_ledger
 from support import pages
 from support.shell import installed, run_all, type_all

@@ -7,8 +7,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from sfumato.domain.scale import DATES, NUMBERS, TIMES, number_of, plain_bound, scale_of
 from sfumato.errors import BoundsRequired, UsageError
-from sfumato.scale import DATES, NUMBERS, TIMES, number_of, plain_bound, scale_of
 
 SCALES = [NUMBERS, DATES, TIMES]
 JANUARY = np.array([0.0, 31.0])

@@ -189,7 +189,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
 
 
 def _counted():
-    from sfumato.cube import Cube
+    from sfumato.domain.cube import Cube
 
     return Cube(sf.Histogram("kind").needs(DOMAIN).lattice, np.array([5, 7]))
 

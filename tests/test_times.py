@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sfumato import times
+from sfumato.domain import times
 
 MORNING = dt.datetime(2013, 1, 1, 6, 30)
 EAST = dt.timezone(dt.timedelta(hours=2))

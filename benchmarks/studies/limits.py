@@ -10,7 +10,7 @@ import math
 
 from sfumato.data import count, source
 from sfumato.demo import flights_domain, flights_path
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.histogram import Histogram
 
 RHO = 0.125

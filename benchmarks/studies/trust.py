@@ -26,8 +26,8 @@ import sfumato as sf
 from benchmarks.clustering import cities
 from sfumato.basics.kmeans import kmeans, sse
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
-from sfumato.domain import Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

@@ -13,12 +13,12 @@ from sfumato.answers.question import Question
 from sfumato.answers.registry import register
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.basics.numbers import Exactly, sidak
-from sfumato.cube import Cube
 from sfumato.data.columns import text_of
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.data.registry import register_reader
-from sfumato.domain import Domain
-from sfumato.lattice import GridAxis, LabelAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import GridAxis, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition.partition import Partition
 from sfumato.partition.partitioner import OverAxes

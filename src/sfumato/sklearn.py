@@ -20,7 +20,7 @@ from sfumato.clustering.kmeans import KMeans as Question
 from sfumato.clustering.kmeans import Method
 from sfumato.clustering.release import KMeansRelease
 from sfumato.data import source
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError
 from sfumato.privacy.unit import Neighbours
 from sfumato.publishing.publisher import Publisher

@@ -23,8 +23,8 @@ from sfumato.audit.runs import Mechanism, Published, Rows, published
 from sfumato.audit.subjects.aggregates import KEY, VISITS, of_people, people
 from sfumato.audit.subjects.subject import less_noise
 from sfumato.cli import run
-from sfumato.cube import Cube
 from sfumato.data import count, source
+from sfumato.domain.cube import Cube
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.random.bits import Bits
 from sfumato.testing import deterministic

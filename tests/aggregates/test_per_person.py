@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato.aggregates.per_person import PersonScale, common_unit, person_scale, rows_axis
 from sfumato.answers.person_values import PersonStatistic
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
 
 AGES = Interval(0, 121, step=1)

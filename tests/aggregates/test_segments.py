@@ -9,7 +9,7 @@ import sfumato as sf
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.encoding import value_form
 from sfumato.aggregates.segments import opening, segment_axis
-from sfumato.lattice import GridAxis
+from sfumato.domain.lattice import GridAxis
 
 AXES = {
     "unit": sf.Interval(0, 1),

@@ -10,8 +10,8 @@ from aggregates.wards import DOMAIN
 from sfumato.aggregates.encoding import value_form
 from sfumato.aggregates.sums import LARGEST_SUM, group_sums
 from sfumato.answers.counts import Needs
-from sfumato.cube import Cube
 from sfumato.data import count
+from sfumato.domain.cube import Cube
 from sfumato.random.bits import current
 from sfumato.testing import deterministic
 

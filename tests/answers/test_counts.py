@@ -8,9 +8,9 @@ import pytest
 
 from sfumato.answers.counts import Needs, Summed
 from sfumato.answers.person_values import PersonLattice
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError, UsageError
-from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.unit import Unit
 

@@ -39,7 +39,7 @@ def test_missing_values_count_as_what_is_stated() -> None:
 
 
 def test_it_is_no_axis_of_equal_cells() -> None:
-    from sfumato.lattice import GridAxis
+    from sfumato.domain.lattice import GridAxis
 
     assert NearestAxis("x", 0, 4, 5) != GridAxis("x", 0, 4, 5)
     assert not GridAxis("x", 0, 4, 10).refines(NearestAxis("x", 0, 4, 5))

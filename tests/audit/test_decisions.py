@@ -9,7 +9,7 @@ import sfumato as sf
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.runs import NotAdditive, Published, neighbours, of_question
 from sfumato.audit.subjects import SUBJECTS
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, exceeds
 from sfumato.partition import draft, median
 from sfumato.privacy.measures import ZCDP, PureDP

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import peers, tables
-from sfumato.cube import Cube
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import LabelAxis, Lattice
 
 COUNTS = np.arange(6)
 FAMILY = tables.Family(

@@ -4,8 +4,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.histogram import Histogram
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP

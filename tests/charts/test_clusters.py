@@ -6,7 +6,7 @@ import pytest
 from sfumato.audit.runs import count
 from sfumato.charts import clusters, style
 from sfumato.clustering import KMeans
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed

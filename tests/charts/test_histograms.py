@@ -16,7 +16,7 @@ from matplotlib.text import Text
 
 import sfumato as sf
 from sfumato.charts import heat, histograms, reduce, style
-from sfumato.domain import Categories, Domain
+from sfumato.domain.domain import Categories, Domain
 
 
 def _spans(ax, label, column):

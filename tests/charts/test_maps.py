@@ -10,8 +10,8 @@ from matplotlib.patches import StepPatch
 
 from sfumato.answers.captions import Captions
 from sfumato.charts import maps, shading, style
-from sfumato.domain import Domain, Interval
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.domain import Domain, Interval
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.privacy.unit import Unit
 
 

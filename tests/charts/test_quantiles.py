@@ -11,7 +11,7 @@ import pytest
 from charts.conftest import _answer
 from sfumato.answers.loading import load
 from sfumato.charts import style
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.quantiles import Quantiles
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_2"

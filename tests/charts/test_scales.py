@@ -3,8 +3,8 @@
 import numpy as np
 
 from sfumato.charts import scales, style
-from sfumato.domain import Interval, grid_axis
-from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import EdgesAxis, GridAxis, LabelAxis
 
 DAY = grid_axis("at", Interval("2013-01-01T00:00", "2013-01-02T00:00", step=3600), 4)
 

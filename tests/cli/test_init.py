@@ -14,7 +14,7 @@ import pytest
 from sfumato.cli import run
 from sfumato.cli.parsing import parse_axes
 from sfumato.demo import flights_path
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.publishing.plan_file import read_plan
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli.parsing import parse_axes, parse_bins, parse_clip, parse_totals, parse_where
-from sfumato.domain import Axis, Domain
+from sfumato.domain.domain import Axis, Domain
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from sfumato.cli.whole_bins import (
     whole_bins,
     whole_comment,
 )
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.domain import Categories, Domain, Interval
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.histogram.question import Histogram
-from sfumato.lattice import EdgesAxis, GridAxis
 
 
 @pytest.mark.parametrize(

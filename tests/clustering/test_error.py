@@ -12,8 +12,8 @@ import sfumato as sf
 from sfumato.clustering.error import HEAVIER_TAILS, Cells
 from sfumato.clustering.methods import occupied
 from sfumato.clustering.space import nearest
-from sfumato.cube import Cube
-from sfumato.lattice import GridAxis
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import GridAxis
 from sfumato.random import PublicSeed
 from sfumato.random.bits import Bits, current
 from support.statistics import covers

@@ -12,7 +12,7 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Scripted, count
 from sfumato.clustering.kmeans import FEW_ROWS
 from sfumato.clustering.space import nearest
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.random import PublicSeed
 from support.canary import overheard
 

@@ -11,7 +11,7 @@ from sfumato.audit.runs import NotAdditive, Published, count, neighbours, of_cou
 from sfumato.clustering import KMeans, lloyd, methods
 from sfumato.clustering.lloyd import TYPICAL_MEAN, private_step, step_laws
 from sfumato.clustering.space import HALF, Space, nearest
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.privacy.measures import ZCDP, PureDP

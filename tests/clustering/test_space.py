@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from sfumato.audit.runs import count
 from sfumato.clustering.space import HALF, MOST_AXES, Space, nearest
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import GridAxis, Lattice
 
 PLANE = Lattice((GridAxis("x", 0.0, 10.0, 4), GridAxis("y", -1.0, 1.0, 3)))
 

@@ -17,13 +17,13 @@ import pyarrow as pa
 from conformance.kinds import Rows
 from data import random_tables
 from sfumato.answers.counts import Needs, ShownKeys
-from sfumato.cube import Cube
 from sfumato.data import count, select, selects, source
 from sfumato.data.column_types import ids_form, misfit, plain_type
 from sfumato.data.columns import decoded
 from sfumato.data.reader import Columns, Reader, RowReader
-from sfumato.domain import Domain, Keys
-from sfumato.lattice import KeyAxis, LabelAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Keys
+from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.thresholds import ThresholdLaplace, key_law

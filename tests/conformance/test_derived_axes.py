@@ -24,8 +24,8 @@ import sfumato as sf
 from conformance.kinds import KINDS, Rows, people
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.domain import Domain
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 
 ROWS = people(400, seed=5)
 DOMAIN = Domain(

@@ -22,8 +22,8 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.audit.runs import Rescanned, count
 from sfumato.counters.release import CounterRelease
-from sfumato.domain import grid_axis
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, PureDP

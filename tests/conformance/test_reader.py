@@ -19,8 +19,8 @@ from sfumato.answers.counts import Needs
 from sfumato.data import count, registry, select, source
 from sfumato.data.reader import Columns, Reader
 from sfumato.data.registry import open_reader, register_reader
-from sfumato.domain import Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 from support.spark_tasks import TableInTasks
 
 ROWS = people(200, seed=2)

@@ -16,9 +16,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.counts import Needs
-from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.lattice import KeyAxis, LabelAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
 from support import spark
 from support.postgres import address, schema_of
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
 
 UTC = dt.UTC
 DOMAIN = Domain(

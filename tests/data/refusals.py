@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, grid_axis
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, SfumatoError
-from sfumato.lattice import Lattice
 
 CANARY = "8675309"
 """A value of the data that no error may show."""

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from data import random_tables
 from sfumato.data.persons import PersonTokens
-from sfumato.lattice import Lattice, LatticeAxis
+from sfumato.domain.lattice import Lattice, LatticeAxis
 
 Row = Mapping[str, object]
 Cell = tuple[int, ...]

@@ -24,9 +24,9 @@ from sfumato.data.keyed_hash import KeyedHash
 from sfumato.data.persons import PersonTokens
 from sfumato.data.row_order import CopyNumbers
 from sfumato.data.row_priorities import chosen_by
-from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError
-from sfumato.lattice import Lattice
 
 
 def test_a_choice_of_rows_from_a_public_seed_is_not_kept(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.data.calendar_cells import calendar_cells, local_times
+from sfumato.domain.lattice import DROPPED, LabelAxis
 from sfumato.errors import InternalError
-from sfumato.lattice import DROPPED, LabelAxis
 
 DAY = dt.date(1, 1, 1)
 DAYS = [DAY + dt.timedelta(days=offset) for offset in (*range(0, 3_652_058, 997), 3_652_058)]

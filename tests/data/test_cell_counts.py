@@ -13,8 +13,8 @@ from sfumato.answers.counts import Summed
 from sfumato.data import cell_counts
 from sfumato.data.cell_counts import PENDING_ROWS, DenseCounts, SparseCounts, empty_counts
 from sfumato.data.packing import Packing
+from sfumato.domain.lattice import GridAxis, KeyAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError
-from sfumato.lattice import GridAxis, KeyAxis, Lattice, LatticeAxis
 
 Rows = list[list[tuple[int, int, int]]]  # cell, and two values; batch by batch
 

@@ -12,9 +12,9 @@ import pytest
 from sfumato.answers.counts import Counted, Needs
 from sfumato.data import count, source
 from sfumato.data.cell_numbers import NUMBERS
-from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
 
 DOMAIN = Domain(x=Interval(0, 40, step=1), kind=Categories(["a", "b", "c"]), shop=Keys())
 ENDS = (1, 2, 3, 4, 6, 9, 16, 40)

@@ -13,8 +13,8 @@ import pytest
 
 import sfumato as sf
 from data.refusals import CANARY, refuses
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import LabelAxis, Lattice
 
 ANY_NUMBER = Interval(0, 9)
 ANY_DATE = Interval("2020-01-01", "2021-01-01")

@@ -14,8 +14,8 @@ import pytest
 
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import EdgesAxis, LabelAxis, Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import EdgesAxis, LabelAxis, Lattice
 
 
 def _every_step(domain: Domain) -> Lattice:

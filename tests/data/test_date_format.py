@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato.data.date_format import DateFormat, date_format
 from sfumato.data.fields import parse
 from sfumato.data.file_options import Notation
-from sfumato.domain import grid_axis
+from sfumato.domain.domain import grid_axis
 
 TIME = grid_axis("x", sf.Interval("2020-01-01T00:00", "2020-01-04T00:00"), 3)
 EPOCH = dt.datetime(1970, 1, 1)

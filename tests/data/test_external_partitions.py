@@ -35,9 +35,9 @@ from sfumato.data.external_partitions import (
 from sfumato.data.row_priorities import PersonRows
 from sfumato.data.row_records import RowRecords
 from sfumato.data.scan import CHUNK_ROWS
-from sfumato.domain import Domain, Interval, grid_axis
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.lattice import Lattice
 from support.workers import HANG
 
 TWO = sf.Interval(0, 2)

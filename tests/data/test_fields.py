@@ -15,9 +15,9 @@ import sfumato as sf
 from sfumato.data import fields
 from sfumato.data.fields import parse
 from sfumato.data.file_options import Notation
-from sfumato.domain import grid_axis
-from sfumato.lattice import KeyAxis, LabelAxis
-from sfumato.times import field_microseconds
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import KeyAxis, LabelAxis
+from sfumato.domain.times import field_microseconds
 
 NUMBER = grid_axis("x", sf.Interval(0, 9), 3)
 DAY = grid_axis("x", sf.Interval("2020-01-01", "2020-01-04"), 3)

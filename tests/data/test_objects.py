@@ -18,8 +18,8 @@ from data.refusals import refuses
 from data.releases import released
 from sfumato.data import count, source
 from sfumato.data.objects import person
-from sfumato.domain import grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import Lattice
 
 ONE_DAY = sf.Interval("2020-01-01T00:00", "2020-01-02T00:00")
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from data import random_tables
 from sfumato.answers.counts import Needs, Summed
 from sfumato.answers.person_values import PersonLattice, PersonStatistic
-from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
-from sfumato.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 
 KEY = bytes(range(32))
 ALL = 10**6  # cells: more than any person has

@@ -27,8 +27,8 @@ from sfumato.data.external_partitions import (
     N_PARTITIONS,
 )
 from sfumato.data.persons import PersonTokens
-from sfumato.domain import grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import Lattice
 
 TWO = sf.Interval(0, 2)
 

@@ -13,9 +13,9 @@ from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.row_numbers import RowNumbers
-from sfumato.domain import Domain, Interval, grid_axis
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import EdgesAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.lattice import EdgesAxis, Lattice
 
 KEY = bytes(range(32))
 DOMAIN = Domain(x=Interval(0, 1000, step=1))

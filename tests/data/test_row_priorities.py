@@ -17,8 +17,8 @@ from sfumato.data.keys import KeyNumbers
 from sfumato.data.objects import parse
 from sfumato.data.persons import PersonIds, PersonTokens, normalized_ids
 from sfumato.data.row_priorities import KeyWords, chosen_by, number_words
-from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
-from sfumato.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
 
 KEY = bytes(range(32))
 DOMAIN = Domain(x=Interval(0, 10), kind=Categories(["a", "b"]), shop=Keys())

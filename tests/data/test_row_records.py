@@ -12,8 +12,8 @@ from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.row_order import CopyNumbers, ordered_rows
 from sfumato.data.row_records import RowRecords
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 
 KEY = bytes(range(32))
 DOMAIN = Domain(x=Interval(0, 1000, step=1), y=Interval(0, 8, step=1))

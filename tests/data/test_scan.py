@@ -21,12 +21,12 @@ from conformance.kinds import KINDS, people, table
 from data import random_tables
 from data.row_choice import bounded
 from sfumato.answers.counts import Needs
-from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data import count, source
 from sfumato.data.row_priorities import chosen_by
-from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.cube import DENSE_LIMIT, Cube
+from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import DataError
-from sfumato.lattice import KeyAxis, LabelAxis, Lattice
 
 THREE = random_tables.LATTICES[:3]
 

@@ -14,8 +14,8 @@ import sfumato as sf
 from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.data import select, selects
 from sfumato.data.scan import Scan
+from sfumato.domain.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.thresholds import ThresholdLaplace
 from support.spark_tasks import TableInTasks

@@ -23,9 +23,9 @@ import sfumato as sf
 from data.refusals import AGE, BY_AGE, CANARY, refused, refuses, write
 from sfumato.cli import run
 from sfumato.data import Source, count, source
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import BoundsRequired, DataError, UsageError
-from sfumato.lattice import LabelAxis, Lattice
 
 BY_KIND = Lattice((LabelAxis("kind", ("a",)),))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sfumato.data.limiting import LimitedRows
 from sfumato.data.packing import Packing
 from sfumato.data.stacked_limits import StackedLimits
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.privacy.stacked_norm import StackedNorm, Weighed
 
 LEVELS = (((2,), (3, 1)), ((3,),))

@@ -18,7 +18,7 @@ import sfumato as sf
 from sfumato.data import count, source
 from sfumato.data.source import Source
 from sfumato.data.where import RowFilter
-from sfumato.privacy.where import OneOf, conditions_of
+from sfumato.domain.conditions import OneOf, conditions_of
 
 DOMAIN = sf.Domain(
     x=sf.Interval(0, 100),

@@ -12,9 +12,9 @@ import pytest
 from data import random_tables
 from data.refusals import CANARY
 from sfumato.data import Source, count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import SfumatoError
-from sfumato.lattice import Lattice
 
 TRIPS = Domain(
     age=Interval(0, 120, step=1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import sfumato as sf
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 
 DOMAIN = sf.Domain(age=sf.Interval(0, 100), kind=sf.Categories(["a", "b", "c"]))
 DRAW = np.random.default_rng(7)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.audit.runs import count
-from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval, Keys
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed

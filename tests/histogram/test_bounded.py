@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.histogram import HistogramRelease
 from sfumato.histogram.bounded import BoundedPreview
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace

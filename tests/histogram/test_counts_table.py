@@ -11,11 +11,11 @@ import sfumato as sf
 from histogram.tables import HALF, answer
 from sfumato.charts import style
 from sfumato.cli import run
+from sfumato.domain.scale import DATES, NUMBERS
 from sfumato.histogram import Histogram
 from sfumato.pages import page
 from sfumato.privacy.measures import ZCDP
 from sfumato.random import PublicSeed
-from sfumato.scale import DATES, NUMBERS
 from support.statistics import check_coverage, masses, support
 
 
@@ -160,7 +160,7 @@ def test_the_terminal_has_the_names(tmp_path, capsys, monkeypatch) -> None:
     ids=str,
 )
 def test_pictures_do_not_end_where_bins_do(question, there, gone) -> None:
-    from sfumato.cube import Cube
+    from sfumato.domain.cube import Cube
     from sfumato.random import PublicSeed
 
     lattice = question.needs(DOMAIN).lattice

@@ -18,8 +18,8 @@ import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.basics.numbers import sidak
-from sfumato.cube import Cube, plain_keys
 from sfumato.data import count
+from sfumato.domain.cube import Cube, plain_keys
 from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.mechanisms.gaussian_keys import gaussian_key_law
 from sfumato.mechanisms.thresholds import key_law, law_of_key_counts, released

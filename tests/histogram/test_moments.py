@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import sfumato as sf
 from histogram.ages import AGES, CUBE, KINDS, LATTICE, QUESTION, RUNS
 from sfumato.audit.runs import Scripted
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.histogram import moments
 from sfumato.histogram.table_noise import IndependentNoise
-from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
 from sfumato.random.bits import current

@@ -15,10 +15,10 @@ from histogram.tables import DOMAIN, HALF, answer
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import count, neighbours, of_question
-from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.data import count as data_count
-from sfumato.domain import Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace

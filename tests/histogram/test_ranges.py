@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.histogram import HistogramRelease
 from sfumato.histogram.strategies import RangeMatrix, RangeTree
 from sfumato.histogram.workloads import RangesPreview

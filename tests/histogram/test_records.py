@@ -15,13 +15,13 @@ from sfumato.audit.laws import renyi
 from sfumato.audit.runs import count, neighbours
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
-from sfumato.cube import Cube
 from sfumato.data import source
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval, Keys
+from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.histogram.records import RecordBins
-from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.ranks import rank_sensitivity
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit

@@ -8,8 +8,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.histogram.whole_numbers import with_whole_numbers
-from sfumato.lattice import GridAxis, Lattice
 
 
 def remarks(axis: sf.Interval, **bins: object) -> tuple[str, ...] | msgspec.UnsetType:

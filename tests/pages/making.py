@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.receipt import Receipt
-from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed

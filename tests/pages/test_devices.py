@@ -5,7 +5,7 @@ import pytest
 
 import sfumato as sf
 from pages.making import Outline, answered
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
 from sfumato.pages import devices, page

@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from pages.making import Outline, answered, receipted
 from sfumato.charts import style
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.pages import page, report

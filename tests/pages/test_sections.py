@@ -9,7 +9,7 @@ import sfumato as sf
 from pages.making import DOMAIN, answered
 from sfumato.answers.release import Release
 from sfumato.charts import style
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.histogram import Histogram
 from sfumato.pages import page, report
 from sfumato.privacy.measures import PureDP

@@ -5,7 +5,7 @@ import numpy as np
 import sfumato as sf
 from pages.making import DOMAIN, answered
 from sfumato.charts import style
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.histogram import Histogram
 from sfumato.pages import tables
 from sfumato.privacy.measures import PureDP

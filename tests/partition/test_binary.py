@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.likelihoods import pure_loss
 from sfumato.audit.runs import Scripted, count, neighbours, of_question
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.allocation import Shares, units_of
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit

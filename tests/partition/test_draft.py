@@ -6,7 +6,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.likelihoods import pure_loss
 from sfumato.audit.runs import count, neighbours, of_question
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.partition.draft import Draft
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP
 from support.partitions import made

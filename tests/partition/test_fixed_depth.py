@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.audit.runs import count
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.partition import median, multi_quantile
 from sfumato.privacy.allocation import Shares, of_units, tree_levels
 from sfumato.privacy.measures import ZCDP, PureDP

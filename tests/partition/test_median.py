@@ -6,7 +6,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.runs import Scripted, count, neighbours
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.partition import median
 from sfumato.privacy.allocation import Shares

@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.ranks import joint_sensitivity
 from sfumato.partition import multi_quantile
 from sfumato.privacy.measures import ZCDP, PureDP

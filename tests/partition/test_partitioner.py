@@ -7,8 +7,8 @@ import sfumato as sf
 from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.answers.loading import load
 from sfumato.answers.question import AnyQuestion
-from sfumato.cube import Cube
-from sfumato.domain import Domain, Interval, fine_lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval, fine_lattice
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import Shares

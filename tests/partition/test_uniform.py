@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import Rescanned, Scripted, count, neighbours, of_question
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
 from sfumato.partition.uniform import MOST_CELLS, UniformPartitioner, cells_per_axis, eugkm_cells

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.domain.conditions import Condition, OneOf, Within, as_written, conditions_of, in_words
 from sfumato.privacy.unit import Unit, unit_within
-from sfumato.privacy.where import Condition, OneOf, Within, as_written, conditions_of, in_words
 
 DOMAIN = sf.Domain(
     kind=sf.Categories(["a", "b", "c"], other="else", missing="none"),

@@ -11,8 +11,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers import registry
-from sfumato.cube import Cube
 from sfumato.data import Source, count
+from sfumato.domain.cube import Cube
 from sfumato.ledger import Hold, open_ledger
 from support import pages
 from support.tally import Tally

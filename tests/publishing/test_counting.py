@@ -21,8 +21,8 @@ from conformance.kinds import table as table_of
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import Source, count
+from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.publishing.counting import Counting
 from sfumato.random.bits import current
 from support.spark_tasks import TableInTasks

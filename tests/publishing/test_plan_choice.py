@@ -16,7 +16,7 @@ import sfumato as sf
 from publishing import real_tables
 from sfumato.answers.codec import to_bytes
 from sfumato.basics.numbers import RHO_UNITS
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_approx
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import CentralMeasure, asked_cost

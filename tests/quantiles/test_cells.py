@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.random.bits import current
 from support.quantile_data import DOMAIN, METHODS
 
@@ -14,7 +14,7 @@ from support.quantile_data import DOMAIN, METHODS
 @pytest.mark.parametrize("method", METHODS)
 def test_sparse_and_dense_cubes_answer_alike(method, monkeypatch):
     """At a large epsilon both find the same lattice points, or neighbours of the same rank."""
-    from sfumato import cube as cubes
+    from sfumato.domain import cube as cubes
 
     question = sf.Quantiles(["y", "x"], at=[0.3, 0.7], by="kind", method=method)
     lattice = question.needs(DOMAIN).lattice

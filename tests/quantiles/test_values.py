@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.random import PublicSeed
 
 

@@ -37,7 +37,7 @@ import sfumato as sf
 from sfumato import cli, errors
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from support.replay import Tape, through
 
 Artefacts = dict[str, bytes]

@@ -17,9 +17,9 @@ import numpy as np
 
 from sfumato.audit.runs import Mechanism, Published, Rows, of_question, published, published_counts
 from sfumato.audit.runs import count as counted
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
+from sfumato.domain.lattice import Lattice
 from sfumato.histogram import Histogram
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.partition.uniform import UniformPartitioner, eugkm_cells
 from sfumato.privacy.measures import PureDP

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sfumato.audit.runs import Scripted, count
-from sfumato.cube import Cube
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.partition.draft import Draft
 from sfumato.partition.tree.geometry import Tree

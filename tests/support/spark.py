@@ -14,8 +14,8 @@ import pytest
 
 from conformance.kinds import Rows, table
 from conformance.reader_contract import _same as same_counts
-from sfumato.cube import Cube
 from sfumato.data.readers import spark_session
+from sfumato.domain.cube import Cube
 
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",

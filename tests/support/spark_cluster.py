@@ -24,7 +24,7 @@ from conformance import reader_contract
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, select, selects, source
-from sfumato.lattice import KeyAxis, Lattice
+from sfumato.domain.lattice import KeyAxis, Lattice
 from sfumato.mechanisms.key_rules import KeyRule
 from support import spark
 

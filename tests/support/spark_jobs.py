@@ -29,8 +29,8 @@ from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.registry import open_reader
+from sfumato.domain.lattice import KeyAxis, Lattice
 from sfumato.errors import DataError
-from sfumato.lattice import KeyAxis, Lattice
 from support import collations as texts_by_bytes
 from support import spark
 from support.spark import same

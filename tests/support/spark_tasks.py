@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.cube import Cube
 from sfumato.data.reader import Columns
 from sfumato.data.readers.spark import SparkTable, unpacked
 from sfumato.data.readers.spark_tasks import (
@@ -20,6 +19,7 @@ from sfumato.data.readers.spark_tasks import (
     cubes_of,
 )
 from sfumato.data.scan import Scan
+from sfumato.domain.cube import Cube
 from sfumato.mechanisms.key_rules import KEY, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
 

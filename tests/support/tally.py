@@ -18,7 +18,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import Question
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Exactly, sidak
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Guarantee, Proof

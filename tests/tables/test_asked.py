@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import sfumato as sf
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.tables.asked import checked_numbers, checked_tables, named, require_connected
 from sfumato.tables.chains import Chains
 

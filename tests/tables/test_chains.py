@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.cube import Cube
 from sfumato.demo import cities_path
-from sfumato.label_axes import LabelAxis
-from sfumato.lattice import Lattice
+from sfumato.domain.axes import LabelAxis
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import Lattice
 from sfumato.tables import uneven
 from sfumato.tables.chains import Chains, TreeLevels
 from sfumato.tables.design import estimated

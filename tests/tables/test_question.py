@@ -206,8 +206,8 @@ def test_a_preview_says_what_the_release_will() -> None:
 
 
 def test_answers_from_a_sparse_cube_are_those_from_a_dense_one() -> None:
-    from sfumato.cube import Cube
-    from sfumato.lattice import LabelAxis, Lattice
+    from sfumato.domain.cube import Cube
+    from sfumato.domain.lattice import LabelAxis, Lattice
     from sfumato.tables.chains import Chains
 
     rng = np.random.default_rng(1)

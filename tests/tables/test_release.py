@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.random import current
 from sfumato.tables.asked import named

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.loading import stored_releases
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import Infeasible
-from sfumato.lattice import LabelAxis, Lattice
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

@@ -12,10 +12,10 @@ import pytest
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.loading import stored_releases
-from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Categories, Domain, Interval
+from sfumato.domain.lattice import GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError
-from sfumato.lattice import GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

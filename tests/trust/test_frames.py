@@ -21,7 +21,7 @@ import pytest
 
 import sfumato as sf
 from sfumato import cli
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.random.bits import current
 from support.frames import Escaped, Fault, escaped
 from trust.test_same_bytes import KEYED, PURE

@@ -23,8 +23,8 @@ import sfumato as sf
 from sfumato.charts import style
 from sfumato.cli import answer_files
 from sfumato.cli import publishing as commands
-from sfumato.cube import Cube
 from sfumato.data.source import Source
+from sfumato.domain.cube import Cube
 from sfumato.histogram import keys
 from sfumato.histogram.counts_table import CountsTable
 from sfumato.pages import page

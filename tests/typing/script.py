@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import CountsPreview
 from sfumato.answers.registry import register
-from sfumato.lattice import Lattice
+from sfumato.domain.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure

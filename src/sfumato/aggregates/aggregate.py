@@ -35,10 +35,10 @@ from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.person_values import PersonStatistic
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.domain import Domain, Interval, named_axes
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.errors import UsageError, printable, shown
 from sfumato.histogram import keys
-from sfumato.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.privacy.guarantee import Guarantee, Proof

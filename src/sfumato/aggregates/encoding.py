@@ -23,9 +23,9 @@ from sfumato.aggregates.values import (
     values_on,
 )
 from sfumato.answers.counts import Summed
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.errors import InternalError, UsageError
-from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.random.discrete import MAX_SCALE
 

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.histogram.bins import binned
 from sfumato.histogram.keys import check_keys
-from sfumato.lattice import Lattice
 
 
 def group_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:

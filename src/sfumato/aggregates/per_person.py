@@ -19,9 +19,9 @@ from sfumato.answers.counts import Summed
 from sfumato.answers.nearest import NearestAxis
 from sfumato.answers.person_values import PersonLattice, PersonStatistic
 from sfumato.basics.numbers import Array
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import EdgesAxis, GridAxis
 
 
 @dataclass(frozen=True)

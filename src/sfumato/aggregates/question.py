@@ -66,7 +66,7 @@ class Mean(
     With ``per="person"`` and an axis of keys:
     {persons_keys_proof}
 
-    >>> from sfumato.domain import (Domain, Interval)
+    >>> from sfumato.domain.domain import (Domain, Interval)
     >>> Mean("age", by="ward").title
     'Mean of age by ward'
     >>> Mean("age", by="ward", per="person").title

@@ -20,8 +20,8 @@ from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, nearest, printable
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.lattice import EdgesAxis, GridAxis
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 
 
 def segment_axis(axis: GridAxis, knots: Array) -> EdgesAxis:

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.groups import group_numbers
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 
 LARGEST_SUM = 2**62
 

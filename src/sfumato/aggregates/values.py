@@ -10,9 +10,9 @@ import msgspec
 from sfumato.answers.counts import MOST_SQUARED, MOST_SUMMED
 from sfumato.answers.nearest import NearestAxis
 from sfumato.answers.person_values import PersonStatistic
-from sfumato.domain import Interval, grid_axis
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import LARGEST_BOUND, GridAxis
 from sfumato.errors import UsageError, is_one_of, shown
-from sfumato.lattice import LARGEST_BOUND, GridAxis
 
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
 """Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none."""

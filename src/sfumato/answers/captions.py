@@ -14,10 +14,10 @@ from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 
-from sfumato.domain import Domain
+from sfumato.domain.axes import KeyAxis, Label, LabelAxis
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.errors import ExplainedStruct, UsageError, nearest, shown
-from sfumato.label_axes import KeyAxis, Label, LabelAxis
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
 
 Bins = TypeVar("Bins", bound=GridAxis | EdgesAxis)
 

@@ -8,10 +8,10 @@ import msgspec
 
 from sfumato.answers.person_values import PersonLattice, PersonStatistic
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
-from sfumato.domain import Domain
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
-from sfumato.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.stacked_norm import StackedNorm
 from sfumato.privacy.unit import Unit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.lattice import BinsAndMissing, Lattice, LatticeAxis
+from sfumato.domain.lattice import BinsAndMissing, Lattice, LatticeAxis
 
 if TYPE_CHECKING:
     import pyarrow as pa

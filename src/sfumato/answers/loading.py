@@ -13,8 +13,8 @@ import msgspec
 from sfumato.answers import registry
 from sfumato.answers.codec import UNREADABLE, from_bytes
 from sfumato.answers.release import Release, marked
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, printable
-from sfumato.lattice import LabelAxis, Lattice
 
 FOR_PEOPLE = ("table", "accuracy")
 """What ``--json`` prints beside a release; version 0.1 printed the first only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.lattice import DROPPED, GridAxis
+from sfumato.domain.lattice import DROPPED, GridAxis
 
 if TYPE_CHECKING:
     from sfumato.basics.numbers import Array

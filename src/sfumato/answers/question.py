@@ -14,9 +14,9 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError
-from sfumato.lattice import Lattice
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -18,13 +18,13 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.audit.laws import log_mass
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube, KeyList
 from sfumato.data.cell_counts import empty_counts
 from sfumato.data.row_form import RowForm
 from sfumato.data.selecting import keys_of_groups
-from sfumato.domain import Domain
+from sfumato.domain.cube import Cube, KeyList
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError
-from sfumato.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.key_rules import KEY, ROWS_OF_KEY, KeyRule
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.scripts import Drawn, Script, Selection

@@ -35,10 +35,10 @@ from sfumato.audit.runs import (
     count,
 )
 from sfumato.basics.numbers import Array
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import EdgesAxis, Lattice
 from sfumato.histogram import Histogram
 from sfumato.histogram.records import RecordBins, record_bins
-from sfumato.lattice import EdgesAxis, Lattice
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles, count_tree

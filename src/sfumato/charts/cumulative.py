@@ -13,7 +13,7 @@ from sfumato.answers.estimate import Estimate
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import CONFIDENCE, Counted, counts_of, limit_note
-from sfumato.lattice import BinsAndMissing, LabelAxis, LatticeAxis
+from sfumato.domain.lattice import BinsAndMissing, LabelAxis, LatticeAxis
 
 FEW = 6  # lines that can be told apart by colour
 MOST_STEPS = 400  # beyond, some of the totals are left out

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import histograms, style
 from sfumato.charts.reduce import CONFIDENCE
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.privacy.guarantee import Guarantee
 
 HEIGHT = 320

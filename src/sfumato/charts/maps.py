@@ -22,8 +22,8 @@ from sfumato.charts import geography, scales, shading, style
 from sfumato.charts.geography import Extent
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, limit_note, runs
 from sfumato.charts.shading import Corners, Raster
+from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import UsageError
-from sfumato.lattice import LatticeAxis
 
 MOST_STEPS = 400
 LOG_FROM = 20.0  # ratio of densities from which the scale is logarithmic

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
-from sfumato.lattice import GridAxis
+from sfumato.domain.lattice import GridAxis
 from sfumato.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:

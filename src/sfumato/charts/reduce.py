@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.charts import style
-from sfumato.lattice import Lattice
+from sfumato.domain.lattice import Lattice
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.privacy.unit import Unit
 

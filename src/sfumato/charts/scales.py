@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from sfumato.basics.numbers import Array
 from sfumato.charts.style import plain, short, thin
-from sfumato.lattice import BinnedCells, EdgesAxis, GridAxis, LatticeAxis
+from sfumato.domain.lattice import BinnedCells, EdgesAxis, GridAxis, LatticeAxis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

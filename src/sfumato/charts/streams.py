@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import style
-from sfumato.times import parse
+from sfumato.domain.times import parse
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -19,7 +19,7 @@ from sfumato.basics.text import card, facts, line
 from sfumato.choosing.costs import least_total, with_shares
 from sfumato.choosing.explanation import explain
 from sfumato.choosing.span import Part, Span
-from sfumato.domain import Axis, Domain
+from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -159,7 +159,7 @@ def window(
     improve with every unit (a grid that becomes finer as epsilon grows), the floor is still
     accurate enough and one unit less is not, but an even smaller cost may be accurate enough.
 
-    >>> from sfumato.domain import Interval
+    >>> from sfumato.domain.domain import Interval
     >>> from sfumato.histogram import Histogram
     >>> ages = Domain(age=Interval(0, 100, step=2))
     >>> found = window(

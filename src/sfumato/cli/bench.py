@@ -110,7 +110,7 @@ def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
     import pyarrow.parquet as pq
 
     from sfumato.data import count, source
-    from sfumato.domain import Domain, Interval
+    from sfumato.domain.domain import Domain, Interval
     from sfumato.histogram import Histogram
 
     generator = np.random.default_rng(1)
@@ -154,7 +154,7 @@ def _release(path: Path, sizes: Sizes) -> Figure:
     import numpy as np
 
     from sfumato.data import source
-    from sfumato.domain import Domain, Interval
+    from sfumato.domain.domain import Domain, Interval
     from sfumato.histogram import Histogram
     from sfumato.publishing.publisher import Publisher
 

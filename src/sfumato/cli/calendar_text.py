@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
+from sfumato.domain.calendar import Hour, Month, Week, Weekday, Year
 from sfumato.errors import UsageError, shown
 
 Calendar = Month | Week | Year | Weekday | Hour

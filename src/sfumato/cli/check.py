@@ -21,7 +21,7 @@ from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.plans import source_of
 from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.data.file_options import StatedOptions
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.publishing.checking import needs_to_check

@@ -23,7 +23,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
 from sfumato.cli.output_paths import files_read, require_unread
 from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
 from sfumato.privacy import belief

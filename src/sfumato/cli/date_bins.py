@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from sfumato.cli.toml_text import toml_value
-from sfumato.domain import Axis, Interval
+from sfumato.domain.domain import Axis, Interval
 
 MOST_DAYS = 62
 """Up to so many days each of them has a bin of its own."""

@@ -21,7 +21,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import emit_json, prose, talk
 from sfumato.cli.parsing import parse_bins, parse_widths
 from sfumato.cli.publishing import PublishSettings, publish
-from sfumato.domain import Categories, Domain
+from sfumato.domain.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
 from sfumato.histogram.options import CountedThings, NoiseKind, Workload

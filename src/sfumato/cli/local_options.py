@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.parsing import parse_axes
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.local.bpm import BPM
 from sfumato.local.client import from_unit, read_bounds
 from sfumato.local.decoding.decoder import Decoded

@@ -34,7 +34,7 @@ from sfumato.cli.parsing import parse_axes
 from sfumato.cli.publishing import save_picture
 from sfumato.clustering.local_table import COLUMNS, local_table
 from sfumato.data.file_options import StatedOptions, file_options
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.local.client import read_bounds, reports, to_unit
 from sfumato.local.collector import Collector, write

@@ -15,14 +15,14 @@ from sfumato.cli.calendar_text import (
     months_as_bounds,
     refuse_misplaced,
 )
-from sfumato.domain import Axis, Categories, Domain, Interval, Keys, Listed
+from sfumato.domain.domain import Axis, Categories, Domain, Interval, Keys, Listed
 from sfumato.errors import BoundsRequired, UsageError, shown
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import CentralMeasure, measure_of
 
 if TYPE_CHECKING:
+    from sfumato.domain.lattice import Label
     from sfumato.histogram.bins import AxisBins
-    from sfumato.lattice import Label
     from sfumato.tables.totals import Counts
 
 

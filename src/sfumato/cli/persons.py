@@ -16,7 +16,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.parsing import parse_bins
 from sfumato.cli.publishing import PublishSettings, publish
-from sfumato.domain import Domain, Keys
+from sfumato.domain.domain import Domain, Keys
 from sfumato.errors import UsageError
 from sfumato.persons import Persons
 from sfumato.persons.measured import Of

@@ -18,12 +18,12 @@ from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.source_file import SourcePath
 from sfumato.data.file_options import StatedOptions
-from sfumato.domain import Domain
+from sfumato.domain.conditions import Condition, conditions_of
+from sfumato.domain.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
-from sfumato.privacy.where import Condition, conditions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from sfumato.cli.options import (
     source_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
 from sfumato.quantiles import Quantiles
 
 

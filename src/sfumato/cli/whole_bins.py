@@ -10,7 +10,7 @@ from typing import TypeGuard
 import msgspec
 
 from sfumato.cli.toml_text import toml_value
-from sfumato.domain import Axis, Interval
+from sfumato.domain.domain import Axis, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram.bins import DEFAULT_BINS
 

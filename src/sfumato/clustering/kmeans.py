@@ -18,9 +18,9 @@ from sfumato.clustering import methods
 from sfumato.clustering.refine import MOST_STEPS
 from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
-from sfumato.domain import Domain, fine_lattice, named_axes
+from sfumato.domain.domain import Domain, fine_lattice, named_axes
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, is_one_of, printable, shown
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition.uniform import UniformPartitioner, cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share

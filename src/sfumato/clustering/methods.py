@@ -20,7 +20,7 @@ from sfumato.clustering.refine import (
     take_steps,
 )
 from sfumato.clustering.space import Space, nearest
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition

@@ -15,8 +15,8 @@ from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, printable
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.partition.partition import Partition
 

@@ -21,10 +21,10 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
-from sfumato.domain import finest
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import finest
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import GridAxis, Lattice
 
 HALF = 2**20
 """Steps on each side of the middle of an axis."""

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from sfumato.domain.times import iso_text, wall_clock
 from sfumato.errors import ExplainedStruct, UsageError
-from sfumato.times import iso_text, wall_clock
 
 MOST_STEPS = 10**7
 LONGEST_NAMES = 2**16

@@ -18,10 +18,10 @@ from typing import SupportsFloat, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
+from sfumato.domain.lattice import Label
+from sfumato.domain.times import iso_text
 from sfumato.errors import DataError, UsageError
-from sfumato.lattice import Label
-from sfumato.times import iso_text
 
 Row: TypeAlias = tuple[int, int]
 """A category, by its index, and a whole number of units of the resolution."""

@@ -24,9 +24,9 @@ from sfumato.counters.methods import (
     errors_of_all,
     mechanism_for,
 )
-from sfumato.domain import Categories, Domain, Interval, Listed
+from sfumato.domain.domain import Categories, Domain, Interval, Listed
+from sfumato.domain.lattice import Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, nearest, printable, shown
-from sfumato.lattice import Label, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import CentralMeasure

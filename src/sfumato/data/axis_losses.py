@@ -20,7 +20,14 @@ from sfumato.basics.numbers import Array
 from sfumato.data.calendar_cells import calendar_cells
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.findings import AxisCheck, Unmatched
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
+from sfumato.domain.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    LabelAxis,
+    LatticeAxis,
+)
 
 MOST_LABELS = 10_000
 """How many unlisted labels of an axis are counted exactly."""

@@ -52,7 +52,7 @@ from sfumato.data.row_form import Cells
 from sfumato.data.row_order import first_rows
 from sfumato.data.row_priorities import PersonRows
 from sfumato.data.row_records import RowRecords
-from sfumato.lattice import DROPPED, KeyAxis, Lattice
+from sfumato.domain.lattice import DROPPED, KeyAxis, Lattice
 from sfumato.random import bits
 
 KEY_BYTES = 32

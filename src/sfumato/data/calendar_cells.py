@@ -23,13 +23,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
-from sfumato.calendar_fields import DAYS_BEFORE_EPOCH, Part, period_number
 from sfumato.data.columns import Labels, decoded, whole_times
 from sfumato.data.local_times import local
 from sfumato.data.moments import is_moments, zoned_moments
+from sfumato.domain.lattice import LabelAxis
+from sfumato.domain.times import DAYS_BEFORE_EPOCH, MICROSECONDS_A_DAY, Part, period_number
 from sfumato.errors import InternalError
-from sfumato.lattice import LabelAxis
-from sfumato.times import MICROSECONDS_A_DAY
 
 _EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 _FIRST = (1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY

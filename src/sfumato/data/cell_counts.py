@@ -12,9 +12,9 @@ import numpy as np
 
 from sfumato.answers.counts import Summed
 from sfumato.basics.numbers import Array
-from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.packing import Packing
-from sfumato.lattice import DROPPED
+from sfumato.domain.cube import DENSE_LIMIT, Cube
+from sfumato.domain.lattice import DROPPED
 
 MOST_IN_32_BITS = 2**32 - 1
 """How many rows a counter of 32 bits can hold."""

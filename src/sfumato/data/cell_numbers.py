@@ -22,7 +22,7 @@ from sfumato.answers.counts import Counted
 from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
-from sfumato.lattice import DROPPED
+from sfumato.domain.lattice import DROPPED
 
 
 def _numbers_of_cells(rows: Array, starts: Array) -> Array:

@@ -36,9 +36,9 @@ from sfumato.data.persons import person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
 from sfumato.data.row_priorities import RowPriorities, chosen_by
 from sfumato.data.written_forms import sentence
-from sfumato.domain import grid_axis
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import Lattice, LatticeAxis
 from sfumato.errors import DataError, without_frames
-from sfumato.lattice import Lattice, LatticeAxis
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source

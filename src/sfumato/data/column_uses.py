@@ -9,8 +9,8 @@ import msgspec
 
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Reader
+from sfumato.domain.lattice import GridAxis, LatticeAxis
 from sfumato.errors import DataError, UsageError, nearest
-from sfumato.lattice import GridAxis, LatticeAxis
 
 if TYPE_CHECKING:
     import pyarrow as pa

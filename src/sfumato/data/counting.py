@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Progress, RowReader
 from sfumato.data.source import Source, as_need
-from sfumato.lattice import Lattice
+from sfumato.domain.lattice import Lattice
 
 if TYPE_CHECKING:
     from sfumato.answers.counts import Needs
-    from sfumato.cube import Cube
     from sfumato.data.readers.spark import SparkTable
     from sfumato.data.row_priorities import ChosenBy
     from sfumato.data.scan import Scan
+    from sfumato.domain.cube import Cube
 
 
 def count(

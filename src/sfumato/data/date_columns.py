@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sfumato.basics.numbers import Array
 from sfumato.data.date_format import MONTHS, PIVOT, DateFormat
-from sfumato.times import MICROSECONDS_A_SECOND
+from sfumato.domain.times import MICROSECONDS_A_SECOND
 
 
 def read_dates(texts: pa.Array, format_: DateFormat) -> pa.Array:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from sfumato.domain.times import BLANKS, field_microseconds
 from sfumato.errors import UsageError
-from sfumato.times import BLANKS, field_microseconds
 
 _FULL_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

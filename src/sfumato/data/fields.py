@@ -7,7 +7,7 @@ parse is a missing value.
   is 1, ``false`` is 0.
 * Dates and times, by ISO 8601: a date; or a date, a space or T, and a time to the hour, the minute,
   the second or a part of it, with or without a zone (``Z``, ``+01``, ``+0100``, ``+01:00``). A time
-  without a zone is read as UTC. ``sfumato.times`` reads a single one.
+  without a zone is read as UTC. ``sfumato.domain.times`` reads a single one.
 * Labels: text as it stands; whole numbers by value; booleans as ``true``, ``t``, ``yes``, ``y`` or
   ``1``, and their opposites, in any case.
 * Keys and persons: text as it stands.
@@ -40,9 +40,9 @@ from sfumato.data.date_format import DateFormat
 from sfumato.data.file_options import PLAIN, Notation
 from sfumato.data.moments import MOMENT, all_alike, is_moments, of_fields
 from sfumato.data.reader import Column, Columns
+from sfumato.domain.lattice import Label
+from sfumato.domain.times import BLANKS, field_microseconds
 from sfumato.errors import DataError
-from sfumato.lattice import Label
-from sfumato.times import BLANKS, field_microseconds
 
 ReadOne: TypeAlias = Callable[[bytes], object]
 """Reads one field by itself; None where it does not parse."""
@@ -123,7 +123,7 @@ def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Arr
         The values, of type ``declared(column)``; null where a field is missing or does not parse.
         Whole-number labels may come in dictionary form.
 
-    >>> from sfumato.domain import Interval, grid_axis
+    >>> from sfumato.domain.domain import Interval, grid_axis
     >>> axis = grid_axis("x", Interval(0, 9), 3)
     >>> parse(pa.array([b"1", b" 2.5", b"two", None, b"true"]), axis).to_pylist()
     [1.0, 2.5, None, None, 1.0]

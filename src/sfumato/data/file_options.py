@@ -14,8 +14,8 @@ import msgspec
 
 from sfumato.data.date_format import DateFormat, date_format
 from sfumato.data.encodings import UTF_8, encoding_of
+from sfumato.domain.times import iso_text
 from sfumato.errors import UsageError, shown
-from sfumato.times import iso_text
 
 TAB = "\t"
 _SEPARATOR_WORDS = {"tab": TAB, "\\t": TAB}

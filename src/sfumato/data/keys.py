@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube, KeyColumn, KeyList
 from sfumato.data.columns import decoded, dictionary_of, text_of
+from sfumato.domain.cube import Cube, KeyColumn, KeyList
+from sfumato.domain.lattice import DROPPED, KeyAxis, Label
 from sfumato.errors import UsageError
-from sfumato.lattice import DROPPED, KeyAxis, Label
 
 Range: TypeAlias = "slice[int | None, int | None, int | None]"
 

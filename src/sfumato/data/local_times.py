@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
+from sfumato.domain.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
 
 SECONDS_A_DAY = 86_400
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

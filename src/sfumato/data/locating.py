@@ -13,8 +13,15 @@ from sfumato.data.columns import numbers
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.row_form import Cells
 from sfumato.data.row_priorities import ChosenBy, KeyWords, number_words
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
-from sfumato.times import TimeUnit
+from sfumato.domain.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    LabelAxis,
+    LatticeAxis,
+)
+from sfumato.domain.times import TimeUnit
 
 _Reading: TypeAlias = tuple[str, TimeUnit | None]
 """A column, and what its numbers count."""

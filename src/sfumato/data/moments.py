@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
-from sfumato.times import microseconds
+from sfumato.domain.times import microseconds
 
 _TIME = pa.timestamp("us", "UTC")
 MOMENT = pa.struct([("time", _TIME), ("zoned", pa.bool_())])

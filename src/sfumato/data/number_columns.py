@@ -19,9 +19,9 @@ from sfumato.data.file_options import NO_OPTIONS, FileOptions
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, RowReader, with_rows
 from sfumato.data.registry import open_reader
-from sfumato.domain import Interval, grid_axis
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import GridAxis, LabelAxis
 from sfumato.errors import DataError, nearest
-from sfumato.lattice import GridAxis, LabelAxis
 
 
 def read_numbers(

@@ -32,8 +32,8 @@ from sfumato.data.fields import declared
 from sfumato.data.moments import is_moments, of_objects
 from sfumato.data.reader import Column
 from sfumato.data.text_hash import OBJECT
-from sfumato.lattice import Label
-from sfumato.times import microseconds, nanoseconds
+from sfumato.domain.lattice import Label
+from sfumato.domain.times import microseconds, nanoseconds
 
 _SHORT = 10**20  # whole numbers below are written as their digits, as a column of text has them
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.lattice import DROPPED, Lattice
+from sfumato.domain.lattice import DROPPED, Lattice
 
 MOST_PACKED = 2**62
 """Packed integers stay below this."""

@@ -26,7 +26,7 @@ from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.limiting import LimitedRows, RowLimits
 from sfumato.data.person_records import PersonRecords, joined_by
-from sfumato.lattice import DROPPED
+from sfumato.domain.lattice import DROPPED
 from sfumato.privacy.unit import Unit
 
 

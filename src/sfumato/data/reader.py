@@ -24,8 +24,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from sfumato.data.file_options import FileOptions, refuse_without_files
+from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import UsageError
-from sfumato.lattice import LatticeAxis
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,9 @@ import msgspec
 from sfumato.data.column_uses import check_names, counts_days, dates, shared, type_names
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, PersonColumns, Reader
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import DataError, UsageError, nearest
-from sfumato.lattice import LatticeAxis
 from sfumato.privacy.unit import Unit
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.answers.counts import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.packing import Packing
-from sfumato.lattice import DROPPED, LatticeAxis
+from sfumato.domain.lattice import DROPPED, LatticeAxis
 
 Cells: TypeAlias = Mapping[LatticeAxis, Array]
 """The cells of a chunk on each axis: int64 ndarrays of shape (rows,)."""

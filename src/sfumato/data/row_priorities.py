@@ -32,7 +32,7 @@ from sfumato.data.keyed_hash import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.persons import PersonIds, PersonTokens
 from sfumato.data.text_hash import TextHash
-from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
+from sfumato.domain.lattice import KeyAxis, LabelAxis, LatticeAxis
 
 ChosenBy: TypeAlias = tuple[LatticeAxis, ...]
 """The axes whose columns' values choose among a person's rows."""

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.cube import Cube
 from sfumato.data.column_types import of_known_types
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import with_sorted_keys
@@ -36,6 +35,7 @@ from sfumato.data.tallies import (
     Tally,
 )
 from sfumato.data.where import RowFilter
+from sfumato.domain.cube import Cube
 from sfumato.privacy.unit import Unit
 
 CHUNK_ROWS = 2**16

@@ -16,14 +16,14 @@ import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
 from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.guard import guarded
 from sfumato.data.reader import RowReader
 from sfumato.data.row_priorities import ChosenBy, chosen_by
 from sfumato.data.source import Source
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, KeyRule
 
 

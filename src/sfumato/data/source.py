@@ -21,12 +21,12 @@ from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, Reader
 from sfumato.data.requirements import Requirements
 from sfumato.data.stated_names import check_person, public_text, version_text
-from sfumato.domain import Axis, Domain
+from sfumato.domain.conditions import as_written, conditions_of
+from sfumato.domain.domain import Axis, Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, printable, without_frames
-from sfumato.lattice import Lattice
 from sfumato.privacy.limits import limits_of, stated_limits
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
-from sfumato.privacy.where import as_written, conditions_of
 
 if TYPE_CHECKING:
     from sfumato.answers.counts import Needs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from sfumato.domain.times import iso_text
 from sfumato.errors import UsageError
-from sfumato.times import iso_text
 
 
 def check_person(person: object) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from sfumato.answers.counts import Needs
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
 from sfumato.data.bounding import Bounder, CellBounder, CellChoice
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.cell_numbers import CellNumbers
@@ -25,7 +24,8 @@ from sfumato.data.row_form import Cells, RowForm, packed_cells
 from sfumato.data.row_numbers import RowNumbers
 from sfumato.data.row_priorities import PersonRows
 from sfumato.data.stacked_limits import StackedLimits
-from sfumato.lattice import EdgesAxis, GridAxis
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.privacy.unit import Unit
 
 PackedRows: TypeAlias = list[list[Array]]

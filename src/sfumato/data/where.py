@@ -11,11 +11,11 @@ import pyarrow.types as pt
 from sfumato.basics.numbers import Array
 from sfumato.data.columns import viewless
 from sfumato.data.locating import RowLocator
-from sfumato.domain import Domain, Interval, Listed
+from sfumato.domain.conditions import Condition, OneOf, Within
+from sfumato.domain.domain import Domain, Interval, Listed
+from sfumato.domain.lattice import DROPPED, EdgesAxis, LatticeAxis
+from sfumato.domain.scale import number_of
 from sfumato.errors import InternalError
-from sfumato.lattice import DROPPED, EdgesAxis, LatticeAxis
-from sfumato.privacy.where import Condition, OneOf, Within
-from sfumato.scale import number_of
 
 
 class RowFilter:

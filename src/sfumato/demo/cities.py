@@ -13,7 +13,7 @@ from sfumato.answers.release import Release
 from sfumato.clustering import KMeans, PrivateKMeans
 from sfumato.data import source
 from sfumato.demo import cities_domain, cities_path
-from sfumato.domain import Interval
+from sfumato.domain.domain import Interval
 from sfumato.ledger import Ledger
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.publishing.publisher import Publisher

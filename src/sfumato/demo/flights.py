@@ -17,7 +17,7 @@ from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
 from sfumato.data import source, step_reader
 from sfumato.demo import AIRPORTS, CARRIER_NAMES, DISTANCES, flights_domain, flights_path
-from sfumato.domain import Categories, Domain
+from sfumato.domain.domain import Categories, Domain
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger
 from sfumato.persons import Persons, PersonsRelease, recommend

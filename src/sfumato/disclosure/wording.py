@@ -10,8 +10,15 @@ from sfumato.answers.registry import tag_of
 from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.counters.release import CounterRelease
 from sfumato.disclosure.evidence import Evidence, shortened
+from sfumato.domain.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    LabelAxis,
+    LatticeAxis,
+)
 from sfumato.errors import printable
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 
 MOST_LISTED = 12
 """Titles, charges and columns that are listed; of more, the number is said."""

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import TypeAlias, TypeGuard, cast
 
 from sfumato.basics.numbers import MOST_NUMBERS, Exactly, positive
-from sfumato.domain import Interval, grid_axis
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import EdgesAxis, LatticeAxis
+from sfumato.domain.times import iso_text
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import EdgesAxis, LatticeAxis
-from sfumato.times import iso_text
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sfumato.answers.preview import CountsPreview
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure

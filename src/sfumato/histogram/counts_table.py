@@ -15,12 +15,12 @@ from sfumato.answers.captions import Captions
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.basics.numbers import Exactly
+from sfumato.domain.axes import LabelAxis
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.errors import UsageError
 from sfumato.histogram import marginals, moments
 from sfumato.histogram.range_counts import RangeErrors
 from sfumato.histogram.summed_counts import SummedCounts
-from sfumato.label_axes import LabelAxis
-from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 
 if TYPE_CHECKING:

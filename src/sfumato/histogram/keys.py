@@ -28,10 +28,10 @@ from sfumato.answers.counts import Counts, SelectsKeys, ShownKeys
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import CountsPreview
 from sfumato.basics.numbers import EPSILON_UNITS, Array, Exactly
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.histogram.accuracy import histogram_accuracy
-from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law

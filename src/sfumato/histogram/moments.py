@@ -29,8 +29,8 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.histogram.table_noise import Pencil, TableNoise
-from sfumato.lattice import EdgesAxis, GridAxis
 
 GRID = 513  # points at which an interval is looked for
 REFINEMENTS = 4  # of each end, by a factor of 64 each

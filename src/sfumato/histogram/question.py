@@ -12,8 +12,9 @@ from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.cube import Cube
-from sfumato.domain import Domain, Interval, named_axes
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable
 from sfumato.histogram import bounded, keys, options, proofs, workloads
 from sfumato.histogram.bins import (
@@ -33,7 +34,6 @@ from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, rec
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.histogram.strategies import Strategy, strategy_for
 from sfumato.histogram.whole_numbers import with_whole_numbers
-from sfumato.lattice import LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, Rule

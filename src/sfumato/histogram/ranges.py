@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import numpy as np
 
 from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+)
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
 

@@ -40,10 +40,10 @@ import numpy as np
 
 from sfumato.answers.preview import CountsPreview
 from sfumato.basics.numbers import Array, split
-from sfumato.cube import Cube
-from sfumato.domain import Domain, fine_lattice
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, fine_lattice
+from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
 from sfumato.mechanisms.selection import RankLaw

@@ -12,13 +12,13 @@ from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease
 from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.domain import named_axes
+from sfumato.domain.domain import named_axes
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, nearest
 from sfumato.histogram import marginals, moments
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.ranges import CountedCells, Wanted, whole_between
 from sfumato.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.key_noise import KeyNoise
 from sfumato.mechanisms.thresholds import KeyLaw

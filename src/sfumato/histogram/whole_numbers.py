@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.preview import P
+from sfumato.domain.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.errors import printable
-from sfumato.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
 
 WIDEST = 10
 """In wider bins, one number more is at most a tenth more."""

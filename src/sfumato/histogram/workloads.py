@@ -7,10 +7,10 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.basics.numbers import Exactly
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.histogram.range_counts import RangeErrors
 from sfumato.histogram.strategies import MOST_CELLS, Strategy
-from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.weighted_sums import sum_half_width
 

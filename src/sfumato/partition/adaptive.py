@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.basics.numbers import Array, split
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition

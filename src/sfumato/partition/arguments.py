@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import GridAxis
 from sfumato.errors import UsageError, nearest
-from sfumato.lattice import GridAxis
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

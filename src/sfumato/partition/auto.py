@@ -24,7 +24,7 @@ import numpy as np
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.basics.numbers import Array
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.sums import LEAST_SPREAD, spread
 from sfumato.partition.draft import Draft

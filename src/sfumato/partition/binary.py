@@ -50,7 +50,7 @@ class BinaryPartitioner(
     ---------
     {proof}
 
-    >>> from sfumato.domain import (Domain, Interval)
+    >>> from sfumato.domain.domain import (Domain, Interval)
     >>> from sfumato.privacy.measures import PureDP
     >>> from sfumato.privacy.unit import Unit
     >>> plane = Domain(x=Interval(0, 1), y=Interval(0, 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition.partition import Partition

@@ -15,9 +15,9 @@ import numpy as np
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.basics.numbers import Array, Exactly, fraction, positive, settle
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import count_law
 from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.lattice import DROPPED, GridAxis, Lattice
 
 BLOCK = 2**22
 """How many numbers are held at once while ranges are counted."""

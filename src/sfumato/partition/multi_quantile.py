@@ -10,9 +10,9 @@ import msgspec
 
 from sfumato.answers.preview import Preview
 from sfumato.basics.numbers import Array, Exactly, GivenNumbers, decimal, fraction, settle
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested, read_quantiles
 from sfumato.partition.draft import Draft

@@ -14,8 +14,8 @@ from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
 from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, printable
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import exact_half_width
 from sfumato.partition import exports

@@ -10,9 +10,9 @@ import msgspec
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import MOST_PARTITION_CELLS
-from sfumato.domain import Domain, fine_lattice, named_axes
+from sfumato.domain.domain import Domain, fine_lattice, named_axes
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import printable
-from sfumato.lattice import Lattice
 from sfumato.partition.partition import Partition
 
 

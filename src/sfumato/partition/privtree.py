@@ -50,7 +50,7 @@ import numpy as np
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.basics.numbers import Array
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds
 from sfumato.partition.draft import Draft

@@ -15,10 +15,10 @@ import numpy as np
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array, positive, settle
-from sfumato.cube import Cube
-from sfumato.domain import Domain, finest
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, finest
+from sfumato.domain.lattice import Lattice, LatticeAxis
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition import blocks
 from sfumato.partition.draft import Draft

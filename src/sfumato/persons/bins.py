@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.lattice import EdgesAxis
+from sfumato.domain.lattice import EdgesAxis
 
 ENDS_PER_DECADE = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # tenths
 LARGEST = 10**9

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sfumato.answers.counts import Counted
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import printable
 from sfumato.histogram import Histogram
 from sfumato.histogram.bins import Bins, Width
-from sfumato.lattice import Lattice
 
 Of: TypeAlias = Literal["rows", "cells", "norm", "largest-cell"]
 """What is measured of each person."""

@@ -10,10 +10,10 @@ import msgspec
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import settle
-from sfumato.domain import Domain, named_axes
+from sfumato.domain.domain import Domain, named_axes
+from sfumato.domain.lattice import EdgesAxis, Lattice
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
-from sfumato.lattice import EdgesAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.persons.bins import LARGEST, rows_axis
 from sfumato.persons.measured import (

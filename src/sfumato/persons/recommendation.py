@@ -12,9 +12,9 @@ import numpy as np
 from sfumato.answers.estimate import Estimate
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain import Axis, Domain
+from sfumato.domain.domain import Axis, Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.lattice import Lattice
 from sfumato.persons.candidates import Candidates
 from sfumato.persons.measured import LimitName, Measured
 from sfumato.persons.release import PersonsRelease

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain import Axis, Domain
+from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law
 from sfumato.persons.bins import LARGEST, bin_names, lower_ends, upper_ends

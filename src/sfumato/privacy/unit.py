@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from sfumato.domain.conditions import Condition, in_words
 from sfumato.errors import ExplainedStruct, UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged
-from sfumato.privacy.where import Condition, in_words
 
 Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = MOST

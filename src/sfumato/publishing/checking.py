@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan

@@ -11,13 +11,13 @@ import msgspec
 
 from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.basics.processes import renewed_in_children
-from sfumato.cube import Cube
 from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.row_priorities import ChosenBy, chosen_by
-from sfumato.domain import Domain
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, InternalError
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.privacy.stacked_norm import StackedNorm
 from sfumato.random.bits import Bits

@@ -18,8 +18,8 @@ from sfumato.answers.codec import UNREADABLE
 from sfumato.answers.loading import stored_releases
 from sfumato.answers.release import Release
 from sfumato.data import Source
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import LedgerError
-from sfumato.lattice import Lattice
 from sfumato.ledger import Entry
 from sfumato.persons import PersonsRelease
 from sfumato.persons.measured import MEASURED, title_of

@@ -11,8 +11,8 @@ import sfumato.answers.registry  # noqa: F401  # it knows how questions are deco
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.basics.numbers import GivenNumbers, fraction, positive, require_plan
-from sfumato.cube import DENSE_LIMIT
-from sfumato.domain import Domain
+from sfumato.domain.cube import DENSE_LIMIT
+from sfumato.domain.domain import Domain
 from sfumato.errors import ExplainedStruct, UsageError, shown
 from sfumato.histogram import Histogram
 from sfumato.privacy.allocation import share

@@ -13,7 +13,7 @@ import msgspec
 
 from sfumato.answers.accuracy_request import Kind, Within, kind_of
 from sfumato.basics.numbers import Exactly, decimal
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, asked_cost

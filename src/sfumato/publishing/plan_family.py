@@ -13,11 +13,11 @@ from msgspec import UNSET, UnsetType
 from sfumato.answers.accuracy_request import Within
 from sfumato.answers.captions import LONGEST
 from sfumato.answers.question import AnyQuestion
-from sfumato.domain import Domain, Interval, named_axes
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import UsageError, printable
 from sfumato.histogram import Histogram
 from sfumato.histogram.bins import AxisBins, by_axis, widths_by_axis
-from sfumato.lattice import LatticeAxis
 from sfumato.tables import Tables
 
 ASKED = "a plan that adds up"

@@ -21,17 +21,17 @@ from sfumato.data import Source, source
 from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
 from sfumato.data.file_options import StatedOptions
 from sfumato.data.reader import Reader
-from sfumato.domain import Axis, Domain
+from sfumato.domain.conditions import conditions_of
+from sfumato.domain.domain import Axis, Domain
+from sfumato.domain.times import iso_text
 from sfumato.errors import DataError, SfumatoError, UsageError, missing_file
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import CentralMeasure, asked_cost, measure_of
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
-from sfumato.privacy.where import conditions_of
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_choice import PlanCost, plan_cost
 from sfumato.publishing.plan_refusals import not_toml, refused, refused_table, require_plan_name
 from sfumato.publishing.publication import Publication
-from sfumato.times import iso_text
 
 LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
 

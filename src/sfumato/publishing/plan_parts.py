@@ -22,7 +22,7 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import answer_of
 from sfumato.answers.release import CountsRelease
 from sfumato.basics.numbers import split
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.privacy.composition import pure_epsilon
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure

@@ -15,7 +15,7 @@ import msgspec
 
 from sfumato.answers import registry
 from sfumato.answers.codec import from_plain
-from sfumato.domain import Axis
+from sfumato.domain.domain import Axis
 from sfumato.errors import SfumatoError, UsageError, nearest, shown
 
 AXES: dict[str, type[msgspec.Struct]] = {registry.tag_of(kind): kind for kind in get_args(Axis)}

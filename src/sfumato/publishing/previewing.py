@@ -9,7 +9,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.basics.numbers import Exactly
 from sfumato.counters.question import Counter, CounterPreview
-from sfumato.domain import Axis, Domain
+from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
 from sfumato.privacy.measures import asked_cost
 from sfumato.privacy.unit import Unit
@@ -88,7 +88,7 @@ def preview(
     UsageError
         If the question does not fit the domain or the cost.
 
-    >>> from sfumato.domain import Interval
+    >>> from sfumato.domain.domain import Interval
     >>> from sfumato.histogram import Histogram
     >>> ages = Domain(age=Interval(0, 100))
     >>> preview(Histogram("age", bins=10), domain=ages, unit=Unit(), epsilon="0.5").accuracy()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.mechanisms.ranks import Ranks
 from sfumato.quantiles.subcells import deal
 

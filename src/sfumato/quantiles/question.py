@@ -12,9 +12,9 @@ import numpy as np
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import Numbers, settle
-from sfumato.domain import Domain, Listed, fine_lattice, named_axes
+from sfumato.domain.domain import Domain, Listed, fine_lattice, named_axes
+from sfumato.domain.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable
-from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.ranks import read_quantiles
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof
@@ -92,7 +92,7 @@ class Quantiles(
     ---------
     {proof}
 
-    >>> from sfumato.domain import (Domain, Interval)
+    >>> from sfumato.domain.domain import (Domain, Interval)
     >>> Quantiles("age", at=[0.5, 0.9]).needs(Domain(age=Interval(0, 120, step=1))).lattice.shape
     (120,)
     """

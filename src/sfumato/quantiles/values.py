@@ -19,14 +19,14 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Array, Exactly, decimal
+from sfumato.domain.lattice import GridAxis, Label, LabelAxis, Lattice
+from sfumato.domain.scale import NUMBERS
 from sfumato.errors import UsageError
-from sfumato.lattice import GridAxis, Label, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.paid_ranks import Paid, PaidRanks, counted_gaps
 from sfumato.quantiles.preview import ALPHA, rows_needed
 from sfumato.quantiles.rank_error import half_width
-from sfumato.scale import NUMBERS
 
 if TYPE_CHECKING:
     import pyarrow as pa

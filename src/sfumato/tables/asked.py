@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from sfumato.basics.numbers import positive
-from sfumato.domain import Domain, Interval, named_axes
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable, shown
 from sfumato.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
-from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.unit import Unit
 from sfumato.tables.chains import Chains

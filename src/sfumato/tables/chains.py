@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.cube import Cube
+from sfumato.domain.axes import LabelAxis
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import Lattice, LatticeAxis
 from sfumato.errors import UsageError, shown
-from sfumato.label_axes import LabelAxis
-from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin, is_margin
 

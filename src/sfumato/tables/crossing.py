@@ -11,8 +11,8 @@ import numpy as np
 
 from sfumato.answers.cross_tables import ALL, CrossTable
 from sfumato.basics.numbers import Array, Exactly
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import Infeasible
-from sfumato.lattice import Lattice
 
 MOST_AXES = 3
 """A table of more axes is listed, one row for each cell."""

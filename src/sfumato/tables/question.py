@@ -10,11 +10,11 @@ import msgspec
 from sfumato.answers.counts import Counts, Needs, WithinNorm
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import InternalError
 from sfumato.histogram.bins import Bins, Width, plain_bins, plain_width
 from sfumato.histogram.whole_numbers import with_whole_numbers
-from sfumato.lattice import Lattice
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -22,9 +22,9 @@ import numpy as np
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable
 from sfumato.histogram.question import HistogramRelease
-from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.composition import compose

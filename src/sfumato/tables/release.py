@@ -21,9 +21,9 @@ from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain import named_axes
+from sfumato.domain.domain import named_axes
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, nearest
-from sfumato.lattice import Lattice
 from sfumato.tables.asked import TABLE, named
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.chains import Chains, TreeLevels

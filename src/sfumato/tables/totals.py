@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError, nearest, printable, shown
-from sfumato.lattice import (
+from sfumato.domain.lattice import (
     BinsAndMissing,
     EdgesAxis,
     GridAxis,
@@ -25,6 +24,7 @@ from sfumato.lattice import (
     LabelAxis,
     LatticeAxis,
 )
+from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.privacy.unit import Unit
 from sfumato.tables.chains import Chains
 from sfumato.tables.nesting import Margin, Nesting, common

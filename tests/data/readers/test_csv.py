@@ -17,8 +17,8 @@ from sfumato.data import count, source
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv import CsvFile
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import LabelAxis, Lattice
 
 WRONG_HEADERS: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "no such column": (f"agee,p\n{CANARY},u\n".encode(), ("no column", "did you mean 'agee'")),

@@ -20,8 +20,8 @@ from sfumato.data import check as checking
 from sfumato.data import count, source
 from sfumato.data.readers import excel
 from sfumato.data.readers.excel import ExcelFile, text_of_cell
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import KeyAxis, LabelAxis, Lattice
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
 
 PROTECTED = Path(__file__).parents[2] / "fixtures" / "protected.xlsx"
 AGE = Interval(0, 50, step=1)

@@ -7,9 +7,9 @@ from pathlib import Path
 from data.refusals import CANARY
 from data.trips import BY_YEAR, TRIPS, TRIPS_BY_AGE, parquet, refused_in_both, tens
 from sfumato.data import count, source
-from sfumato.domain import grid_axis
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import DataError
-from sfumato.lattice import LabelAxis, Lattice
 
 BY_DAY = Lattice((grid_axis("day", TRIPS["day"], 4),))  # type: ignore[arg-type]
 

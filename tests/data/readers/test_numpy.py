@@ -11,8 +11,8 @@ import pytest
 import sfumato as sf
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, Interval, grid_axis
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
+from sfumato.domain.lattice import LabelAxis, Lattice
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8, np.uint64, bool])

@@ -15,8 +15,8 @@ from data.releases import released
 from sfumato.data import count, source
 from sfumato.data.reader import Columns
 from sfumato.data.readers.parquet import ParquetFile
+from sfumato.domain.lattice import LabelAxis
 from sfumato.errors import DataError
-from sfumato.lattice import LabelAxis
 
 
 def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import sfumato as sf
-from sfumato.domain import grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import Lattice
 
 TWO = sf.Interval(0, 2)
 

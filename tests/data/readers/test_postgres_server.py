@@ -16,7 +16,7 @@ from conformance.kinds import people, postgres
 from data import random_tables
 from sfumato.data import count, snapshot, source
 from sfumato.data.readers.postgres import PostgresTable
-from sfumato.lattice import Lattice
+from sfumato.domain.lattice import Lattice
 from support.postgres import address, schema_of
 from support.workers import HANG
 

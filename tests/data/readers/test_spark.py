@@ -24,8 +24,8 @@ from sfumato.data.readers.spark import SparkTable
 from sfumato.data.readers.spark_package import NEEDED, require_package
 from sfumato.data.readers.spark_tasks import BUCKETS
 from sfumato.data.registry import open_reader
+from sfumato.domain.lattice import GridAxis, KeyAxis, Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.lattice import GridAxis, KeyAxis, Lattice
 from sfumato.mechanisms.key_rules import KeyRule
 from support import spark, spark_jobs, spark_settings
 

@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.data.column_types import misfit
 from sfumato.data.readers.spark_types import arrow_type, is_text
-from sfumato.domain import Interval, grid_axis
+from sfumato.domain.domain import Interval, grid_axis
 
 types = pytest.importorskip("pyspark.sql.types")
 

@@ -8,8 +8,8 @@ import pytest
 import sfumato as sf
 from sfumato.data.reader import Column, Losses
 from sfumato.data.readers.text_table import common_missing, parsed_column, without_blanks
-from sfumato.domain import grid_axis
-from sfumato.lattice import KeyAxis, LabelAxis
+from sfumato.domain.domain import grid_axis
+from sfumato.domain.lattice import KeyAxis, LabelAxis
 
 NUMBER = grid_axis("x", sf.Interval(0, 9), 3)
 LABELS = LabelAxis("x", ("a", "NA", " b"))

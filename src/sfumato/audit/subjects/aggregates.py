@@ -23,9 +23,9 @@ from sfumato.audit.subjects.subject import (
     less_noise,
     of,
 )
-from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -9,7 +9,7 @@ from sfumato.audit.runs import Mechanism, Pair, Rows, of_counts
 from sfumato.audit.subjects.subject import CONCENTRATED, LINE, PURE, UNITS, Subject, less_noise
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
-from sfumato.lattice import GridAxis, Lattice
+from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -34,12 +34,12 @@ from sfumato.audit.subjects.subject import (
     less_noise,
     of,
 )
-from sfumato.cube import Cube
 from sfumato.data import count as data_count
 from sfumato.data import source
-from sfumato.domain import Domain, Interval, Keys
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval, Keys
+from sfumato.domain.lattice import MOST_KEYS
 from sfumato.histogram import Histogram
-from sfumato.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
 from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure

@@ -21,7 +21,7 @@ from sfumato.audit.subjects.subject import (
     less_noise,
     of,
 )
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.partition.adaptive import AdaptiveGridPartitioner
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.partition.binary import BinaryPartitioner

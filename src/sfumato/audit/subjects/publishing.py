@@ -13,7 +13,7 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import LINE, PURE, Subject
 from sfumato.basics.numbers import Array
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.scripts import Drawn, Script, Selection
 from sfumato.privacy.measures import PureDP

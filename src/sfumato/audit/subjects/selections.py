@@ -32,7 +32,7 @@ from sfumato.audit.subjects.subject import (
     Subject,
     less_noise,
 )
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.histogram import Histogram
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit

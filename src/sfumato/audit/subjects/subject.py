@@ -10,7 +10,7 @@ from typing import Protocol
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import Mechanism, Pair, Rows, of_question
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 

@@ -24,7 +24,7 @@ from sfumato.audit.subjects.subject import (
     less_noise,
 )
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval
+from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
-from sfumato.cube import Cube
 from sfumato.data.reader import Columns, Reader
 from sfumato.data.readers.spark_failures import spark_guarded
 from sfumato.data.readers.spark_package import PROBE, require_package
@@ -40,8 +39,9 @@ from sfumato.data.readers.spark_tasks import (
 )
 from sfumato.data.readers.spark_types import SparkField, arrow_type, is_text
 from sfumato.data.scan import Scan
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.lattice import Lattice
 from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
 

@@ -19,13 +19,13 @@ import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
 from sfumato.basics.numbers import Array
-from sfumato.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
 from sfumato.data.cell_counts import sums_may_overflow
 from sfumato.data.packing import Packing
 from sfumato.data.reader import BATCH_ROWS
 from sfumato.data.scan import Scan, finish, partial
+from sfumato.domain.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
+from sfumato.domain.lattice import Label, Lattice
 from sfumato.errors import InternalError
-from sfumato.lattice import Label, Lattice
 from sfumato.mechanisms.key_rules import KEY, KeyRule
 
 BUCKETS = 4096

@@ -19,7 +19,7 @@ from sfumato.data.file_options import PLAIN, Notation
 from sfumato.data.moments import holds_times
 from sfumato.data.reader import Column, Columns, Losses
 from sfumato.data.written_forms import forms_of
-from sfumato.lattice import Label
+from sfumato.domain.lattice import Label
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 

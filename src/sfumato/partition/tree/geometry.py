@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.lattice import DROPPED, GridAxis, Lattice
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array
-from sfumato.cube import Cube
+from sfumato.domain.cube import Cube
 from sfumato.errors import UsageError
 
 MOST_CELLS = MOST_PARTITION_CELLS

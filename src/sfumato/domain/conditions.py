@@ -21,10 +21,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from sfumato.domain import Domain, Interval, Keys, Listed
+from sfumato.domain.domain import Domain, Interval, Keys, Listed
+from sfumato.domain.lattice import Label
+from sfumato.domain.scale import number_of, plain_bound, unit_of
 from sfumato.errors import BoundsRequired, UsageError, nearest, printable, shown
-from sfumato.lattice import Label
-from sfumato.scale import number_of, plain_bound, unit_of
 
 MOST_NAMED = 8
 """How many labels a sentence names."""
@@ -99,7 +99,7 @@ def conditions_of(where: object, domain: Domain) -> tuple[Condition, ...]:
     UsageError
         If an axis is not declared, labels are not listed, or a range is none within the bounds.
 
-    >>> from sfumato.domain import Categories
+    >>> from sfumato.domain.domain import Categories
     >>> domain = Domain(kind=Categories(["a", "b", "c"]), age=Interval(0, 120))
     >>> conditions_of({"kind": ["b", "a"], "age": (18, None)}, domain)[0]
     Within(axis='age', lower=18, upper=None)

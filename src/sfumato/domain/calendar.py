@@ -11,7 +11,9 @@ from typing import ClassVar
 
 import msgspec
 
-from sfumato.calendar_fields import (
+from sfumato.domain.axes import Label
+from sfumato.domain.categories import Listed, check_column
+from sfumato.domain.times import (
     FORMS,
     LABELS,
     CalendarField,
@@ -21,9 +23,7 @@ from sfumato.calendar_fields import (
     period_of,
     period_text,
 )
-from sfumato.categories import Listed, check_column
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.label_axes import Label
 
 MOST_PERIODS = 10_000
 

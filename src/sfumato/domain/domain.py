@@ -14,12 +14,10 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from sfumato.axis_refusals import no_axis, no_domain
 from sfumato.basics.text import card, structs
-from sfumato.calendar_axes import Hour, Month, Week, Weekday, Year
-from sfumato.categories import Categories, Level, Listed, check_column
-from sfumato.errors import ExplainedStruct, UsageError, nearest, printable
-from sfumato.lattice import (
+from sfumato.domain.calendar import Hour, Month, Week, Weekday, Year
+from sfumato.domain.categories import Categories, Level, Listed, check_column, no_axis, no_domain
+from sfumato.domain.lattice import (
     LARGEST_BOUND,
     BinsAndMissing,
     EdgesAxis,
@@ -29,8 +27,9 @@ from sfumato.lattice import (
     LatticeAxis,
     snap_of,
 )
-from sfumato.scale import Scale, number_of, plain_bound, scale_of, unit_of
-from sfumato.times import TimeUnit
+from sfumato.domain.scale import Scale, number_of, plain_bound, scale_of, unit_of
+from sfumato.domain.times import TimeUnit
+from sfumato.errors import ExplainedStruct, UsageError, nearest, printable
 
 __all__ = ["Axis", "Categories", "Domain", "Interval", "Keys", "Listed"]
 

@@ -1,4 +1,11 @@
-"""Fields of the calendar: months, weekdays, hours, weeks and years, and the names of each.
+"""Dates and times: read here, written here, and turned into numbers here.
+
+A date is a number of days and a time a number of microseconds, both since 1970-01-01 in UTC. A time
+without a zone is read as UTC. Three forms are read: an ISO text as Python reads it (bounds, edges,
+names of steps), Python's own dates and times, and the bytes of one field of a text file, whose
+grammar is stricter, so that every engine reads a file alike.
+
+Fields of the calendar: months, weekdays, hours, weeks and years, and the names of each.
 
 A field is either *of the year* (or of the week, or of the day), such as "March" or "Monday", or
 *of a span*: one period after another, such as the months from 2024-01 to 2024-12. Periods of a span
@@ -15,6 +22,168 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError, nearest, shown
+
+TimeUnit: TypeAlias = Literal["day", "microsecond"]
+EPOCH = dt.datetime(1970, 1, 1)
+MICROSECOND = dt.timedelta(microseconds=1)
+MICROSECONDS_A_SECOND = 10**6
+SECONDS_A_DAY = 86_400
+MICROSECONDS_A_DAY = SECONDS_A_DAY * MICROSECONDS_A_SECOND
+
+# --- Python's own dates and times -----------------------------------------------------------------
+
+
+def iso_text(value: object) -> object:
+    """Write a date or time in ISO form; anything else stays as it is.
+
+    >>> iso_text(dt.date(2013, 1, 31)), iso_text(31)
+    ('2013-01-31', 31)
+    """
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def plain_text(moment: dt.date) -> str:
+    """Write a date, or a time in UTC without its zone, in ISO form.
+
+    Raises
+    ------
+    OverflowError, ValueError
+        If a zone moves the time out of the years 1 to 9999, or it is no time at all.
+    """
+    if not isinstance(moment, dt.datetime):
+        return moment.isoformat()
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
+
+
+def parse(text: str) -> dt.date:
+    """Read an ISO text: ten characters are a date, any other number is a time.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    return dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
+
+
+def unit_of(text: str) -> TimeUnit:
+    """What a text that ``plain_text`` wrote counts."""
+    return "day" if len(text) == 10 else "microsecond"
+
+
+def number_of(text: str) -> float:
+    """Turn a text that ``plain_text`` wrote into days or microseconds since 1970-01-01."""
+    moment = parse(text)
+    if isinstance(moment, dt.datetime):
+        return float((moment - EPOCH) // MICROSECOND)
+    return float((moment - EPOCH.date()).days)
+
+
+def wall_clock(entry: object) -> dt.datetime | None:
+    """Read a date, a time or an ISO text as it is written: its zone is passed over.
+
+    None for anything else.
+    """
+    plain = entry.item() if hasattr(entry, "item") else entry
+    if isinstance(plain, str):
+        try:
+            plain = dt.datetime.fromisoformat(plain.strip())
+        except ValueError:
+            return None
+    if isinstance(plain, dt.datetime):
+        return plain.replace(tzinfo=None)
+    return dt.datetime.combine(plain, dt.time()) if isinstance(plain, dt.date) else None
+
+
+def nanoseconds(value: object) -> int | None:
+    """Turn a date or time into nanoseconds since 1970-01-01 in UTC; None for anything else.
+
+    >>> nanoseconds(dt.date(1970, 1, 2))
+    86400000000000
+    """
+    if not isinstance(value, dt.date) or value != value:  # noqa: PLR0124 - NaT is a time that is not itself
+        return None
+    when = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
+    finer = int(getattr(when, "nanosecond", 0))  # pandas' own times have them
+    plain = dt.datetime(
+        when.year, when.month, when.day, when.hour, when.minute, when.second, when.microsecond
+    )
+    # A zone can shift a time out of the years 1 to 9999, which datetime cannot hold. So the offset
+    # is taken off the difference, not off the time.
+    since = plain - EPOCH - (when.utcoffset() or dt.timedelta())
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + finer
+
+
+def microseconds(value: object) -> int | None:
+    """Turn a date or time into microseconds since 1970-01-01 in UTC, dropping what is finer."""
+    found = nanoseconds(value)
+    return None if found is None else found // 1000
+
+
+# --- fields of text files -------------------------------------------------------------------------
+
+BLANKS = b" \t"
+_FIELD = re.compile(
+    rb"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    rb"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
+    rb"(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def field_microseconds(field: bytes) -> int | None:
+    """Read one field: microseconds since 1970-01-01 in UTC; None where it does not parse.
+
+    The years 0 to 9999 are read, also where a zone moves the time out of them.
+
+    >>> field_microseconds(b"1970-01-01T01:00:00.5+01:00")
+    500000
+    """
+    found = _FIELD.fullmatch(field.strip(BLANKS))
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    shift = _zone_seconds(found[8] or b"Z")
+    if shift is None or not _is_date(year, month, day):
+        return None
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
+    fraction = (found[7] or b"").ljust(6, b"0")[:6]
+    return seconds * MICROSECONDS_A_SECOND + int(fraction)
+
+
+def _is_date(year: int, month: int, day: int) -> bool:
+    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTHS[month - 1]):
+        return False
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return leap or (month, day) != (2, 29)
+
+
+def _zone_seconds(zone: bytes) -> int | None:
+    """How far a zone is ahead of UTC; None where it is none."""
+    if zone == b"Z":
+        return 0
+    digits = zone[1:].replace(b":", b"").ljust(4, b"0")
+    hours = int(digits[:2])
+    minutes = int(digits[2:])
+    if hours > 23 or minutes > 59:
+        return None
+    return (hours * 3600 + minutes * 60) * (-1 if zone[:1] == b"-" else 1)
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar, which is carried on to year 0.
+
+    Source: Howard Hinnant's days_from_civil.
+    """
+    year -= month <= 2
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
 
 Part: TypeAlias = Literal["month", "weekday", "hour", "week", "year"]
 

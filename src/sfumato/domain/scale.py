@@ -14,10 +14,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from sfumato import times
 from sfumato.basics.numbers import float_of_text
+from sfumato.domain import times
+from sfumato.domain.times import TimeUnit
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
     from sfumato.basics.numbers import Array

@@ -12,9 +12,9 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain import Domain
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import DROPPED, GridAxis, Label, Lattice
 from sfumato.errors import InternalError, UsageError, printable
-from sfumato.lattice import DROPPED, GridAxis, Label, Lattice
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
 

@@ -1,16 +1,217 @@
-"""Public axes of labels: what all of them have in common, and those whose labels are listed."""
+"""Public axes of labels: what all of them have in common, and those whose labels are listed.
+
+Trees of labels, such as regions of districts of municipalities: how they are read and cut.
+
+The leaves are what a column holds. Every leaf is equally deep, so each depth is a level.
+
+What is said of an axis that is declared wrongly, and what to write in its place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
-from sfumato.axis_refusals import no_list_of_labels
-from sfumato.calendar_fields import CalendarField
-from sfumato.errors import ExplainedStruct, UsageError, shown
-from sfumato.label_axes import Label, LabelAxis
-from sfumato.label_trees import EXAMPLE, Cut, Tree, cut, depth_of, plain_tree
+from sfumato.domain.axes import Label, LabelAxis
+from sfumato.domain.times import CalendarField
+from sfumato.errors import LONGEST_SHOWN, BoundsRequired, ExplainedStruct, UsageError, shown
+
+Tree: TypeAlias = "tuple[tuple[Label, Tree], ...] | tuple[Label, ...]"
+"""Pairs of a label and its branch; at the last level, labels."""
+
+Cut: TypeAlias = tuple[tuple[Label, tuple[Label, ...]], ...]
+"""The labels of a level, each with the leaves below it."""
+
+MOST_LEVELS = 20
+EXAMPLE = 'tree={"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}'
+
+
+def plain_tree(tree: object) -> Tree:
+    """Bring a tree into the form that is stored: nested tuples.
+
+    Parameters
+    ----------
+    tree : dict, or list of pairs
+        From each label to its branch. A branch is a tree, or a list of leaves.
+
+    Raises
+    ------
+    UsageError
+        If it is no tree: a branch is empty or no branch, leaves are not equally deep, a label
+        occurs twice on one level, or there are more than 20 levels.
+
+    >>> plain_tree({"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]})
+    (('Bavaria', ('Munich', 'Nuremberg')), ('Hesse', ('Frankfurt',)))
+    """
+    if not _is_branching(tree):
+        raise _no_tree("it is no dict of branches")
+    found = _plain(tree, 1)
+    depths = set(_depths(found, 1))
+    if len(depths) > 1:
+        raise UsageError(
+            "Categories with a tree",
+            f"some of its leaves are {min(depths)} levels deep, and others {max(depths)}",
+            "Give every leaf the same number of parents: a city may be a region of its own",
+        )
+    for level in range(1, max(depths) + 1):
+        _require_one_parent([label for label, _ in cut(found, level)])
+    return found
+
+
+def depth_of(tree: Tree) -> int:
+    """How many levels there are, with that of the leaves."""
+    return next(_depths(tree, 1))
+
+
+def cut(tree: Tree, level: int) -> Cut:
+    """The labels of a level, counted from 1 at the top, each with its leaves.
+
+    >>> cut(plain_tree({"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}), 1)
+    (('Bavaria', ('Munich', 'Nuremberg')), ('Hesse', ('Frankfurt',)))
+    """
+    if level == 1:
+        if _is_branching(tree):
+            return tuple((label, tuple(_leaves(branch))) for label, branch in _pairs(tree))
+        return tuple((leaf, (leaf,)) for leaf in _leaves(tree))
+    return tuple(part for _, branch in _pairs(tree) for part in cut(branch, level - 1))
+
+
+def fanouts(tree: Tree) -> tuple[tuple[int, ...], ...]:
+    """How many children each label has: those of the whole, of the top level, and so on.
+
+    >>> fanouts(plain_tree({"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}))
+    ((2,), (2, 1))
+    """
+    found: list[tuple[int, ...]] = []
+    branches: list[Tree] = [tree]
+    while True:
+        found.append(tuple(map(len, branches)))
+        if not _is_branching(branches[0]):
+            return tuple(found)
+        branches = [branch for each in branches for _, branch in _pairs(each)]
+
+
+def _is_branching(tree: object) -> bool:
+    if isinstance(tree, Mapping):
+        return True
+    if isinstance(tree, str) or not isinstance(tree, Sequence) or not tree:
+        return False
+    return all(
+        isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2 for pair in tree
+    )
+
+
+def _plain(tree: object, level: int) -> Tree:
+    if level > MOST_LEVELS:
+        raise _no_tree(f"it has more than {MOST_LEVELS} levels")
+    if isinstance(tree, str) or not isinstance(tree, Mapping | Sequence):
+        raise _no_tree("a branch is neither a dict nor a list of labels")
+    if not tree:
+        raise _no_tree("a branch of it is empty")
+    if isinstance(tree, Mapping):
+        return tuple((label, _plain(branch, level + 1)) for label, branch in tree.items())
+    if _is_branching(tree):
+        return tuple((label, _plain(branch, level + 1)) for label, branch in tree)
+    leaves = tuple(label.item() if hasattr(label, "item") else label for label in tree)
+    if not all(isinstance(leaf, str | int) for leaf in leaves):
+        raise _no_tree("its labels are neither text nor integers nor booleans")
+    return leaves
+
+
+def _no_tree(obstacle: str) -> UsageError:
+    return UsageError("Categories with a tree", obstacle, f"Write Categories({EXAMPLE})")
+
+
+def _require_one_parent(labels: Sequence[Label]) -> None:
+    """Refuse a label that occurs twice on a level."""
+    seen: set[tuple[type, Label]] = set()
+    for label in labels:
+        if (type(label), label) in seen:
+            raise UsageError(
+                "Categories with a tree",
+                f"{shown(label)} is there twice on one level: a child has one parent",
+                "Name each label of a level once, such as 'Springfield, Ohio'",
+            )
+        seen.add((type(label), label))
+
+
+def _pairs(tree: Tree) -> Iterator[tuple[Label, Tree]]:
+    for each in tree:
+        assert isinstance(each, tuple)
+        yield each
+
+
+def _depths(tree: Tree, level: int) -> Iterator[int]:
+    if not _is_branching(tree):
+        yield level
+        return
+    for _, branch in _pairs(tree):
+        yield from _depths(branch, level + 1)
+
+
+def _leaves(tree: Tree) -> Iterator[Label]:
+    if _is_branching(tree):
+        for _, branch in _pairs(tree):
+            yield from _leaves(branch)
+        return
+    for leaf in tree:
+        assert not isinstance(leaf, tuple)
+        yield leaf
+
+
+OF_CLASS = {
+    "Interval": ("an Interval needs public bounds", "Interval(lower, upper)"),
+    "Categories": ("Categories need public labels", 'Categories(["a", "b"])'),
+    "Keys": ("Keys is a class", "Keys()"),
+}
+"""Obstacle and remedy where the class of an axis is given, by its name."""
+
+
+def no_list_of_labels(labels: object) -> UsageError:
+    """The error of what is no list of labels."""
+    asked = f"Categories({type(labels).__name__})"
+    remedy = 'Write Categories(["a", "b"])'
+    if isinstance(labels, str):
+        parts = ", ".join(repr(part.strip()) for part in labels[:LONGEST_SHOWN].split(","))
+        if len(labels) < LONGEST_SHOWN:
+            remedy = f"Write Categories([{parts}])"
+        return UsageError(asked, "it is one text, and categories are a list of labels", remedy)
+    if isinstance(labels, set | frozenset):
+        remedy = "Write Categories(sorted(labels)): answers list labels in this order"
+    elif hasattr(labels, "tolist") or hasattr(labels, "to_list"):
+        remedy = "Write the labels out in a list, from public knowledge and not from the column"
+    return UsageError(asked, "categories are a list of labels", remedy)
+
+
+def no_axis(name: str, given: object) -> BoundsRequired:
+    """The error of what is no axis; where it is clear what was meant, how that is written."""
+    asked = f"axis {name!r} as {type(given).__name__}"
+    obstacle = "an axis has public bounds or labels, and they are never read off the data"
+    remedy = f'{name}=Interval(0, 100), {name}=Categories(["a", "b"]) or {name}=Keys()'
+    if isinstance(given, type) and given.__name__ in OF_CLASS:
+        asked = f"axis {name!r}"
+        obstacle, written = OF_CLASS[given.__name__]
+        remedy = f"{name}={written}"
+    elif isinstance(given, tuple | list) and _are_bounds(given):
+        remedy = f"{name}=Interval({given[0]!r}, {given[1]!r})"
+    elif isinstance(given, list) and given and all(isinstance(each, str) for each in given):
+        remedy = f"{name}=Categories([...]), with the list in it"
+    return BoundsRequired(asked, obstacle, f"Write {remedy}")
+
+
+def _are_bounds(given: Sequence[object]) -> bool:
+    return len(given) == 2 and all(type(each) in (int, float) for each in given)
+
+
+def no_domain(given: object) -> UsageError:
+    """The error of what is no dict of axes."""
+    asked = f"Domain({type(given).__name__})"
+    remedy = "Write Domain(age=Interval(0, 121, step=1))"
+    if hasattr(given, "domain"):
+        remedy = "Write source.domain"
+    return UsageError(asked, "a domain is a dict of axes by name", remedy)
 
 
 class Listed(ExplainedStruct, frozen=True):

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
-from sfumato.calendar_fields import CalendarField
+from sfumato.domain.scale import AxisKind, Scale, ValueKind
+from sfumato.domain.times import CalendarField, TimeUnit
 from sfumato.errors import InternalError
-from sfumato.scale import AxisKind, Scale, ValueKind
-from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
     from sfumato.basics.numbers import Array

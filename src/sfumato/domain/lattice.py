@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
+from sfumato.domain.axes import DROPPED, MOST_KEYS, AxisCells, KeyAxis, Label, LabelAxis
+from sfumato.domain.scale import AxisKind, Scale, ValueKind, scale_of
+from sfumato.domain.times import TimeUnit
 from sfumato.errors import UsageError
-from sfumato.label_axes import DROPPED, MOST_KEYS, AxisCells, KeyAxis, Label, LabelAxis
-from sfumato.scale import AxisKind, Scale, ValueKind, scale_of
-from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
     from sfumato.basics.numbers import Array
