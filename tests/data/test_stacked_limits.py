@@ -13,7 +13,7 @@ from sfumato.data.limiting import LimitedRows
 from sfumato.data.packing import Packing
 from sfumato.data.stacked_limits import StackedLimits
 from sfumato.domain.lattice import GridAxis, Lattice
-from sfumato.privacy.stacked_norm import StackedNorm, Weighed
+from sfumato.privacy.limits import StackedNorm, Weighed
 
 LEVELS = (((2,), (3, 1)), ((3,),))
 """Four towns in two regions, by three ages."""

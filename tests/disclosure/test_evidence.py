@@ -13,7 +13,7 @@ from disclosure import visits
 from sfumato.answers.release import marked
 from sfumato.disclosure.evidence import gathered, measure_of_money, shortened
 from sfumato.ledger import open_ledger
-from sfumato.privacy.composition import approx_to_zcdp
+from sfumato.privacy.measures import approx_to_zcdp
 from support.tampering import unguarded
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sfumato.ledger.entries import Account, Spender, Verification, written
-from sfumato.privacy.composition import rule_of
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, rule_of
 
 
 @pytest.mark.parametrize(

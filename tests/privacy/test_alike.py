@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.privacy.alike import common_cost
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, MetricDP, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, MetricDP, PureDP, common_cost
 
 
 @pytest.mark.parametrize(

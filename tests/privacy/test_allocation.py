@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
 from sfumato.privacy.allocation import Shares, levels, of_units, share, tree_levels
-from sfumato.privacy.composition import compose
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP, compose
 
 GEOMETRIC = {
     0: 28627657615,

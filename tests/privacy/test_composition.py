@@ -7,7 +7,10 @@ import mpmath
 import pytest
 
 from sfumato.errors import InternalError, UsageError
-from sfumato.privacy.composition import (
+from sfumato.privacy.measures import (
+    ZCDP,
+    ApproxDP,
+    PureDP,
     approx_to_zcdp,
     charge,
     compose,
@@ -19,7 +22,6 @@ from sfumato.privacy.composition import (
     selection_epsilon,
     zcdp_to_approx,
 )
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
 def epsilon_of(rho, delta, orders):

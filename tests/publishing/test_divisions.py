@@ -6,8 +6,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.accuracy_request import Kind
-from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_approx
-from sfumato.privacy.measures import without_delta
+from sfumato.privacy.measures import approx_to_zcdp, without_delta, zcdp_to_approx
 from sfumato.publishing.divisions import Divider, Division
 from sfumato.publishing.plan_parts import PlannedQuestion
 

@@ -17,9 +17,8 @@ from publishing import real_tables
 from sfumato.answers.codec import to_bytes
 from sfumato.basics.numbers import RHO_UNITS
 from sfumato.domain.cube import Cube
-from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_approx
 from sfumato.privacy.limits import Limits
-from sfumato.privacy.measures import CentralMeasure, asked_cost
+from sfumato.privacy.measures import CentralMeasure, approx_to_zcdp, asked_cost, zcdp_to_approx
 from sfumato.random.bits import current
 
 AXES = {f"x{i}": sf.Interval(0, 10, step=1) for i in range(50)}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.composition import zcdp_to_approx
+from sfumato.privacy.measures import zcdp_to_approx
 from sfumato.streaming import (
     compute_rdp_single_tree,
     compute_rdp_tree_restart,

@@ -15,7 +15,7 @@ import sfumato as sf
 from sfumato.data import count
 from sfumato.demo import flights_path
 from sfumato.mechanisms.residual_noise import total_rho
-from sfumato.privacy.stacked_norm import StackedNorm
+from sfumato.privacy.limits import StackedNorm
 from sfumato.tables.aims import Aim
 from sfumato.tables.gaussian_design import ResidualNoise, gaussian_design
 from sfumato.tables.levels import Levels

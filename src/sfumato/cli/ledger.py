@@ -23,8 +23,7 @@ from sfumato.cli.output_paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Book, Entry, open_ledger, written
 from sfumato.ledger.export import exported
-from sfumato.privacy.composition import rule_of
-from sfumato.privacy.measures import measure_of, total_of
+from sfumato.privacy.measures import measure_of, rule_of, total_of
 
 
 @click.group(short_help="Open, list and verify privacy accounts.")

@@ -19,7 +19,7 @@ from sfumato.answers.together import said_once
 from sfumato.basics.text import Kind, cell
 from sfumato.cli.fitting import HANGING, WIDTH, fitted, width_of
 from sfumato.errors import printable, printable_lines
-from sfumato.privacy.alike import common_cost
+from sfumato.privacy.measures import common_cost
 
 if TYPE_CHECKING:
     import pyarrow as pa

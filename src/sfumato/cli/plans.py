@@ -28,8 +28,14 @@ from sfumato.data.addresses import server_of
 from sfumato.data.reader import Reader
 from sfumato.data.source import Source
 from sfumato.privacy import belief
-from sfumato.privacy.composition import compose, plan_epsilon, rule_of
-from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import (
+    ApproxDP,
+    CentralMeasure,
+    PureDP,
+    compose,
+    plan_epsilon,
+    rule_of,
+)
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan_choice import PlanChoice
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan

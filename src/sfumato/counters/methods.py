@@ -17,8 +17,15 @@ from sfumato.counters.toeplitz import ToeplitzCounter
 from sfumato.counters.tree import ElderTree, radices_for
 from sfumato.errors import Infeasible, InternalError, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.composition import approx_to_zcdp, pure_epsilon
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
+from sfumato.privacy.measures import (
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    PureDP,
+    approx_to_zcdp,
+    pure_epsilon,
+    without_delta,
+)
 from sfumato.privacy.unit import Unit, squared_factor
 from sfumato.streaming.blt import BLT
 from sfumato.streaming.sensitivity import squared_sensitivity

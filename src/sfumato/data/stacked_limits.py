@@ -26,7 +26,7 @@ from sfumato.data.limiting import CellsOfPersons, LimitedRows, positions
 from sfumato.data.packing import Packing
 from sfumato.data.person_records import person_numbers
 from sfumato.data.row_order import first_rows
-from sfumato.privacy.stacked_norm import StackedNorm
+from sfumato.privacy.limits import StackedNorm
 
 
 class StackedLimits:

@@ -20,8 +20,7 @@ from sfumato.basics.signing import valid
 from sfumato.choosing.windows import Window
 from sfumato.errors import DataError, LedgerError, UsageError, printable, shown
 from sfumato.ledger import Account, Amount, Ledger, written
-from sfumato.privacy.composition import approx_to_zcdp, charge
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, approx_to_zcdp, charge
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.verifying import verify
 

@@ -48,9 +48,8 @@ from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.measures import CentralMeasure, selection_epsilon, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 

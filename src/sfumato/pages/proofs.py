@@ -11,7 +11,7 @@ import msgspec
 from sfumato.answers.origin import standing
 from sfumato.answers.release import Release
 from sfumato.pages.headings import heading_of
-from sfumato.privacy.alike import common_cost
+from sfumato.privacy.measures import common_cost
 
 Lines: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 

@@ -11,8 +11,7 @@ from sfumato.answers.release import Release
 from sfumato.errors import printable
 from sfumato.pages.headings import heading_of
 from sfumato.privacy import belief
-from sfumato.privacy.composition import compose
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, compose
 from sfumato.privacy.unit import Unit
 
 Paid: TypeAlias = tuple[Release, Receipt]

@@ -13,8 +13,8 @@ from sfumato.mechanisms.selection import RankLaw
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.privacy.allocation import Shares, of_units
-from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.measures import selection_epsilon
 
 
 class MedianPartitioner(

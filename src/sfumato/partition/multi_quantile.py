@@ -19,9 +19,8 @@ from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.partition.tree.splitting import split_at
 from sfumato.privacy.allocation import Shares, of_units
-from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import EXACT, Proof
-from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.measures import CentralMeasure, selection_epsilon
 from sfumato.privacy.unit import Unit
 
 MOST_FANOUT = 16

@@ -60,9 +60,8 @@ from sfumato.partition.path_shares import SLICES, count_with_shares
 from sfumato.partition.tree.growth import Growth
 from sfumato.partition.tree.splitting import halve_widest
 from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.composition import pure_epsilon
 from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.measures import CentralMeasure, pure_epsilon, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 

@@ -12,8 +12,15 @@ from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Ledger, written
 from sfumato.ledger.opening import open_to_charge
-from sfumato.privacy.composition import charge, in_measure, rule_of
-from sfumato.privacy.measures import CentralMeasure, Money, measure_of, total_of
+from sfumato.privacy.measures import (
+    CentralMeasure,
+    Money,
+    charge,
+    in_measure,
+    measure_of,
+    rule_of,
+    total_of,
+)
 
 
 class PublisherAccount:

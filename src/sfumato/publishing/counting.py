@@ -19,7 +19,7 @@ from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, InternalError
 from sfumato.mechanisms.key_rules import KeyRule
-from sfumato.privacy.stacked_norm import StackedNorm
+from sfumato.privacy.limits import StackedNorm
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:

@@ -19,14 +19,16 @@ from fractions import Fraction
 from sfumato.answers.accuracy_request import Kind, kind_of
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, split
 from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.composition import approx_to_zcdp, charge, zcdp_to_approx
 from sfumato.privacy.measures import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
     Money,
     PureDP,
+    approx_to_zcdp,
+    charge,
     without_delta,
+    zcdp_to_approx,
 )
 from sfumato.publishing.plan_parts import Member, PlannedQuestion, parts_of
 

@@ -24,8 +24,7 @@ from sfumato.answers.release import CountsRelease
 from sfumato.basics.numbers import split
 from sfumato.domain.domain import Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.privacy.composition import pure_epsilon
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, pure_epsilon
 from sfumato.privacy.unit import Unit
 
 DIGITS = 6  # of a picked share: the same ones on every machine

@@ -9,7 +9,7 @@ import msgspec
 
 from sfumato.answers.preview import Preview
 from sfumato.answers.together import which_answers
-from sfumato.privacy.alike import CommonCost, common_cost
+from sfumato.privacy.measures import CommonCost, common_cost
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan_choice import PlanChoice
 

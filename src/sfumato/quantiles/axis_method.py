@@ -48,8 +48,7 @@ from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.privacy.allocation import share
-from sfumato.privacy.composition import selection_epsilon
-from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.measures import ZCDP, CentralMeasure, selection_epsilon
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import count_tree
 from sfumato.quantiles.cells import Cells

@@ -12,9 +12,15 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
-from sfumato.privacy.composition import approx_to_zcdp
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
-from sfumato.privacy.stacked_norm import StackedNorm
+from sfumato.privacy.limits import StackedNorm
+from sfumato.privacy.measures import (
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    PureDP,
+    approx_to_zcdp,
+    without_delta,
+)
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.tables.aims import Aim, shares_of_variance

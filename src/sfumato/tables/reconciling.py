@@ -27,9 +27,8 @@ from sfumato.errors import UsageError, printable
 from sfumato.histogram.question import HistogramRelease
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.composition import compose
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof
-from sfumato.privacy.measures import ZCDP
+from sfumato.privacy.measures import ZCDP, compose
 from sfumato.tables.asked import named, require_connected
 from sfumato.tables.chains import Chains
 from sfumato.tables.design import Measurement, published_shape

@@ -46,7 +46,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
-from sfumato.privacy.stacked_norm import StackedNorm, Weighed
+from sfumato.privacy.limits import StackedNorm, Weighed
 from sfumato.tables.gaussian_design import ROUNDING, ResidualNoise
 from sfumato.tables.levels import Levels
 from sfumato.tables.nesting import Margin
