@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.measuring import Chart, Row, medians
-from sfumato.random import Keystream, current, discrete, enclosure
+from sfumato.random import Keystream, current, discrete
+from sfumato.random import inversion as enclosure
 
 CHART = Chart("M/s wall", ("who", "law", "scale"), others=("opendp", "numpy (inexact)"))
 SCALES = [Fraction(1, 10), Fraction(1), Fraction(100), Fraction(1000), Fraction(10**6)]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sfumato.random.bits import override
-from sfumato.random.seeded import PublicSeed
+from sfumato.random.bits import PublicSeed, override
 
 __all__ = ["deterministic"]
 

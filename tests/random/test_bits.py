@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from sfumato.errors import InternalError
 from sfumato.random import bits as module
-from sfumato.random.bits import Keystream, current, override
-from sfumato.random.seeded import PublicSeed
+from sfumato.random.bits import Keystream, PublicSeed, current, override
 from support.workers import HANG
 
 

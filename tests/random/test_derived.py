@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.random import PublicSeed
-from sfumato.random.derived import Derived, secret_key
+from sfumato.random.bits import Derived, secret_key
 
 
 def test_a_position_reads_the_same_however_it_is_cut() -> None:
@@ -31,7 +31,7 @@ def test_positions_and_keys_have_nothing_in_common() -> None:
 
 
 def test_the_stream_changes_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sfumato.random import derived
+    from sfumato.random import bits as derived
 
     monkeypatch.setattr(derived, "KEY_BYTES", 64)
     words = derived.Derived(secret_key(), 0).words(64)

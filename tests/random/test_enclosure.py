@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from sfumato.random.enclosure import Law, cumulative_law, exp_minus
+from sfumato.random.inversion import Law, cumulative_law, exp_minus
 from support.bit_strings import weight
 
 

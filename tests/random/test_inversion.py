@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from sfumato.random import PublicSeed
-from sfumato.random.enclosure import Law
-from sfumato.random.inversion import Sampler
+from sfumato.random.inversion import Law, Sampler
 from support.bit_strings import OutOfBits, Pieces, disagreements, enumerate_masses, weight
 
 REJECTED = "rejected"

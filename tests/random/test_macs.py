@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from sfumato.random.macs import Macs
+from sfumato.random.streams import Macs
 
 
 def laid(messages: list[bytes]) -> tuple[np.ndarray, np.ndarray]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.random.bits import Keystream
-from sfumato.random.seeded import PublicSeed
+from sfumato.random.bits import Keystream, PublicSeed
 
 
 def test_a_public_seed_repeats_and_says_so():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.random import PublicSeed, current, weighted
+from sfumato.random import PublicSeed, current
+from sfumato.random import discrete as weighted
 
 DRAWS = 20_000
 

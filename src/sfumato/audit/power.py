@@ -21,7 +21,7 @@ from sfumato.audit.sampled import Gain, sampled_loss
 from sfumato.audit.subjects import Subject
 from sfumato.audit.subjects.subject import claimed
 from sfumato.privacy.measures import ZCDP, CentralMeasure
-from sfumato.random.seeded import PublicSeed
+from sfumato.random.bits import PublicSeed
 
 SCALES: Final = (2, 4)
 """The faults tried: this many times less noise."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
-from sfumato.random.macs import Macs
+from sfumato.random.streams import Macs
 
 OBJECT = "\0"
 """What the id of a person begins with that was an object, and no text (see ``objects``)."""

@@ -50,7 +50,7 @@ from sfumato.mechanisms.scripts import IntegerLaw
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete
-from sfumato.random.enclosure import exp_minus
+from sfumato.random.inversion import exp_minus
 
 MOST_BOUND = 10**9
 """The largest bound: a count that may be farther off says nothing."""

@@ -50,8 +50,7 @@ from sfumato.mechanisms.ranks import Ranks, common_denominator
 from sfumato.mechanisms.scripts import Script, Selection
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.random.discrete import integer_below
-from sfumato.random.weighted import index_by_weight
+from sfumato.random.discrete import index_by_weight, integer_below
 
 SPREAD = 2
 """The step between numbers t, in standard deviations of the sum of the gaps' errors: a smaller one

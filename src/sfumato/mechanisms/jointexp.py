@@ -48,7 +48,7 @@ from sfumato.mechanisms.scans import NEVER, Terms, exp_of, running, total, windo
 from sfumato.mechanisms.scripts import Script, Selection
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.random.weighted import index_by_weight, multiset, subset
+from sfumato.random.discrete import index_by_weight, multiset, subset
 
 RATE_BITS = 52
 """Bits of the rate a: few enough that a double holds it exactly."""

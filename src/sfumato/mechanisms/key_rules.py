@@ -30,8 +30,7 @@ from sfumato.basics.numbers import Array
 from sfumato.errors import InternalError
 from sfumato.mechanisms.scripts import Script
 from sfumato.mechanisms.thresholds import KeyLaw, released
-from sfumato.random.bits import Bits
-from sfumato.random.derived import secret_key
+from sfumato.random.bits import Bits, secret_key
 from sfumato.random.streams import Streams
 
 KEY = "key"

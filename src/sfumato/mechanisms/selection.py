@@ -35,8 +35,7 @@ from sfumato.mechanisms.ranks import Ranks, common_denominator, rank_sensitivity
 from sfumato.mechanisms.scripts import Script, Selection
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.random.discrete import integer_below
-from sfumato.random.weighted import index_by_exponential, survives, surviving
+from sfumato.random.discrete import index_by_exponential, integer_below, survives, surviving
 
 SHIFT = 55
 """Levels a k(o) are integers over 2**55."""

@@ -52,7 +52,7 @@ from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, truncated
 from sfumato.random.discrete import check_scale
-from sfumato.random.enclosure import exp_minus
+from sfumato.random.inversion import exp_minus
 
 Rule: TypeAlias = Literal["truncated-geometric", "threshold", "stability"]
 RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")

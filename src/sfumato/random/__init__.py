@@ -9,7 +9,7 @@ Laws on the integers: ``discrete`` is the door; ``inversion`` draws Laplace and 
 ``normal`` draws floats, which no central answer uses.
 """
 
-from sfumato.random.bits import Bits, Keystream, current, override
+from sfumato.random.bits import Bits, Keystream, PublicSeed, current, override
 from sfumato.random.discrete import (
     bernoulli,
     bernoulli_exp,
@@ -20,7 +20,6 @@ from sfumato.random.discrete import (
     laplace,
     uniform_below,
 )
-from sfumato.random.seeded import PublicSeed
 
 __all__ = [
     "Bits",

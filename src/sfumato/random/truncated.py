@@ -27,8 +27,8 @@ from functools import lru_cache
 
 from sfumato.basics.numbers import decimal
 from sfumato.errors import InternalError, UsageError
-from sfumato.random.enclosure import Pair, exp_minus
 from sfumato.random.finite import FiniteSampler
+from sfumato.random.inversion import Pair, exp_minus
 
 MOST_STEPS = 2**17
 LARGEST_DELTA = Fraction(1, 2)

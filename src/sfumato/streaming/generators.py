@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.random import current
-from sfumato.random.derived import Derived, secret_key
+from sfumato.random.bits import Derived, secret_key
 from sfumato.random.normal import standard_normal
 from sfumato.streaming.values import Nested, leaves, map_leaves, refilled
 
