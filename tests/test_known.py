@@ -14,7 +14,7 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.release import accuracy_sentence
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
-from sfumato.mechanisms.contrasts import contrast_half_width
+from sfumato.mechanisms.noise_sums import contrast_half_width
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
 from sfumato.quantiles.rank_error import half_width

@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
-from sfumato.mechanisms.weighted_sums import sum_half_width
+from sfumato.mechanisms.noise_sums import sum_half_width
 from sfumato.testing import deterministic
 
 

@@ -11,10 +11,10 @@ from sfumato.audit.runs import NotAdditive, Published
 from sfumato.audit.subjects import SUBJECTS
 from sfumato.histogram import keys
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
-from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import (
     RULES,
+    KeyRule,
     TruncatedGeometric,
     key_law,
     law_of_key_counts,

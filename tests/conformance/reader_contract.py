@@ -25,8 +25,7 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Keys
 from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
-from sfumato.mechanisms.key_rules import KeyRule
-from sfumato.mechanisms.thresholds import ThresholdLaplace, key_law
+from sfumato.mechanisms.thresholds import KeyRule, ThresholdLaplace, key_law
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
 

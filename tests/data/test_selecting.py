@@ -16,8 +16,7 @@ from sfumato.data import select, selects
 from sfumato.data.scan import Scan
 from sfumato.domain.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.mechanisms.key_rules import KeyRule
-from sfumato.mechanisms.thresholds import ThresholdLaplace
+from sfumato.mechanisms.thresholds import KeyRule, ThresholdLaplace
 from support.spark_tasks import TableInTasks
 
 DOMAIN = sf.Domain(kind=sf.Categories(["a", "b"]), shop=sf.Keys(), at=sf.Interval(0, 3, step=1))

@@ -22,7 +22,7 @@ from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.histogram.records import RecordBins
-from sfumato.mechanisms.ranks import rank_sensitivity
+from sfumato.mechanisms.selection import rank_sensitivity
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.publisher import Publisher

@@ -13,8 +13,13 @@ import pytest
 from sfumato.errors import UsageError
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law, farthest, unit_within
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.mechanisms.sums import exact_half_width, half_widths
-from sfumato.mechanisms.weighted_sums import Weighted, sum_half_width, weighted_half_widths
+from sfumato.mechanisms.noise_sums import (
+    Weighted,
+    exact_half_width,
+    half_widths,
+    sum_half_width,
+    weighted_half_widths,
+)
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit

@@ -9,10 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.mechanisms import contrasts
-from sfumato.mechanisms.contrasts import contrast_half_width, sum_masses
+from sfumato.mechanisms import noise_sums as contrasts
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.mechanisms.sums import exact_half_width
+from sfumato.mechanisms.noise_sums import contrast_half_width, exact_half_width, sum_masses
 
 LAPLACE = DiscreteLaplace(Fraction(1))
 GAUSSIAN = DiscreteGaussian(Fraction(2))

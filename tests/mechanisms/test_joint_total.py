@@ -18,7 +18,7 @@ from sfumato.mechanisms.joint_total import (
     totals_around,
 )
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
-from sfumato.mechanisms.ranks import Ranks, joint_sensitivity
+from sfumato.mechanisms.selection import Ranks, joint_sensitivity
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
 from sfumato.random.bits import current

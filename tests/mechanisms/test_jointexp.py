@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from sfumato.errors import Infeasible, UsageError
-from sfumato.mechanisms import jointexp, scans
+from sfumato.mechanisms import jointexp
+from sfumato.mechanisms import jointexp as scans
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
-from sfumato.mechanisms.ranks import Ranks, joint_sensitivity, nested
+from sfumato.mechanisms.selection import Ranks, joint_sensitivity, nested
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 from support import selections

@@ -16,9 +16,15 @@ from scipy import stats
 from sfumato.audit.laws import key_masses, masses
 from sfumato.audit.runs import Scripted
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian, gaussian_key_law
-from sfumato.mechanisms.key_rules import KeyRule, canonical
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.mechanisms.thresholds import KeyLaw, ThresholdLaplace, key_law, released
+from sfumato.mechanisms.thresholds import (
+    KeyLaw,
+    KeyRule,
+    ThresholdLaplace,
+    canonical,
+    key_law,
+    released,
+)
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed, current
@@ -208,7 +214,7 @@ def test_large_batches_are_decided_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     rule = KeyRule(LAWS["threshold"], SECRET)
     batch = groups([f"key {i}" for i in range(1000)], [20] * 1000)
     whole = rule.shown(batch)
-    monkeypatch.setattr("sfumato.mechanisms.key_rules._TOGETHER", 7)
+    monkeypatch.setattr("sfumato.mechanisms.thresholds._TOGETHER", 7)
     assert rule.shown(batch).equals(whole)
     assert rule.shown(batch.slice(0, 0)).schema.equals(whole.schema)
     assert [part.num_rows for part in rule.shown_of([batch, batch])] == [whole.num_rows] * 2

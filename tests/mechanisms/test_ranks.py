@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.mechanisms.ranks import Ranks, common_denominator
+from sfumato.mechanisms.selection import Ranks, common_denominator
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 

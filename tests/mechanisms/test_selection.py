@@ -11,8 +11,7 @@ from scipy import stats
 
 from sfumato.errors import UsageError
 from sfumato.mechanisms import selection
-from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
-from sfumato.mechanisms.selection import CLAMP, SHIFT, RankLaw
+from sfumato.mechanisms.selection import CLAMP, SHIFT, RankLaw, Ranks, nested, rank_sensitivity
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 from support import selections

@@ -10,8 +10,14 @@ import pytest
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
-from sfumato.mechanisms.weighted_sums import Weighted, sum_half_width, weighted_half_widths
+from sfumato.mechanisms.noise_sums import (
+    Weighted,
+    exact_half_width,
+    half_widths,
+    spread,
+    sum_half_width,
+    weighted_half_widths,
+)
 from sfumato.random import PublicSeed
 
 LAWS: list[Law] = [

@@ -15,7 +15,7 @@ from sfumato.audit.runs import Scripted, count
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
+from sfumato.mechanisms.noise_sums import exact_half_width, half_widths, spread
 from sfumato.partition.partition import Partition
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sfumato.mechanisms import noise_sums
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.persons import noise_sums
-from sfumato.persons.noise_sums import chernoff_half_widths, plain_sum_half_width, tails
+from sfumato.mechanisms.noise_sums import chernoff_half_widths, plain_sum_half_width, tails
 from sfumato.random import PublicSeed
 
 LAWS: list[Law] = [

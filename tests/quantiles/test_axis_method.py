@@ -9,7 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.mechanisms.jointexp import JointLaw
-from sfumato.mechanisms.ranks import Ranks
+from sfumato.mechanisms.selection import Ranks
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.axis_method import AxisMethod, method_for

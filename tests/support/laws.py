@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.mechanisms.noise import DiscreteGaussian, Law
-from sfumato.mechanisms.scripts import Script
+from sfumato.mechanisms.noise import DiscreteGaussian, Law, Script
 from sfumato.privacy.unit import Unit
 
 

@@ -35,8 +35,8 @@ from sfumato.histogram import keys
 from sfumato.mechanisms import noise, thresholds
 from sfumato.mechanisms.joint_total import JointTotalLaw
 from sfumato.mechanisms.jointexp import JointLaw
-from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.selection import RankLaw
+from sfumato.mechanisms.thresholds import KeyRule
 from sfumato.publishing import counting
 
 MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)

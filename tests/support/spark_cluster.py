@@ -25,7 +25,7 @@ from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, select, selects, source
 from sfumato.domain.lattice import KeyAxis, Lattice
-from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.mechanisms.thresholds import KeyRule
 from support import spark
 
 Batches = Iterable[pa.RecordBatch]

@@ -20,7 +20,7 @@ from sfumato.data.readers.spark_tasks import (
 )
 from sfumato.data.scan import Scan
 from sfumato.domain.cube import Cube
-from sfumato.mechanisms.key_rules import KEY, ROWS_OF_KEY, KeyRule
+from sfumato.mechanisms.thresholds import KEY, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.mechanisms.ranks import joint_sensitivity, rank_sensitivity
+from sfumato.mechanisms.selection import joint_sensitivity, rank_sensitivity
 from sfumato.privacy.unit import Unit
 from support import selections
 

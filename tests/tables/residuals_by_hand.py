@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from sfumato.mechanisms.residual_noise import slack_of
+from sfumato.mechanisms.noise import slack_of
 from sfumato.tables.gaussian_design import ResidualNoise, log_etas
 from sfumato.tables.levels import Levels
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.mechanisms.residual_noise import total_rho
+from sfumato.mechanisms.noise import total_rho
 from sfumato.tables.aims import Aim, shares_of_variance
 from sfumato.tables.gaussian_design import (
     ResidualNoise,

@@ -14,7 +14,7 @@ import pytest
 import sfumato as sf
 from sfumato.data import count
 from sfumato.demo import flights_path
-from sfumato.mechanisms.residual_noise import total_rho
+from sfumato.mechanisms.noise import total_rho
 from sfumato.privacy.limits import StackedNorm
 from sfumato.tables.aims import Aim
 from sfumato.tables.gaussian_design import ResidualNoise, gaussian_design

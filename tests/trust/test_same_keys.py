@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from conformance.kinds import people, table
 from data import random_tables
-from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.mechanisms.thresholds import KeyRule
 from support.artefacts import World, assert_same, both, differences
 from support.spark_tasks import TableInTasks
 

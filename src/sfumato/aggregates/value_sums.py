@@ -23,7 +23,7 @@ from sfumato.aggregates.tails import chernoff_half_widths
 from sfumato.aggregates.values import Values
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms import weighted_sums
+from sfumato.mechanisms import noise_sums
 from sfumato.mechanisms.noise import Law
 
 Scaling: TypeAlias = Callable[[Array], Array]
@@ -117,7 +117,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
 
     def has_rows(self, alpha: float) -> Array:
         """Where the number of rows can be told from 0: bool ndarray."""
-        half = weighted_sums.sum_half_width(self.law, self.basis.size, alpha)
+        half = noise_sums.sum_half_width(self.law, self.basis.size, alpha)
         return np.asarray(self.sums_of_functions.sum(axis=1) > half)
 
     @property

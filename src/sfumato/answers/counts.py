@@ -12,7 +12,7 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
-from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.mechanisms.thresholds import KeyRule
 from sfumato.privacy.limits import StackedNorm
 from sfumato.privacy.unit import Unit
 

@@ -34,8 +34,7 @@ import numpy as np
 from sfumato.audit.laws import log_at_least, log_mass, log_sum, renyi, support
 from sfumato.audit.likelihoods import FAR, Loss
 from sfumato.audit.runs import Draws, Mechanism, NotAdditive, Pair, Published, Rows, Scripted
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.scripts import Selection
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, Selection
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 
 Kind: TypeAlias = Literal["published", "test", "choice"]

@@ -25,9 +25,15 @@ from sfumato.domain.cube import Cube, KeyList
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError
-from sfumato.mechanisms.key_rules import KEY, ROWS_OF_KEY, KeyRule
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.scripts import Drawn, Script, Selection
+from sfumato.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Drawn,
+    Law,
+    Script,
+    Selection,
+)
+from sfumato.mechanisms.thresholds import KEY, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits

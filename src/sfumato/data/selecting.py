@@ -24,7 +24,7 @@ from sfumato.data.source import Source
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import InternalError
-from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, KeyRule
+from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, KeyRule
 
 
 def selects(source: Source, needs: Needs) -> bool:

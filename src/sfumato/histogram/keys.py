@@ -33,9 +33,15 @@ from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
-from sfumato.mechanisms.key_rules import KeyRule
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, law_of_key_counts, released
+from sfumato.mechanisms.thresholds import (
+    KeyLaw,
+    KeyRule,
+    Rule,
+    key_law,
+    law_of_key_counts,
+    released,
+)
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit

@@ -12,8 +12,13 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.histogram.strategies import RangeMatrix, Strategy
 from sfumato.mechanisms.noise import add_noise
-from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
-from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
+from sfumato.mechanisms.noise_sums import (
+    LEAST_SPREAD,
+    Weighted,
+    half_widths,
+    spread,
+    weighted_half_widths,
+)
 from sfumato.random.bits import Bits
 
 CANDIDATES = 12

@@ -20,7 +20,7 @@ from sfumato.domain.lattice import (
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
+from sfumato.mechanisms.noise_sums import Weighted, weighted_half_widths
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

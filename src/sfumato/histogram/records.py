@@ -45,8 +45,7 @@ from sfumato.domain.domain import Domain, fine_lattice
 from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
-from sfumato.mechanisms.selection import RankLaw
+from sfumato.mechanisms.selection import RankLaw, Ranks, nested, rank_sensitivity
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, selection_epsilon, without_delta

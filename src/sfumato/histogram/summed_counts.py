@@ -20,7 +20,7 @@ from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.ranges import CountedCells, Wanted, whole_between
 from sfumato.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
 from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.mechanisms.key_noise import KeyNoise
+from sfumato.mechanisms.gaussian_keys import KeyNoise
 from sfumato.mechanisms.thresholds import KeyLaw
 
 if TYPE_CHECKING:

@@ -20,8 +20,12 @@ from sfumato.histogram.range_counts import RangeAnswers, RangeErrors
 from sfumato.histogram.strategies import RangeMatrix
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.mechanisms.sums import half_widths
-from sfumato.mechanisms.weighted_sums import Weighted, sum_half_width, weighted_half_widths
+from sfumato.mechanisms.noise_sums import (
+    Weighted,
+    half_widths,
+    sum_half_width,
+    weighted_half_widths,
+)
 
 Pencil: TypeAlias = Callable[[Array], Array]
 """From numbers theta to half-widths of the sum of noise times (first - theta second)."""

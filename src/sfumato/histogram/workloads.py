@@ -12,7 +12,7 @@ from sfumato.errors import UsageError, shown
 from sfumato.histogram.range_counts import RangeErrors
 from sfumato.histogram.strategies import MOST_CELLS, Strategy
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.weighted_sums import sum_half_width
+from sfumato.mechanisms.noise_sums import sum_half_width
 
 MOST_STARTS = 512
 """Of how many ranges of one length the least accurate one is sought."""

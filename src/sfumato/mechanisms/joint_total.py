@@ -46,8 +46,8 @@ from sfumato.mechanisms.jointexp import (
     rounded_rate,
     tuples,
 )
-from sfumato.mechanisms.ranks import Ranks, common_denominator
-from sfumato.mechanisms.scripts import Script, Selection
+from sfumato.mechanisms.noise import Script, Selection
+from sfumato.mechanisms.selection import Ranks, common_denominator
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_weight, integer_below

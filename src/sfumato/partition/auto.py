@@ -26,7 +26,7 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.basics.numbers import Array
 from sfumato.domain.domain import Domain
 from sfumato.mechanisms.noise import count_law
-from sfumato.mechanisms.sums import LEAST_SPREAD, spread
+from sfumato.mechanisms.noise_sums import LEAST_SPREAD, spread
 from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition
 from sfumato.partition.partitioner import OverAxes

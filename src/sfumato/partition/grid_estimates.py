@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.sums import half_widths, spread
+from sfumato.mechanisms.noise_sums import half_widths, spread
 from sfumato.partition.grid import Grid
 from sfumato.partition.tree.cover import whole_cells
 from sfumato.partition.tree.walker import Ranges

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.mechanisms.ranks import Ranks, nested
-from sfumato.mechanisms.selection import RankLaw
+from sfumato.mechanisms.selection import RankLaw, Ranks, nested
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.privacy.allocation import Shares, of_units

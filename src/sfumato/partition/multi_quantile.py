@@ -14,7 +14,7 @@ from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
-from sfumato.mechanisms.ranks import Ranks, nested, read_quantiles
+from sfumato.mechanisms.selection import Ranks, nested, read_quantiles
 from sfumato.partition.draft import Draft
 from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.partition.tree.splitting import split_at

@@ -17,7 +17,7 @@ from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain.lattice import Lattice
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.sums import exact_half_width
+from sfumato.mechanisms.noise_sums import exact_half_width
 from sfumato.partition import exports
 from sfumato.partition.arguments import Range, read_cells, read_points, read_ranges
 from sfumato.partition.grid import Grid

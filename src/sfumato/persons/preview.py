@@ -8,8 +8,8 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.basics.numbers import Exactly, sidak
 from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise_sums import plain_sum_half_width
 from sfumato.persons.measured import MEASURED, Of
-from sfumato.persons.noise_sums import plain_sum_half_width
 
 _BY: Mapping[Of, str] = {
     "rows": "by how many rows they have",

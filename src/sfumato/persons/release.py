@@ -16,10 +16,10 @@ from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise_sums import plain_sum_half_width
 from sfumato.persons.bins import LARGEST, bin_names, lower_ends, upper_ends
 from sfumato.persons.distribution import Distribution, estimated
 from sfumato.persons.measured import MEASURED, Measured, Of, Spread, title_of
-from sfumato.persons.noise_sums import plain_sum_half_width
 from sfumato.persons.share import share_bounds
 from sfumato.privacy.guarantee import asked_rows
 from sfumato.privacy.unit import Unit

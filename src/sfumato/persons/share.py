@@ -22,7 +22,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
-from sfumato.persons.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails
+from sfumato.mechanisms.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails
 
 N_SHARES = 256
 LEAST_LOSS = 1e-4

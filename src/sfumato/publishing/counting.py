@@ -18,7 +18,7 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, InternalError
-from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.mechanisms.thresholds import KeyRule
 from sfumato.privacy.limits import StackedNorm
 from sfumato.random.bits import Bits
 

@@ -45,8 +45,7 @@ from sfumato.mechanisms.joint_total import (
 )
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.mechanisms.ranks import Ranks, nested
-from sfumato.mechanisms.selection import RankLaw
+from sfumato.mechanisms.selection import RankLaw, Ranks, nested
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, CentralMeasure, selection_epsilon
 from sfumato.privacy.unit import Unit

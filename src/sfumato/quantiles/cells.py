@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.domain.cube import Cube
-from sfumato.mechanisms.ranks import Ranks
+from sfumato.mechanisms.selection import Ranks
 from sfumato.quantiles.subcells import deal
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from sfumato.mechanisms.ranks import Ranks
+from sfumato.mechanisms.selection import Ranks
 from sfumato.quantiles.cells import Cells
 
 Choose: TypeAlias = Callable[[Ranks, Fraction, int, int], int]

@@ -37,9 +37,8 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.mechanisms.contrasts import contrast_half_width
 from sfumato.mechanisms.noise import Law, add_noise
-from sfumato.mechanisms.sums import half_widths, spread
+from sfumato.mechanisms.noise_sums import contrast_half_width, half_widths, spread
 from sfumato.quantiles.cells import Cells
 from sfumato.quantiles.count_tree import FANOUT
 from sfumato.random.bits import Bits

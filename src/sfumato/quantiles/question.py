@@ -15,7 +15,7 @@ from sfumato.basics.numbers import Numbers, settle
 from sfumato.domain.domain import Domain, Listed, fine_lattice, named_axes
 from sfumato.domain.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms.ranks import read_quantiles
+from sfumato.mechanisms.selection import read_quantiles
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta

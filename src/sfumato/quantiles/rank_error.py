@@ -33,10 +33,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.mechanisms.contrasts import contrast_half_width
 from sfumato.mechanisms.jointexp import tuples
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.ranks import joint_sensitivity, rank_sensitivity
+from sfumato.mechanisms.noise_sums import contrast_half_width
+from sfumato.mechanisms.selection import joint_sensitivity, rank_sensitivity
 from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.count_tree import FANOUT
 from sfumato.quantiles.halving import worst_ranks

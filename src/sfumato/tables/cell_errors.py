@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.weighted_sums import FEW, Weighted, weighted_half_widths
+from sfumato.mechanisms.noise_sums import FEW_SUMS, Weighted, weighted_half_widths
 from sfumato.tables.design import Measurement, family_of
 from sfumato.tables.levels import Levels, Path
 from sfumato.tables.nesting import Margin
@@ -73,7 +73,7 @@ class CellErrors:
         """
 
         def half_width(kind: Kind, kinds: int) -> float:
-            return self._half_width(self._error(margin, kind), alpha, kinds > FEW)
+            return self._half_width(self._error(margin, kind), alpha, kinds > FEW_SUMS)
 
         return self._of_each_kind(margin, half_width)
 

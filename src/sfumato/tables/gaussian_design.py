@@ -40,10 +40,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.mechanisms.residual_noise import (
-    log_eta,
-    most_slack,
-)
+from sfumato.mechanisms.noise import log_eta, most_slack
 from sfumato.privacy.unit import Neighbours
 from sfumato.tables.aims import Aim, rounded_up, shares_of_variance
 from sfumato.tables.levels import Levels, Path, contrast

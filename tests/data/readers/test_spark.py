@@ -26,7 +26,7 @@ from sfumato.data.readers.spark_tasks import BUCKETS
 from sfumato.data.registry import open_reader
 from sfumato.domain.lattice import GridAxis, KeyAxis, Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.mechanisms.key_rules import KeyRule
+from sfumato.mechanisms.thresholds import KeyRule
 from support import spark, spark_jobs, spark_settings
 
 ROWS = people(300, seed=5)

@@ -15,7 +15,7 @@ from sfumato.audit.subjects.subject import LINE, PURE, Subject
 from sfumato.basics.numbers import Array
 from sfumato.domain.domain import Domain
 from sfumato.histogram import Histogram
-from sfumato.mechanisms.scripts import Drawn, Script, Selection
+from sfumato.mechanisms.noise import Drawn, Script, Selection
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.publisher import Publisher

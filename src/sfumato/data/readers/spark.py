@@ -42,7 +42,7 @@ from sfumato.data.scan import Scan
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.mechanisms.key_rules import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
+from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
 
 MOST_NUMBERS = 2**25

@@ -26,7 +26,7 @@ from sfumato.data.scan import Scan, finish, partial
 from sfumato.domain.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
 from sfumato.domain.lattice import Label, Lattice
 from sfumato.errors import InternalError
-from sfumato.mechanisms.key_rules import KEY, KeyRule
+from sfumato.mechanisms.thresholds import KEY, KeyRule
 
 BUCKETS = 4096
 """Into how many buckets persons are divided: all rows of a bucket go to one task."""

@@ -10,8 +10,13 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
-from sfumato.mechanisms.weighted_sums import Weighted, weighted_half_widths
+from sfumato.mechanisms.noise_sums import (
+    LEAST_SPREAD,
+    Weighted,
+    half_widths,
+    spread,
+    weighted_half_widths,
+)
 from sfumato.partition.tree.cover import Counted
 from sfumato.partition.tree.geometry import Tree
 from sfumato.partition.tree.inference import Inferred, infer, influence, whole_counts

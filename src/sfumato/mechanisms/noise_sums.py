@@ -1,0 +1,727 @@
+"""Sums of noise of several scales: bounds on their tails, and their exact law.
+
+Both are computed from the laws alone, after the release; nothing here draws or spends.
+
+The law of a weighted sum of independent noise: half-widths that hold, and are nearly tight.
+
+S = sum of w_i Z_i has the characteristic function phi(t) = product of phi_i(w_i t), which is known.
+Its law need not have a density, and its weights no common lattice. So a small U is added, a sum of
+``m`` uniform variables that never exceeds ``h``, whose characteristic function falls like t^-m.
+
+Holds because
+    *Smoothing.* abs(S) <= abs(S + U) + h, so P(abs(S) > x + h) <= P(abs(S + U) > x).
+    *Inversion.* On a circle of length L the density of S + U has the Fourier coefficients phi(t_j)
+    phi_U(t_j), t_j = 2 pi j / L. The mass of [-x, x] there is 2 x / L plus the sum over j >= 1 of
+    4 phi(t_j) phi_U(t_j) sin(t_j x) / (t_j L). It exceeds the mass on the line by at most
+    P(abs(S + U) > L - x), which Chernoff's bound makes a small share of alpha.
+    *Truncation.* abs(phi_U(t)) <= (m / (h t))^m, so what is left out beyond j = J is at most
+    (2 / (pi m)) (m L / (2 pi h J))^m. ``h`` is chosen such that this is a small share of alpha too.
+    *Small weights.* Draws that hold 10^-6 of the variance are left out of the sum. Chernoff's bound
+    on them is added to the half-width.
+
+Many sums are computed at once, a row each. All of it is computed from the laws alone, after the
+release; nothing here draws or spends.
+
+The exact law of a contrast: how far the noise on counts moves "rows below, less q of all rows".
+
+The counts are of disjoint cells, some below a place and the others above it. Each has one draw of
+the same law. So the noise of (rows below - q * all rows) is (1 - q) X - q Y, where X is the sum of
+the draws below and Y the sum of those above. Nothing here draws or spends.
+
+Tails of weighted sums of many independent draws of one law: bounds that hold.
+
+*Laplace.* A draw Z of discrete Laplace noise of scale b is coupled with a continuous one, X, such
+that abs(Z - X) <= 1 - c with c = b ln(2 / (1 + exp(-1/b))): with u uniform, abs(X) = -b ln u, and
+abs(Z) = floor(-b ln u + c), or 0 where that is negative. So P(sum w Z >= x) is at most
+P(sum w X >= x - (1 - c) sum abs(w)). The characteristic function of sum w X is the product of
+1 / (1 + (w b t)^2), and its tail is a sum of a few hundred sines (Davies 1973), with an error that
+is bounded below.
+
+*Gaussian.* abs(Z - X) <= 1 to nine digits where sigma is at least 1 (see Canonne, Kamath, Steinke
+2020, Prop. 27), and 1.000001 is taken; and in any case the sum is subgaussian (Prop. 21).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+
+Part: TypeAlias = "tuple[CountLaw, float]"
+"""A law, and the largest coefficient, at most 1, with which a draw of it enters a sum."""
+
+LARGEST_TRANSFORM = 2**24
+"""Points of a Fourier transform."""
+
+LEAST_VARIANCE = 1e-100
+LEAST_COEFFICIENT = 1e-50
+"""Up to which a variance and a coefficient are rounded up in bounds, so that doubles can square
+them.
+"""
+
+LEAST_SPREAD = 1e-250
+"""Stands for the variance of noise that is all but never there, where variances are divided."""
+
+FEW_VARIANCES = 1024
+"""Variances for which all bounds are computed at once."""
+
+OUTSIDE = 1e-9
+"""The share of alpha that the circle of ``exact_half_width`` may get wrong."""
+
+
+def spread(law: CountLaw) -> float:
+    """The variance that bounds of sums are made from: of Laplace noise its own, without a bound if
+    it has one; of Gaussian noise sigma^2.
+    """
+    if isinstance(law, TruncatedLaplace):
+        return law.without_bound.variance
+    return law.variance if isinstance(law, DiscreteLaplace) else float(law.sigma_squared)
+
+
+def half_widths(variances: Array, parts: Sequence[Part], alpha: float) -> Array:
+    """Half-widths of weighted sums of independent draws of several laws, by a Chernoff bound.
+
+    Parameters
+    ----------
+    variances : float64 ndarray
+        Of each sum, by ``spread``.
+    parts : sequence of (law, coefficient)
+        A draw of the law enters with a coefficient of size at most this one, which is at most 1.
+    alpha : float
+        Two-sided: P(|sum| > half-width) <= alpha.
+
+    Holds because: let c be the largest coefficient. E exp(tZ) = 1 / (1 - v (cosh t - 1)) for
+    Laplace noise of variance v, and at most that for the part of it within a bound; with |a| <= c,
+    cosh(a t) - 1 <= (a / c)^2 (cosh(c t) - 1) and -ln(1 - w s) <= -w ln(1 - s) for w in [0, 1]. So
+    ln E exp(a t Z) <= a^2 v psi(t) with psi(t) = -ln(1 - v (cosh(c t) - 1)) / (v c^2). A Gaussian
+    has psi(t) = t^2 / 2. The sum's log moment is at most its variance times the largest psi, and
+    any t gives a valid bound. psi grows with v and with c, so each may be rounded up to what
+    doubles can square.
+    """
+    variances = np.asarray(variances, dtype=float)
+    laplace = [
+        (max(spread(law), LEAST_VARIANCE), max(coefficient, LEAST_COEFFICIENT))
+        for law, coefficient in parts
+        if not isinstance(law, DiscreteGaussian) and spread(law) > 0 and coefficient > 0
+    ]
+    need = math.log(2 / alpha)
+    if not laplace:
+        return np.sqrt(2 * variances * need)
+    # Every psi is finite below this t.
+    last = min(_end(v) / coefficient for v, coefficient in laplace)
+    t = last * np.concatenate([np.geomspace(1e-5, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])
+    psi = np.max([_cumulant(v, coefficient, t) for v, coefficient in laplace], axis=0)
+    if any(isinstance(law, DiscreteGaussian) for law, _ in parts):
+        psi = np.maximum(psi, t**2 / 2)
+    best = _least(variances, psi, t, need)
+    best[variances <= 0] = 0
+    return best
+
+
+def _least(variances: Array, psi: Array, t: Array, need: float) -> Array:
+    """The least half-width over all t, for each variance."""
+    if variances.size <= FEW_VARIANCES:
+        bounds = (np.multiply.outer(psi, variances) + need).T / t
+        return np.asarray(bounds.min(axis=-1).T)
+    # One t at a time: all of them at once would take memory.
+    best = np.full(variances.shape, np.inf)
+    for psi_at_t, one_t in zip(psi, t, strict=True):
+        np.minimum(best, (variances * psi_at_t + need) / one_t, out=best)
+    return best
+
+
+def _end(variance: float) -> float:
+    """Where v (cosh t - 1) reaches 1."""
+    # For large v the argument of acosh is 1 to all digits, and cosh t - 1 is t^2 / 2.
+    return math.acosh(1 + 1 / variance) if variance < 1e12 else math.sqrt(2 / variance)
+
+
+def _cumulant(variance: float, coefficient: float, t: Array) -> Array:
+    """psi(t) of ``half_widths``; 2 sinh^2(x/2) is cosh x - 1 without cancellation."""
+    s = np.minimum(variance * 2 * np.sinh(coefficient * t / 2) ** 2, 1 - 1e-12)
+    return np.asarray(-np.log1p(-s) / (variance * coefficient**2))
+
+
+def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int:
+    """The smallest integer k with P(|sum| > k) <= alpha, for a sum of independent draws: ``number``
+    of each law.
+
+    The law of the sum is the inverse Fourier transform of the product of the characteristic
+    functions, on a circle that is longer than the range which the sum leaves with probability 1e-9
+    alpha; so it is exact to about 1e-9 of alpha.
+
+    >>> from fractions import Fraction
+    >>> law = DiscreteLaplace(Fraction(10))
+    >>> exact_half_width([(law, 1)], 0.05) == law.half_width(0.05)
+    True
+    """
+    farthest = _bound_of_sum(parts, OUTSIDE * alpha)
+    length = 1 << max(4, math.ceil(math.log2(2 * farthest + 4)))
+    if length > LARGEST_TRANSFORM:
+        # So wide that a step of the lattice does not show: the bound serves.
+        return math.ceil(_bound_of_sum(parts, alpha))
+    angles = 2 * np.pi * np.arange(length // 2 + 1) / length
+    transform = np.exp(sum(number * _log_transform(law, angles, length) for law, number in parts))
+    for law, number in parts:
+        if isinstance(law, TruncatedLaplace) and number % 2:
+            transform *= np.sign(law.transform(angles))
+    masses = np.maximum(np.fft.irfft(transform, length)[: length // 2], 0)
+    inside = masses[0] + 2 * np.concatenate([[0], np.cumsum(masses[1:])])
+    whole = masses[0] + 2 * masses[1:].sum()
+    return int(np.argmax(inside >= (1 - alpha) * whole))
+
+
+def _bound_of_sum(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> float:
+    """A half-width of the sum of ``number`` draws of each law, by ``half_widths``."""
+    variance = sum(number * spread(law) for law, number in parts)
+    present = [(law, 1.0) for law, number in parts if number]
+    return float(half_widths(np.array([variance]), present, alpha)[0])
+
+
+def _log_transform(law: CountLaw, angles: Array, length: int) -> Array:
+    """The logarithm of the size of the characteristic function at angles in [0, pi]."""
+    if isinstance(law, TruncatedLaplace):
+        return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
+    if isinstance(law, DiscreteLaplace):
+        return np.asarray(-np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2))
+    x = np.arange(-(length // 2), length // 2)
+    mass = np.exp(-(x.astype(float) ** 2) / (2 * float(law.sigma_squared)))
+    transform = np.fft.rfft(np.fft.ifftshift(mass)).real / mass.sum()
+    return np.asarray(np.log(np.maximum(transform, 1e-300)))
+
+
+FREQUENCIES = 2048
+"""How many Fourier coefficients are used for many sums; for a few of them, FINER times as many."""
+
+FEW_SUMS = 32
+FINER = 8
+
+STEPS = 4
+"""How many points of the circle there are for each coefficient: half-widths are rounded up to one.
+"""
+
+FREQUENCIES_AT_ONCE = 2**20
+"""How many Fourier coefficients are in memory at a time."""
+
+SHARE = 2e-3
+"""The share of alpha that each of the approximations may get wrong."""
+
+SMALL = 1e-6
+"""The share of the variance that is left to Chernoff's bound."""
+
+WIDE = 2**14
+"""Up to this half-width, the law of a sum of integers is computed point by point."""
+
+MOST_SUMS = 1200
+"""Of how many different sums the law is computed; for more of them, Chernoff's bound serves."""
+
+FAINT = 1e-9
+"""Below this alpha, rounding of the sums would show: Chernoff's bound serves."""
+
+ROUNDING = 1e-12
+"""Of a sum of so many sines in doubles."""
+
+NOTHING = -50.0
+"""The logarithm of a Fourier coefficient below which all of them add less than rounding."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Independent draws of one law in many sums, each with a weight of its own.
+
+    Attributes
+    ----------
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
+    weights : float64 ndarray of shape (sums, k)
+        Not negative.
+    numbers : float64 ndarray of shape (sums, k)
+        How many draws have each of the weights.
+    """
+
+    law: CountLaw
+    weights: Array
+    numbers: Array
+
+    @classmethod
+    def of(cls, law: CountLaw, weights: Array, numbers: Array | float = 1.0) -> Weighted:
+        """Draws with weights of any sign: one sum, or a row for each sum.
+
+        >>> from fractions import Fraction
+        >>> Weighted.of(DiscreteLaplace(Fraction(2)), np.array([1.0, -0.5])).weights
+        array([[1. , 0.5]])
+        """
+        size = np.atleast_2d(np.abs(np.asarray(weights, dtype=float)))
+        return cls(law, size, np.broadcast_to(np.asarray(numbers, dtype=float), size.shape))
+
+    @property
+    def variances(self) -> Array:
+        """What the draws of each weight add to the variance: float64 ndarray of shape (sums, k)."""
+        return np.asarray(self.numbers * self.weights**2 * spread(self.law))
+
+    def rows(self, start: int, stop: int) -> Weighted:
+        """The draws of some of the sums."""
+        return Weighted(self.law, self.weights[start:stop], self.numbers[start:stop])
+
+    def times(self, factor: Array) -> Weighted:
+        """The same draws with all weights of a sum multiplied."""
+        return Weighted(self.law, self.weights * factor[:, None], self.numbers)
+
+    def kept(self, where: Array) -> Weighted:
+        """The same draws, without those that are not wanted."""
+        return Weighted(self.law, np.where(where, self.weights, 0), self.numbers)
+
+    def packed(self) -> Weighted:
+        """The same draws, the largest weights first, those of equal weight together.
+
+        Weights are rounded up to multiples of 2^-36, so none may exceed 1 by much.
+        """
+        lines = []
+        for weights, numbers in zip(np.ceil(self.weights * 2.0**36), self.numbers, strict=True):
+            distinct, back = np.unique(-weights[weights > 0], return_inverse=True)
+            lines.append((-distinct / 2.0**36, np.bincount(back, numbers[weights > 0])))
+        longest = max((len(weights) for weights, _ in lines), default=0)
+        found = np.zeros((2, len(lines), longest))
+        for row, (weights, numbers) in enumerate(lines):
+            found[0, row, : len(weights)] = weights
+            found[1, row, : len(weights)] = numbers
+        return Weighted(self.law, found[0], found[1])
+
+    @property
+    def farthest(self) -> Array:
+        """How far the draws can move each sum, at most: float64 ndarray of shape (sums,)."""
+        if not isinstance(self.law, TruncatedLaplace):
+            return np.where(self.weights.any(axis=1), np.inf, 0.0)
+        return np.asarray((self.numbers * self.weights).sum(axis=1) * self.law.bound)
+
+    def add_log_transform(self, angles: Array, logs: Array) -> None:
+        """Add the logarithm of the size of the characteristic function of the draws.
+
+        Where what there is has fallen below ``NOTHING``, nothing is added: no draw makes it larger.
+
+        Parameters
+        ----------
+        angles : float64 ndarray of shape (sums, frequencies)
+        logs : float64 ndarray like ``angles``
+            What is added to.
+        """
+        every = logs.reshape(-1)
+        left = np.flatnonzero(every > NOTHING)
+        for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
+            weights, numbers = self.weights[:, at : at + 1], self.numbers[:, at : at + 1]
+            if len(left) == len(every):
+                logs += numbers * _log_transform_of_draw(self.law, weights * angles)
+            else:
+                rows = left // angles.shape[1]
+                of_one = _log_transform_of_draw(
+                    self.law, weights[rows, 0] * angles.reshape(-1)[left]
+                )
+                every[left] += numbers[rows, 0] * of_one
+            left = left[every[left] > NOTHING]
+
+    def sign(self, angles: Array) -> Array:
+        """The sign of the characteristic function; only that of noise with a bound may change."""
+        found = np.ones((1, 1))
+        if isinstance(self.law, TruncatedLaplace):
+            for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
+                of_one = np.sign(self.law.transform(self.weights[:, at : at + 1] * angles))
+                found = np.asarray(found * np.where(self.numbers[:, at : at + 1] % 2, of_one, 1.0))
+        return found
+
+
+def weighted_half_widths(
+    parts: Sequence[Weighted], alpha: float, *, of_many: bool = False
+) -> Array:
+    """For each sum a t with P(abs(S) > t) <= alpha, some hundredths above the least one.
+
+    Parameters
+    ----------
+    parts : sequence of Weighted
+        Which draws the sums are made of, each of the same number of sums.
+    alpha : float in (0, 1)
+    of_many : bool
+        Whether these are some of many sums, for which there is no time to come nearer. Otherwise
+        half-widths of a few sums are some thousandths above the least ones.
+
+    Returns
+    -------
+    float64 ndarray of shape (sums,)
+
+    >>> from fractions import Fraction
+    >>> law = DiscreteLaplace(Fraction(100))
+    >>> weighted_half_widths([Weighted.of(law, np.array([1.0, 0.5]))], 0.05).round(-1)
+    array([330.])
+    """
+    largest = np.max([part.weights.max(axis=1, initial=0) for part in parts], axis=0)
+    safe = np.where(largest > 0, largest, 1)
+    # Bounds are for weights of at most 1.
+    scaled = [part.times(1 / safe) for part in parts]
+    found = _chernoff(scaled, alpha)
+    if alpha >= FAINT:
+        distinct, back = _distinct([part.packed() for part in scaled])
+        if len(distinct[0].weights) <= MOST_SUMS:
+            found = np.minimum(found, _by_inversions(distinct, alpha, of_many)[back])
+    most = np.sum([part.farthest for part in parts], axis=0)
+    return np.asarray(np.where(largest > 0, np.minimum(largest * found, most), 0))
+
+
+def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
+    """The sums that differ beyond rounding, and which of them each sum is."""
+    columns = [np.hstack([np.rint(part.weights * 2.0**34), part.numbers]) for part in parts]
+    _, first, back = np.unique(np.hstack(columns), axis=0, return_index=True, return_inverse=True)
+    chosen = [Weighted(part.law, part.weights[first], part.numbers[first]) for part in parts]
+    # Of sums that are equal but for rounding, the one that is computed has the larger weights.
+    slack = np.full(len(first), 1 + 2.0**-32)
+    return [part.times(slack) for part in chosen], back.reshape(-1)
+
+
+def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
+    """``_by_inversion``, some sums at a time."""
+    sums = len(parts[0].weights)
+    # With more coefficients half-widths are nearer to the least ones.
+    frequencies = FREQUENCIES * (1 if of_many or sums > FEW_SUMS else FINER)
+    step = max(1, FREQUENCIES_AT_ONCE // frequencies)
+    found = [
+        _by_inversion([part.rows(start, start + step) for part in parts], alpha, frequencies)
+        for start in range(0, sums, step)
+    ]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
+    """An integer k with P(abs(S) > k) <= alpha for a sum of independent draws of one law.
+
+    It is the least one where the law fits a short circle, and at most some hundredths more where
+    noise is so wide that a step of the lattice does not show.
+
+    >>> from fractions import Fraction
+    >>> sum_half_width(DiscreteLaplace(Fraction(10)), 24, 0.05)
+    136
+    """
+    if draws == 1:
+        return law.half_width(alpha)
+    return _sum_half_width(law, draws, alpha)
+
+
+@lru_cache(maxsize=1024)
+def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
+    most = min(farthest(law, draws), 2.0**62)
+    bound = half_widths(np.array([draws * spread(law)]), [(law, 1.0)], alpha)[0]
+    if alpha >= FAINT and bound < WIDE:
+        return min(exact_half_width([(law, draws)], alpha), math.floor(most))
+    found = weighted_half_widths([Weighted.of(law, np.ones(1), np.array([float(draws)]))], alpha)
+    return math.floor(float(found[0]))
+
+
+def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Array:
+    """Half-widths of sums whose largest weights are 1, by their characteristic functions."""
+    points = STEPS * frequencies
+    large, small = _split(parts)
+    beyond = _chernoff(small, SHARE * alpha)
+    widest = _chernoff(large, alpha)
+    # Beyond ``far`` lies a small share of alpha; a circle this long keeps it out of [-x, x].
+    far = _chernoff(large, SHARE * alpha)
+    inner = 1.1 * (widest + far) + 1e-9
+    order, share = _smoothing(SHARE * alpha, frequencies)
+    # The circle is longer than ``inner`` by twice the reach, which is a share of its length.
+    length = inner / (1 - 2 * share)
+    reach = share * length
+    angles = 2 * np.pi * np.arange(1, frequencies + 1) / length[:, None]
+    logs = np.zeros_like(angles)
+    for part in large:
+        part.add_log_transform(angles, logs)
+    coefficients = np.zeros((len(angles), points))
+    coefficients[:, 1 : frequencies + 1] = np.exp(logs) * 4 / (angles * length[:, None])
+    for part in large:
+        coefficients[:, 1 : frequencies + 1] *= part.sign(angles)
+    coefficients[:, 1 : frequencies + 1] *= (
+        np.sinc(angles * reach[:, None] / order / np.pi) ** order
+    )
+    # The mass of [-x, x] at x = 0, L / points, 2 L / points, ...
+    sines = -np.fft.rfft(coefficients, axis=1).imag
+    steps = np.arange(points // 2 + 1)
+    mass = 2 * steps / points + sines
+    is_enough = mass >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
+    at = np.argmax(is_enough, axis=1)
+    found = at * length / points + reach + beyond
+    is_inside = is_enough.any(axis=1) & (at * length / points <= widest + reach)
+    return np.asarray(np.where(is_inside, found, np.inf))
+
+
+def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
+    """The draws that make up the sums, and those with next to nothing of their variance."""
+    variances = np.concatenate([part.variances for part in parts], axis=1)
+    order = np.argsort(variances, axis=1, kind="stable")
+    ascending = np.take_along_axis(variances, order, axis=1)
+    few = np.cumsum(ascending, axis=1) <= SMALL * variances.sum(axis=1, keepdims=True)
+    is_small = np.empty_like(few)
+    np.put_along_axis(is_small, order, few, axis=1)
+    ends = np.cumsum([part.weights.shape[1] for part in parts])[:-1]
+    masks = np.split(is_small, ends, axis=1)
+    pairs = list(zip(parts, masks, strict=True))
+    return [part.kept(~mask) for part, mask in pairs], [part.kept(mask) for part, mask in pairs]
+
+
+def _smoothing(error: float, frequencies: int) -> tuple[int, float]:
+    """How many uniform variables are added, and which share of the circle their sum can reach."""
+    orders = np.arange(2, 31)
+    shares = orders / (2 * np.pi * frequencies) * (2 / (np.pi * orders * error)) ** (1 / orders)
+    best = int(np.argmin(shares))
+    return int(orders[best]), float(shares[best])
+
+
+def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:
+    """Half-widths of the sums by ``sums.half_widths``; no weight exceeds 1."""
+    variances = np.sum([part.variances.sum(axis=1) for part in parts], axis=0)
+    laws = [(part.law, min(1.0, float(part.weights.max(initial=0)))) for part in parts]
+    return half_widths(variances, laws, alpha)
+
+
+def _log_transform_of_draw(law: CountLaw, angles: Array) -> Array:
+    """The logarithm of the size of the characteristic function of one draw."""
+    if isinstance(law, TruncatedLaplace):
+        return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
+    if isinstance(law, DiscreteLaplace):
+        return np.asarray(-np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2))
+    squared = float(law.sigma_squared)
+    if squared < 1:
+        mass = np.exp(-(np.arange(1, 13) ** 2) / (2 * squared))
+        found = np.ones_like(angles)
+        for x in range(1, 13):
+            found += 2 * mass[x - 1] * np.cos(x * angles)
+        return np.asarray(np.log(np.maximum(found / (1 + 2 * mass.sum()), 1e-300)))
+    # By Poisson's formula it is a sum of normal curves around the multiples of 2 pi. Those beyond
+    # the two next ones are below 1e-60.
+    nearest = np.abs(angles - 2 * np.pi * np.rint(angles / (2 * np.pi)))
+    exponents = [-squared * (nearest + shift) ** 2 / 2 for shift in (0, -2 * np.pi, 2 * np.pi)]
+    whole = 1 + 2 * math.exp(-squared * (2 * np.pi) ** 2 / 2)
+    return np.asarray(np.logaddexp.reduce(exponents, axis=0) - math.log(whole))
+
+
+LONGEST = 2**20
+"""Points of the law of a sum. Wider laws are bounded instead."""
+
+
+@lru_cache(maxsize=2**14)
+def contrast_half_width(law: Law, below: int, above: int, q: Fraction, alpha: float) -> int:
+    """The smallest integer k with P(|(1 - q) X - q Y| > k) <= alpha.
+
+    Parameters
+    ----------
+    law : DiscreteLaplace or DiscreteGaussian
+        Of every draw.
+    below, above : int
+        How many independent draws X and Y add up.
+    q : Fraction
+        From 0 to 1: with 0 it is the law of X, with 1 that of Y.
+    alpha : float
+
+    Returns
+    -------
+    int
+        Exact but for ``OUTSIDE``. Where the sums are wider than ``LONGEST``, a Chernoff bound,
+        which may be larger.
+
+    >>> law = DiscreteLaplace(Fraction(5))
+    >>> contrast_half_width(law, 1, 0, Fraction(0), 0.05) == law.half_width(0.05)
+    True
+    >>> contrast_half_width(law, 2, 2, Fraction(1, 2), 0.05)
+    14
+    """
+    bound = _bound(law, below, above, q, alpha)
+    x = sum_masses(law, below, OUTSIDE * alpha)
+    y = sum_masses(law, above, OUTSIDE * alpha)
+    if x is None or y is None:
+        return bound
+    return _smallest(x, np.concatenate([[0], np.cumsum(y)]), q, alpha, bound)
+
+
+@lru_cache(maxsize=2**10)
+def sum_masses(law: Law, number: int, outside: float) -> Array | None:
+    """The probabilities of the sum of ``number`` draws at -R, .., R; None where R is too large.
+
+    R is such that the sum lies farther away with a probability of at most ``outside``.
+    """
+    if not number or not law.variance:
+        return np.ones(1)
+    reach = _bound(law, number, 0, Fraction(0), outside)
+    if 2 * reach + 1 > LONGEST:
+        return None
+    length = 1 << (2 * reach + 1).bit_length()
+    at = np.arange(length)
+    distance = np.minimum(at, length - at).astype(float)
+    if isinstance(law, DiscreteLaplace):
+        one = np.exp(-distance / float(law.scale))
+    else:
+        one = np.exp(-(distance**2) / (2 * float(law.sigma_squared)))
+    transform = np.fft.rfft(one / one.sum()).real
+    circle = np.maximum(np.fft.irfft(transform**number, length), 0)
+    return np.concatenate([circle[-reach:], circle[: reach + 1]]) if reach else circle[:1]
+
+
+def _bound(law: Law, below: int, above: int, q: Fraction, alpha: float) -> int:
+    """A Chernoff bound on the half-width."""
+    weights = (float(1 - q) if below else 0.0, float(q) if above else 0.0)
+    variance = spread(law) * (below * weights[0] ** 2 + above * weights[1] ** 2)
+    found = half_widths(np.array([variance]), [(law, max(weights))], alpha)
+    return math.ceil(float(found[0]))
+
+
+def _smallest(x: Array, y_below: Array, q: Fraction, alpha: float, bound: int) -> int:
+    """Search for the smallest half-width: the probability outside of it falls as it grows.
+
+    Parameters
+    ----------
+    x : float64 ndarray of shape (2 R + 1,)
+        The law of X.
+    y_below : float64 ndarray of shape (2 S + 2,)
+        Partial sums of the law of Y, the first of them 0.
+    """
+    reach_x = len(x) // 2
+    reach_y = (len(y_below) - 2) // 2
+    at = (q.denominator - q.numerator) * np.arange(-reach_x, reach_x + 1)
+
+    def inside(half: int) -> float:
+        # (1 - q) x - q y is within the half-width for y from ``first`` to ``last``.
+        room = q.denominator * half
+        if not q:
+            return float(x[np.abs(at) <= room].sum() * y_below[-1])
+        first = -((room - at) // q.numerator)
+        last = (at + room) // q.numerator
+        high = y_below[np.clip(last + reach_y + 1, 0, len(y_below) - 1)]
+        low = y_below[np.clip(first + reach_y, 0, len(y_below) - 1)]
+        return float((x * np.maximum(high - low, 0)).sum())
+
+    least, most = -1, bound
+    while most - least > 1:
+        middle = (least + most) // 2
+        if inside(middle) >= 1 - alpha:
+            most = middle
+        else:
+            least = middle
+    return most
+
+
+GAUSSIAN_SLACK = 1.000001
+PERIOD = 20.0  # standard deviations after which the sum of sines repeats itself
+N_SINES = 320
+FURTHEST = 8.0  # standard deviations; a tail further out is bounded by the one there
+# Of the sum of sines. Cut off after T = N_SINES 2 pi / PERIOD = 100, it misses less than
+# 1 / (pi T^2), since the characteristic function is at most 1 / (1 + t^2 / 2) where the variance is
+# 1. Its repetition adds at most the tail beyond 12 standard deviations, less than 10^-6.
+ERROR = 1 / (math.pi * (2 * math.pi * N_SINES / PERIOD) ** 2) + 1e-6
+LEAST_ALPHA = 50 * ERROR  # below it, Chernoff's bound is the narrower one
+SUMS_AT_ONCE = 2048  # sums whose sines are held in memory together
+LARGEST_TABLE = 2**21  # masses of the law of an unweighted sum
+
+
+def tails(law: Law, weights: Array, at: Array) -> Array:
+    """Bound P(sum_j w_j Z_j >= x) from above, for independent draws Z_j.
+
+    Parameters
+    ----------
+    law : DiscreteLaplace or DiscreteGaussian
+    weights : float64 ndarray of shape (sums, k)
+    at : float64 ndarray of shape (sums,)
+        The x of each sum. At 0 or below nothing is bounded, and 1 is returned.
+
+    Returns
+    -------
+    float64 ndarray of shape (sums,)
+    """
+    sizes = np.abs(np.asarray(weights, float))
+    norms = np.sqrt((sizes**2).sum(axis=1))
+    safe = np.where(norms > 0, norms, 1.0)
+    if isinstance(law, DiscreteGaussian):
+        found = _gaussian(law, sizes, safe, at)
+    else:
+        found = _laplace(law, sizes, safe, at)
+    # A sum without weights is 0: it never reaches a positive number.
+    found = np.where(norms > 0, found, 0.0)
+    return np.asarray(np.where(at > 0, found, 1.0))
+
+
+def _gaussian(law: DiscreteGaussian, sizes: Array, norms: Array, at: Array) -> Array:
+    from scipy.special import ndtr
+
+    deviations = law.sigma * norms
+    subgaussian = np.exp(-((at / deviations) ** 2) / 2)
+    if law.sigma < 1:
+        return np.asarray(subgaussian)
+    coupled = ndtr(-(at - GAUSSIAN_SLACK * sizes.sum(axis=1)) / deviations)
+    return np.asarray(np.minimum(subgaussian, coupled))
+
+
+def _laplace(law: DiscreteLaplace, sizes: Array, norms: Array, at: Array) -> Array:
+    scale = float(law.scale)
+    slack = 1 - scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
+    deviations = math.sqrt(2) * scale * norms
+    standard = (at - slack * sizes.sum(axis=1)) / deviations
+    shares = (scale * sizes / deviations[:, None]) ** 2
+    found = np.ones(len(sizes))
+    for start in range(0, len(sizes), SUMS_AT_ONCE):
+        some = slice(start, start + SUMS_AT_ONCE)
+        found[some] = _continuous_tails(shares[some], standard[some])
+    return found
+
+
+def _continuous_tails(squared_scales: Array, at: Array) -> Array:
+    """Tails of sums of continuous Laplace draws, whose variances add up to 1, with the error."""
+    numbers = np.arange(N_SINES) + 0.5
+    times = 2 * math.pi / PERIOD * numbers
+    inverse = np.ones((len(squared_scales), N_SINES))
+    for column in squared_scales.T:
+        inverse *= 1 + column[:, None] * times**2
+    x = np.minimum(at, FURTHEST)
+    terms = np.sin(x[:, None] * times) / (inverse * math.pi * numbers)
+    tail = np.clip(0.5 - terms.sum(axis=1), 0, 1) + ERROR
+    return np.asarray(np.where(at > 0, np.minimum(tail, 1), 1.0))
+
+
+def chernoff_half_widths(law: Law, weights: Array, alpha: float) -> Array:
+    """Bounds t with P(abs(sum_j w_j Z_j) > t) <= alpha, for any alpha: ndarray of shape (sums,)."""
+    sizes = np.abs(np.asarray(weights, float))
+    largest = sizes.max(axis=1)
+    safe = np.where(largest > 0, largest, 1.0)
+    effective = ((sizes / safe[:, None]) ** 2).sum(axis=1)
+    return np.asarray(largest * law.sum_half_width(effective, alpha))
+
+
+@lru_cache(maxsize=256)
+def plain_sum_half_width(law: Law, terms: int, alpha: float) -> int:
+    """The smallest integer t with P(abs(Z_1 + .. + Z_terms) > t) <= alpha.
+
+    The law of the sum is computed from that of one draw, by a Fourier transform whose period is so
+    long that what is beyond it does not matter. Where that table would be too large, it is
+    Chernoff's bound.
+
+    >>> from fractions import Fraction
+    >>> law = DiscreteLaplace(Fraction(10))
+    >>> plain_sum_half_width(law, 1, .05) == law.half_width(.05)
+    True
+    """
+    if terms <= 1:
+        return law.half_width(alpha) if terms else 0
+    bound = math.ceil(float(law.sum_half_width(np.array([float(terms)]), 1e-13)[0]))
+    size = 2 ** (2 * bound + 2).bit_length()
+    if size > LARGEST_TABLE:
+        return math.ceil(float(law.sum_half_width(np.array([float(terms)]), alpha)[0]))
+    magnitudes = np.minimum(np.arange(size), size - np.arange(size)).astype(float)
+    if isinstance(law, DiscreteLaplace):
+        masses = np.exp(-magnitudes / float(law.scale))
+    else:
+        masses = np.exp(-(magnitudes**2) / (2 * float(law.sigma_squared)))
+    spectrum = np.fft.rfft(masses / masses.sum())
+    of_sum = np.maximum(np.fft.irfft(spectrum**terms, size), 0)[: size // 2]
+    # Both sides beyond t, the smallest masses first; the error of the transform is added.
+    beyond = 2 * np.cumsum(of_sum[::-1])[::-1] + 1e-12
+    tail = np.append(beyond[1:], 1e-12)
+    return int(np.argmax(tail <= alpha))
