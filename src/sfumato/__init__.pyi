@@ -10,7 +10,7 @@ from .aggregates import AggregateRelease as AggregateRelease
 from .aggregates import MeanRelease as MeanRelease
 from .aggregates import SumRelease as SumRelease
 from .aggregates import VarianceRelease as VarianceRelease
-from .answers.accuracy_request import Within as Within
+from .answers.accuracy import Within as Within
 from .answers.estimate import Estimate as Estimate
 from .answers.loading import load as load
 from .answers.preview import Preview as Preview

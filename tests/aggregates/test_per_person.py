@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sfumato.aggregates.per_person import PersonScale, common_unit, person_scale, rows_axis
-from sfumato.answers.person_values import PersonStatistic
+from sfumato.answers.counts import PersonStatistic
 from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import sfumato as sf
-from sfumato.answers.accuracy_request import AccuracyRequest, Kind, least, least_alone
+from sfumato.answers.accuracy import AccuracyRequest, Kind, least, least_alone
 from sfumato.basics.numbers import sidak
 from sfumato.errors import Infeasible, UsageError
 

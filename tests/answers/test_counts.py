@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.answers.counts import Needs, Summed
-from sfumato.answers.person_values import PersonLattice
+from sfumato.answers.counts import Needs, PersonLattice, Summed
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
 from sfumato.errors import InternalError, UsageError

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.answers.digits import to_meaningful_digits
+from sfumato.answers.estimate import to_meaningful_digits
 from support import every_kind
 
 

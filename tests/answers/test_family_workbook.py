@@ -10,7 +10,8 @@ import pyarrow.csv
 import pytest
 
 import sfumato as sf
-from sfumato.answers import family_workbook, workbook
+from sfumato.answers import workbooks as family_workbook
+from sfumato.answers import workbooks as workbook
 
 openpyxl = pytest.importorskip("openpyxl", reason="make venv installs it")
 pytest.importorskip("xlsxwriter", reason="make venv installs it")

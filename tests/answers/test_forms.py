@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers import forms
+from sfumato.answers import frames as forms
 from sfumato.answers.release import Release
 from support import every_kind
 

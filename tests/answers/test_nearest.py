@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.answers.nearest import NearestAxis
+from sfumato.answers.counts import NearestAxis
 
 BOUNDS = [(0, 1), (-50, 150), (1e9, 1e9 + 7), (-1e-9, 9e99)]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.answers.person_values import PersonLattice, PersonStatistic
+from sfumato.answers.counts import PersonLattice, PersonStatistic
 from sfumato.errors import UsageError
 
 WHOLE = st.integers(-(2**40), 2**40)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.answers.together import said_once, which_answers
+from sfumato.answers.release import said_once, which_answers
 
 
 def test_answers_are_named_by_their_places() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.answers import workbook
+from sfumato.answers import workbooks as workbook
 from support import every_kind
 
 openpyxl = pytest.importorskip("openpyxl", reason="make venv installs it")

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import random_tables
-from sfumato.answers.counts import Needs, Summed
-from sfumato.answers.person_values import PersonLattice, PersonStatistic
+from sfumato.answers.counts import Needs, PersonLattice, PersonStatistic, Summed
 from sfumato.data import count, source
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis

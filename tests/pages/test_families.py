@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from pages.making import Outline
-from sfumato.answers.reach import half_width_text
+from sfumato.answers.estimate import half_width_text
 from sfumato.pages import families, front, page, sections
 
 DOMAIN = sf.Domain(

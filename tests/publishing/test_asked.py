@@ -103,7 +103,7 @@ def test_a_signature_vouches_for_new_words(publisher):
 
 
 def test_a_signature_of_another_key_does_not(publisher):
-    from sfumato.answers.origin import signed_part
+    from sfumato.answers.loading import signed_part
     from sfumato.basics.signing import new_key, public_of, sign
 
     release = publisher.release(sf.Histogram("year"), epsilon="1")

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import sfumato as sf
-from sfumato.answers.accuracy_request import Kind
+from sfumato.answers.accuracy import Kind
 from sfumato.privacy.measures import approx_to_zcdp, without_delta, zcdp_to_approx
 from sfumato.publishing.divisions import Divider, Division
 from sfumato.publishing.plan_parts import PlannedQuestion

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.answers.origin import signed_part, standing
+from sfumato.answers.loading import signed_part, standing
 from sfumato.answers.release import marked
 from sfumato.basics.signing import new_key, public_of, sign
 from sfumato.cli import run

@@ -31,8 +31,7 @@ from sfumato.aggregates.release import AggregateRelease
 from sfumato.aggregates.sums import group_sums
 from sfumato.aggregates.value_sums import ValueSums
 from sfumato.aggregates.values import clipped, plain_clip
-from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.person_values import PersonStatistic
+from sfumato.answers.counts import Counts, Needs, PersonStatistic
 from sfumato.answers.question import Question
 from sfumato.basics.numbers import Array, require_numbers, settle
 from sfumato.domain.domain import Domain, Interval, named_axes

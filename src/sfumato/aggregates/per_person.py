@@ -15,9 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.aggregates.values import PersonsValues, Values, most_steps, value_axis
-from sfumato.answers.counts import Summed
-from sfumato.answers.nearest import NearestAxis
-from sfumato.answers.person_values import PersonLattice, PersonStatistic
+from sfumato.answers.counts import NearestAxis, PersonLattice, PersonStatistic, Summed
 from sfumato.basics.numbers import Array
 from sfumato.domain.domain import Interval
 from sfumato.domain.lattice import EdgesAxis, GridAxis

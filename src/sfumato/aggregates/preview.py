@@ -17,9 +17,8 @@ from sfumato.aggregates.intervals import (
     variance_bounds,
 )
 from sfumato.aggregates.values import Values
-from sfumato.answers.estimate import error_probability
+from sfumato.answers.estimate import error_probability, reach_text
 from sfumato.answers.preview import Preview
-from sfumato.answers.reach import reach_text
 from sfumato.basics.numbers import Exactly, sidak
 from sfumato.basics.text import number
 from sfumato.errors import UsageError, printable

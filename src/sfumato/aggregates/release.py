@@ -16,8 +16,8 @@ from sfumato.aggregates.intervals import Bounds
 from sfumato.aggregates.value_sums import ValueSums
 from sfumato.aggregates.values import Values
 from sfumato.answers.captions import Captions
-from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
+from sfumato.answers.frames import cell_columns
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain.lattice import Lattice

@@ -7,9 +7,7 @@ from typing import Literal, SupportsFloat, TypeAlias
 
 import msgspec
 
-from sfumato.answers.counts import MOST_SQUARED, MOST_SUMMED
-from sfumato.answers.nearest import NearestAxis
-from sfumato.answers.person_values import PersonStatistic
+from sfumato.answers.counts import MOST_SQUARED, MOST_SUMMED, NearestAxis, PersonStatistic
 from sfumato.domain.domain import Interval, grid_axis
 from sfumato.domain.lattice import LARGEST_BOUND, GridAxis
 from sfumato.errors import UsageError, is_one_of, shown

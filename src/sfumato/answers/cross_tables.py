@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.answers.reach import reach_text
+from sfumato.answers.estimate import reach_text
 from sfumato.basics.numbers import Array
 
 ALL = "all"

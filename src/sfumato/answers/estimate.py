@@ -1,14 +1,31 @@
-"""A number with an interval."""
+"""A number with an interval.
+
+How many digits of an estimate are printed: as many as its interval leaves to it.
+
+An estimate is a double of some sixteen digits, and its interval says that two or three of them mean
+something. Where people read numbers, in text and CSV, two digits of the half-width are kept and the
+estimate has the same (JCGM 100:2008, 7.2.6). The ends of intervals are rounded outwards, so that
+what is printed holds with the confidence that is stated. What programs read has all digits.
+
+Half-widths in words, as every sentence on accuracy says them.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
 
@@ -83,3 +100,123 @@ def error_probability(confidence: Exactly) -> float:
             "Choose a confidence such as 0.95",
         )
     return float(alpha)
+
+
+DIGITS = 2
+"""How many digits of the half-width are kept."""
+
+MOST_DECIMALS = 12
+NEARLY = 1e-6
+"""Of the last digit: an end that is so near to a number of few digits is that number."""
+
+
+def to_meaningful_digits(table: pa.Table, spare: int = 0) -> pa.Table:
+    """A table whose estimates have the digits that their intervals leave to them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        As ``to_frame`` gives it: an estimate is a column of floats before ``low`` and ``high``, or
+        beside ``NAME_low`` and ``NAME_high`` or ``NAME_error``. Other columns stay as they are.
+    spare : int
+        How many further digits are kept.
+
+    >>> import pyarrow as pa
+    >>> raw = pa.table({"mean": [2.76260, None], "low": [1.79725, 0.0], "high": [3.69751, 6.68]})
+    >>> to_meaningful_digits(raw).to_pydict()
+    {'mean': [2.76, None], 'low': [1.79, 0.0], 'high': [3.7, 6.68]}
+    >>> raw = pa.table({"count": [34.85], "low": [18.3], "high": [51.4]})
+    >>> to_meaningful_digits(raw).to_pylist()
+    [{'count': 35, 'low': 18, 'high': 52}]
+    """
+    for value, low, high in _intervals(table):
+        names = [name for name in (value, low, high) if name is not None]
+        columns = {name: _numbers(table, name) for name in names}
+        width = columns[high] if low is None else (columns[high] - columns[low]) / 2
+        decimals = _decimals(width, spare)
+        if decimals is None:
+            continue
+        for name, numbers in columns.items():
+            down = name == low
+            up = name == high
+            rounded = _rounded(numbers, decimals, down=down, up=up)
+            table = _with(table, name, rounded, decimals)
+    return table
+
+
+def _intervals(table: pa.Table) -> Iterator[tuple[str, str | None, str]]:
+    """The estimates of a table, each with the columns of its interval, or of its half-width."""
+    import pyarrow as pa
+
+    names = table.column_names
+    floats = {field.name for field in table.schema if pa.types.is_floating(field.type)}
+    for at, name in enumerate(names):
+        if name not in floats:
+            continue
+        ends = [(f"{name}_low", f"{name}_high"), (None, f"{name}_error")]
+        ends += [("low", "high")] if names[at + 1 : at + 2] == ["low"] else []
+        ends += [("cell_low", "cell_high")] if names[at + 1 : at + 2] == ["cell_low"] else []
+        for low, high in ends:
+            if high in floats and (low is None or low in floats):
+                yield name, low, high
+                break
+
+
+def _numbers(table: pa.Table, name: str) -> Array:
+    return np.asarray(table[name].to_numpy(), float)
+
+
+def _decimals(half_widths: Array, spare: int) -> int | None:
+    """How many decimals the smallest half-width has; None if it has none, as of exact numbers."""
+    positive = half_widths[np.isfinite(half_widths) & (half_widths > 0)]
+    if not positive.size:
+        return None
+    decimals = DIGITS + spare - 1 - math.floor(math.log10(positive.min()))
+    # Numbers are never rounded to tens: readers expect a count to be a whole number.
+    return max(decimals, 0) if decimals <= MOST_DECIMALS else None
+
+
+def _rounded(numbers: Array, decimals: int, *, down: bool, up: bool) -> Array:
+    steps = numbers * 10.0**decimals
+    if down:
+        steps = np.floor(steps + NEARLY)
+    elif up:
+        steps = np.ceil(steps - NEARLY)
+    # Adding 0 makes 0 of a negative one.
+    return np.round(np.round(steps) / 10.0**decimals, decimals) + 0.0
+
+
+def _with(table: pa.Table, name: str, numbers: Array, decimals: int) -> pa.Table:
+    """The table with these numbers in a column: whole ones as integers."""
+    import pyarrow as pa
+
+    missing = np.asarray(table[name].is_null())
+    known = np.where(missing, 0.0, numbers)
+    is_whole = decimals == 0 and bool((np.abs(known) < 2**53).all())
+    column = pa.array(known.astype(np.int64) if is_whole else known, mask=missing)
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def reach_text(half: Array) -> str:
+    """Print half-widths: one, or the smallest and the largest.
+
+    >>> reach_text(np.array([3.843, 4.689])), reach_text(np.array([2.0, 2.0]))
+    ('+-3.9 to +-4.7', '+-2')
+    """
+    ends = (half_width_text(np.nanmin(half)), half_width_text(np.nanmax(half)))
+    return " to ".join(f"+-{end}" for end in dict.fromkeys(ends))
+
+
+def half_width_text(half: float) -> str:
+    """Print a half-width in two digits, rounded up; whole numbers have all of theirs.
+
+    Holds because: an interval that is wider contains the truth as often at least.
+
+    >>> half_width_text(0.4634), half_width_text(14.65), half_width_text(1234)
+    ('0.47', '15', '1,234')
+    """
+    if not 0 < half < 10:
+        return f"{half:,.0f}" if half == round(half) else f"{math.ceil(half - NEARLY):,}"
+    last = Decimal(1).scaleb(math.floor(math.log10(half)) - DIGITS + 1)
+    steps = math.ceil(half / float(last) - NEARLY)
+    return f"{float(steps * last):.12g}"

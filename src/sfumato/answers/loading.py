@@ -1,6 +1,8 @@
 """Read releases from files and from the ledger.
 
 What a file holds never decides what is imported.
+
+What is known of where a release comes from: its signature.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from sfumato.answers import registry
-from sfumato.answers.codec import UNREADABLE, from_bytes
+from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.release import Release, marked
+from sfumato.basics.signing import valid
 from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, printable
 
@@ -148,3 +151,24 @@ def _release(data: bytes) -> Release:
             del fields[name]
         release = from_bytes(msgspec.json.encode(fields), registry.release_type())
     return release
+
+
+def signed_part(release: Release) -> bytes:
+    """The bytes that a signature covers: the release with its signature left out."""
+    receipt = release.receipt
+    if receipt is None:
+        return to_bytes(release)
+    unsigned = msgspec.structs.replace(receipt, signature="")
+    return to_bytes(msgspec.structs.replace(release, receipt=unsigned))
+
+
+def standing(release: Release) -> str:
+    """What a page may say of a release's origin: "" for one that was just published."""
+    receipt = release.receipt
+    if not release.loaded:
+        return ""
+    if receipt is None or not receipt.signature:
+        return "not verified: read from a file, and not signed"
+    if not valid(receipt.signer, receipt.signature, signed_part(release)):
+        return "not verified: its signature does not match"
+    return f"signed with the key {receipt.signer}: compare it with the custodian's"

@@ -8,8 +8,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.reach import half_width_text
+from sfumato.answers.estimate import error_probability, half_width_text
 from sfumato.basics.numbers import Exactly, sidak
 from sfumato.basics.text import card, facts, line
 from sfumato.errors import UsageError

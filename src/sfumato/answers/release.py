@@ -1,25 +1,25 @@
 """What every answer is: noisy values, their error law, guarantee and receipt, and nothing unpaid.
 
 Releases are values: they travel as JSON and can be rebuilt from it bit for bit.
+
+What is true of several answers is said once, with the answers that it is true of.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import msgspec
 import numpy as np
 
-from sfumato.answers import family_workbook, forms, workbook
+from sfumato.answers import frames, workbooks
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.cross_tables import CrossTable
-from sfumato.answers.digits import to_meaningful_digits
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.reach import reach_text
+from sfumato.answers.estimate import error_probability, reach_text, to_meaningful_digits
 from sfumato.answers.receipt import Receipt
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
@@ -301,7 +301,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If pandas is not installed, or the release has no table.
         """
-        return forms.to_pandas(self._named_table("to_pandas()"))
+        return frames.to_pandas(self._named_table("to_pandas()"))
 
     def to_polars(self) -> pl.DataFrame:
         """``to_frame`` as a polars frame; labels and bins are categories.
@@ -311,7 +311,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If polars is not installed, or the release has no table.
         """
-        return forms.to_polars(self._named_table("to_polars()"))
+        return frames.to_polars(self._named_table("to_polars()"))
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write ``to_frame`` as CSV in UTF-8, and return the path.
@@ -327,7 +327,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         UsageError
             If the release has no table.
         """
-        return write_bytes(path, forms.to_csv(self.in_digits(self._named_table("to_csv()"))))
+        return write_bytes(path, frames.to_csv(self.in_digits(self._named_table("to_csv()"))))
 
     def to_excel(self, path: str | os.PathLike[str]) -> Path:
         """Write an Excel workbook, and return its path.
@@ -350,9 +350,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         # No clock is read: when the numbers were written would tell how long the data took.
         made = None if receipt is None else receipt.date
         if crossed := people.cross_tables:
-            content = family_workbook.to_excel(crossed, people.listed, self._about(), made)
+            content = workbooks.family_to_excel(crossed, people.listed, self._about(), made)
         else:
-            content = workbook.to_excel(table, self.kind_of_column, self._about(), made)
+            content = workbooks.to_excel(table, self.kind_of_column, self._about(), made)
         return write_bytes(path, content)
 
     def _table(self, asked: str) -> pa.Table:
@@ -370,7 +370,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         if self.captions is msgspec.UNSET:
             return table
         named = self.for_people().to_frame()
-        return forms.with_names(table, named, self.label_columns, self.captions)
+        return frames.with_names(table, named, self.label_columns, self.captions)
 
     def _about(self) -> list[tuple[str, str]]:
         """What a reader of the numbers must know, as names and sentences."""
@@ -395,8 +395,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             parts.append(line(LOADED))
         if self.has_table:
             people = self.for_people()
-            table = forms.without_edges(people.in_digits(people.to_frame()))
-            parts.append(grid(forms.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
+            table = frames.without_edges(people.in_digits(people.to_frame()))
+            parts.append(grid(frames.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
         if said := accuracy_sentence(self):
             parts.append(line(said))
         if self.heading != self.title:
@@ -508,3 +508,30 @@ def marked(release: R, **marks: bool) -> R:
     """The same release, with a mark of what became of it: ``replayed`` or ``loaded``."""
     release.__dict__.update(marks)
     return release
+
+
+def which_answers(together: Sequence[int], number: int) -> str:
+    """Name answers of a plan, by their places from 0 on, as the subject of a sentence.
+
+    >>> which_answers([0, 2, 3], 4), which_answers([1], 4), which_answers([0, 1], 2)
+    ('Answers 1, 3 and 4', 'Answer 2', 'Each of the 2 answers')
+    """
+    if len(together) == number:
+        return f"Each of the {number:,} answers"
+    *others, last = [f"{at + 1:,}" for at in together]
+    return f"Answers {', '.join(others)} and {last}" if others else f"Answer {last}"
+
+
+def said_once(texts: Iterable[str]) -> list[str]:
+    """Texts that are said of answers, each once, with the answers that it is said of.
+
+    >>> said_once(["a", "b", "a"]), said_once(["a"]), said_once(["a", "a"])
+    (['Answers 1 and 3: a', 'Answer 2: b'], ['a'], ['Each of the 2 answers: a'])
+    """
+    found: dict[str, list[int]] = {}
+    for number, text in enumerate(texts):
+        found.setdefault(text, []).append(number)
+    answers = sum(map(len, found.values()))
+    if answers < 2:
+        return list(found)
+    return [f"{which_answers(together, answers)}: {text}" for text, together in found.items()]

@@ -1,6 +1,6 @@
 """Choosing epsilon: between what is accurate enough and what is safe enough."""
 
-from sfumato.answers.accuracy_request import Within
+from sfumato.answers.accuracy import Within
 from sfumato.choosing.universe import choose
 from sfumato.choosing.windows import Window, window
 

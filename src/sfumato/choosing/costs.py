@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.answers.accuracy_request import AccuracyRequest, Kind, kind_of, least, least_alone
+from sfumato.answers.accuracy import AccuracyRequest, Kind, kind_of, least, least_alone
 from sfumato.publishing.plan import Plan
 
 # Shares of delta follow shares of epsilon, and what a question needs depends on its delta.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from sfumato.answers.accuracy_request import Kind, kind_of
+from sfumato.answers.accuracy import Kind, kind_of
 from sfumato.basics.numbers import decimal, rounded
 from sfumato.choosing.span import Part, Span
 from sfumato.privacy import belief

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sfumato.answers.accuracy_request import Kind, Within, kind_of
+from sfumato.answers.accuracy import Kind, Within, kind_of
 from sfumato.basics.numbers import rounded
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within
+from sfumato.answers.accuracy import AccuracyRequest, Kind, Within
 from sfumato.answers.question import AnyQuestion
 from sfumato.basics.numbers import Exactly
 from sfumato.basics.text import card, facts, line

@@ -13,7 +13,7 @@ import click
 from sfumato._version import __version__
 
 if TYPE_CHECKING:
-    from sfumato.answers.installed import Declared
+    from sfumato.answers.registry import Declared
 
 # Importing numpy and pyarrow takes most of a second, so that `sfumato --help` imports no command.
 COMMANDS = {
@@ -103,7 +103,7 @@ def own_questions() -> dict[str, str]:
 
 def outside_questions() -> dict[str, Declared]:
     """Questions of installed packages by command name, read from metadata: nothing is imported."""
-    from sfumato.answers.installed import declared
+    from sfumato.answers.registry import declared
 
     return {found.name: found for found in declared() if _no_command(found) is None}
 
@@ -119,7 +119,7 @@ def _no_command(found: Declared) -> str | None:
 
 def unavailable_questions() -> dict[str, str]:
     """Questions of installed packages that are no commands, by name, and why."""
-    from sfumato.answers.installed import declared
+    from sfumato.answers.registry import declared
 
     reasons = {found: _no_command(found) for found in declared()}
     return {

@@ -7,7 +7,7 @@ from typing import get_args
 import click
 import msgspec
 
-from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within, least_alone
+from sfumato.answers.accuracy import AccuracyRequest, Kind, Within, least_alone
 from sfumato.basics.numbers import positive
 from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (

@@ -13,9 +13,8 @@ import click
 import msgspec
 
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.forms import intervals_in_words, without_edges
-from sfumato.answers.release import Release, accuracy_sentence
-from sfumato.answers.together import said_once
+from sfumato.answers.frames import intervals_in_words, without_edges
+from sfumato.answers.release import Release, accuracy_sentence, said_once
 from sfumato.basics.text import Kind, cell
 from sfumato.cli.fitting import HANGING, WIDTH, fitted, width_of
 from sfumato.errors import printable, printable_lines

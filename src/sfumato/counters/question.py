@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from sfumato.answers.captions import Captioned
-from sfumato.answers.estimate import error_probability
+from sfumato.answers.estimate import error_probability, half_width_text
 from sfumato.answers.preview import Preview
-from sfumato.answers.reach import half_width_text
 from sfumato.basics.numbers import Exactly, require_numbers, settle
 from sfumato.counters.accuracy import half_widths
 from sfumato.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps

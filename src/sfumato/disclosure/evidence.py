@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.origin import signed_part
+from sfumato.answers.loading import signed_part
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS

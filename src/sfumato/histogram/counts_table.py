@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import msgspec
 
 from sfumato.answers.captions import Captions
-from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.answers.frames import cell_columns
 from sfumato.basics.numbers import Exactly
 from sfumato.domain.axes import LabelAxis
 from sfumato.domain.lattice import EdgesAxis, GridAxis

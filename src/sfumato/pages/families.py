@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.answers.cross_tables import CrossTable, reading
-from sfumato.answers.reach import reach_text
+from sfumato.answers.estimate import reach_text
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import cell, plain

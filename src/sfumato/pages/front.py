@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.answers.reach import reach_text
+from sfumato.answers.estimate import reach_text
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.basics.numbers import rounded
 from sfumato.basics.text import number, plain

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, TypeGuard, get_args
 
 from markupsafe import Markup
 
-from sfumato.answers.origin import standing
+from sfumato.answers.loading import standing
 from sfumato.answers.release import Release
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from sfumato.answers.origin import standing
+from sfumato.answers.loading import standing
 from sfumato.answers.release import Release
 from sfumato.pages.headings import heading_of
 from sfumato.privacy.measures import common_cost

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from sfumato.answers.forms import without_edges
-from sfumato.answers.reach import reach_text
+from sfumato.answers.estimate import reach_text
+from sfumato.answers.frames import without_edges
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import cell

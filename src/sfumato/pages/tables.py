@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfumato.answers.forms import first_rows, without_edges
+from sfumato.answers.frames import first_rows, without_edges
 from sfumato.answers.release import Release
 from sfumato.basics.text import cell
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.answers.accuracy_request import Kind, kind_of
+from sfumato.answers.accuracy import Kind, kind_of
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, split
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.measures import (

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.answers.accuracy_request import Kind, Within, kind_of
+from sfumato.answers.accuracy import Kind, Within, kind_of
 from sfumato.basics.numbers import Exactly, decimal
 from sfumato.domain.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from sfumato.answers.accuracy_request import Within
+from sfumato.answers.accuracy import Within
 from sfumato.answers.captions import LONGEST
 from sfumato.answers.question import AnyQuestion
 from sfumato.domain.domain import Domain, Interval, named_axes

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.answers import registry
-from sfumato.answers.accuracy_request import Within
+from sfumato.answers.accuracy import Within
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.basics.numbers import Exactly, positive, probability

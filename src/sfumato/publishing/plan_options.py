@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
-from sfumato.answers.accuracy_request import Within
+from sfumato.answers.accuracy import Within
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.basics.numbers import Exactly, positive
 from sfumato.errors import UsageError, is_one_of, nearest, shown

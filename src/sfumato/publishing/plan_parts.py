@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.answers.accuracy_request import AccuracyRequest, Kind, Within, least_alone
+from sfumato.answers.accuracy import AccuracyRequest, Kind, Within, least_alone
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import answer_of

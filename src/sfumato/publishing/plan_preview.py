@@ -8,7 +8,7 @@ from html import escape
 import msgspec
 
 from sfumato.answers.preview import Preview
-from sfumato.answers.together import which_answers
+from sfumato.answers.release import which_answers
 from sfumato.privacy.measures import CommonCost, common_cost
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan_choice import PlanChoice

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.answers.accuracy_request import kind_of
+from sfumato.answers.accuracy import kind_of
 from sfumato.errors import SfumatoError
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.publishing.divisions import Divider, Division

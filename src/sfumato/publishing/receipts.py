@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from sfumato._version import __version__
-from sfumato.answers.origin import signed_part
+from sfumato.answers.loading import signed_part
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.ledger import Entry, Ledger

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sfumato.answers.codec import to_bytes
-from sfumato.answers.loading import stored_releases
-from sfumato.answers.origin import signed_part
+from sfumato.answers.loading import signed_part, stored_releases
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.basics.signing import valid

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.answers.estimate import error_probability
+from sfumato.answers.estimate import error_probability, half_width_text
 from sfumato.answers.preview import Preview
-from sfumato.answers.reach import half_width_text
 from sfumato.basics.numbers import Exactly
 from sfumato.tables.cell_errors import CellErrors
 from sfumato.tables.design import Measurement, described

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import forms
+from sfumato.answers import frames as forms
 from sfumato.answers.captions import Captions
 from sfumato.answers.cross_tables import CrossTable
-from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
+from sfumato.answers.frames import cell_columns
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release

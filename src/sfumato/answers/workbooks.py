@@ -1,4 +1,9 @@
-"""A family of tables as an Excel workbook: a sheet for each, with its sums on the edges.
+"""A release as an Excel workbook: one sheet with the answer, one with what it promises.
+
+The same release gives the same bytes. A label is always written as text, so that none is run as a
+formula.
+
+A family of tables as an Excel workbook: a sheet for each, with its sums on the edges.
 
 The first sheet says what was published and what it promises. The same release gives the same bytes.
 A label is always written as text, so that none is run as a formula.
@@ -7,15 +12,16 @@ A label is always written as text, so that none is run as a formula.
 from __future__ import annotations
 
 import datetime as dt
+import io
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from sfumato.answers import workbook
 from sfumato.answers.cross_tables import CrossTable, reading
-from sfumato.answers.workbook import Lines
 from sfumato.basics.numbers import Array
+from sfumato.basics.text import Kind
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +29,177 @@ if TYPE_CHECKING:
     from xlsxwriter.format import Format
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
+
+Lines: TypeAlias = Sequence[tuple[str, str]]
+"""Names and what they are, for the second sheet."""
+
+MOST_ROWS = 2**20 - 1
+"""Rows of a sheet below its header."""
+MOST_COLUMNS = 2**14
+LONGEST_TEXT = 32_767
+WIDEST = 60
+SAMPLED = 1000
+"""How many rows decide the width of a column."""
+EPOCH = dt.datetime(1980, 1, 1)
+"""The time that a file states as its own where no receipt says one."""
+
+WHOLE: dict[Kind, str] = {"amount": "#,##0", "value": "0", "label": "0"}
+"""How whole numbers are shown: labels and values of an axis, such as years, without separators."""
+LARGEST_WHOLE = 10**15
+"""Beyond, a sheet would round a whole number."""
+DATE = "yyyy-mm-dd"
+TIME = "yyyy-mm-dd hh:mm:ss"
+
+
+def to_excel(
+    table: pa.Table, kind_of: Callable[[str], Kind], about: Lines, made: dt.datetime | None
+) -> bytes:
+    """Write a workbook.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The sheet "Answer", whose header stays in view.
+    kind_of : callable
+        What stands in the column of a name.
+    about : sequence of pairs of str
+        The sheet "Guarantee": names, and what they are.
+    made : datetime or None
+        The time that the file states as its own, such as that of the charge.
+
+    Raises
+    ------
+    UsageError
+        If xlsxwriter is not installed, or the table has more rows or columns than a sheet.
+    """
+    if table.num_rows > MOST_ROWS or table.num_columns > MOST_COLUMNS:
+        obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
+        asked = f"to_excel() of {table.num_rows:,} rows"
+        raise UsageError(asked, obstacle, "Write it with to_csv() or to_frame()")
+
+    def fill(book: Workbook) -> None:
+        write_table(book, book.add_worksheet("Answer"), table, kind_of)
+        _write_about(book, about)
+
+    return written(fill, made)
+
+
+def written(fill: Callable[[Workbook], None], made: dt.datetime | None) -> bytes:
+    """Write a workbook.
+
+    Parameters
+    ----------
+    fill : callable
+        Writes the sheets.
+    made : datetime or None
+        The time that the file states as its own.
+
+    Raises
+    ------
+    UsageError
+        If xlsxwriter is not installed.
+    """
+    try:
+        import xlsxwriter
+    except ImportError:
+        found = None
+    else:
+        found = xlsxwriter
+    if found is None:
+        obstacle = "writing Excel needs xlsxwriter, which is not installed"
+        raise UsageError("to_excel()", obstacle, "Run: pip install 'sfumato[excel]'")
+    target = io.BytesIO()
+    # In memory: no copy of the answer is left in a folder of temporary files.
+    book = found.Workbook(target, {"in_memory": True})
+    book.set_properties({"created": made or EPOCH})
+    fill(book)
+    book.close()
+    return target.getvalue()
+
+
+def write_table(
+    book: Workbook, sheet: Worksheet, table: pa.Table, kind_of: Callable[[str], Kind]
+) -> None:
+    """Write a table to a sheet, whose header stays in view."""
+    head = book.add_format({"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"})
+    for index, name in enumerate(table.column_names):
+        column = table.column(index)
+        values = column.to_pylist()
+        form = book.add_format({"num_format": _number_format(values, kind_of(name))})
+        shown = name.replace("_", " ")
+        sheet.write_string(0, index, shown[:LONGEST_TEXT], head)
+        for row, value in enumerate(values, 1):
+            _write(sheet, row, index, value, form)
+        sheet.set_column(index, index, _width(shown, values[:SAMPLED]))
+    sheet.freeze_panes(1, 0)
+    if table.num_rows and table.num_columns:
+        sheet.autofilter(0, 0, table.num_rows, table.num_columns - 1)
+
+
+def _write_about(book: Workbook, about: Lines) -> None:
+    sheet = book.add_worksheet("Guarantee")
+    name_form = book.add_format({"bold": True, "valign": "top"})
+    text_form = book.add_format({"text_wrap": True, "valign": "top"})
+    sheet.set_column(0, 0, 20)
+    sheet.set_column(1, 1, 100)
+    for row, (name, text) in enumerate(about):
+        sheet.write_string(row, 0, name, name_form)
+        sheet.write_string(row, 1, text[:LONGEST_TEXT], text_form)
+
+
+def _write(sheet: Worksheet, row: int, column: int, value: object, form: Format) -> None:
+    """Write one value as what it is; a text is never read as a formula, a link or a number."""
+    if isinstance(value, bool):
+        sheet.write_string(row, column, "yes" if value else "no")
+    elif isinstance(value, str):
+        sheet.write_string(row, column, value[:LONGEST_TEXT])
+    elif isinstance(value, dt.date):
+        # A date before 1900 is one that a sheet has no number for.
+        if value.year < 1900:
+            sheet.write_string(row, column, value.isoformat())
+        else:
+            sheet.write_datetime(row, column, _local(value), form)
+    elif isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        sheet.write_string(row, column, str(value))
+    elif isinstance(value, int | float) and abs(value) < float("inf"):
+        sheet.write_number(row, column, value, form)
+    elif isinstance(value, float) and math.isinf(value):
+        sheet.write_string(row, column, "not known")
+
+
+def _local(value: dt.date) -> dt.date:
+    """A time without its zone, which a sheet cannot state: they are all in UTC."""
+    return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value
+
+
+def _number_format(values: Sequence[object], kind: Kind) -> str:
+    """How the numbers of a column are shown."""
+    if any(isinstance(value, dt.datetime) for value in values):
+        return TIME
+    if any(isinstance(value, dt.date) for value in values):
+        return DATE
+    numbers = [abs(value) for value in values if isinstance(value, int | float)]
+    if all(isinstance(value, int) or value.is_integer() for value in numbers):
+        return WHOLE[kind]
+    if kind != "amount" and all(round(value, 3) == value for value in numbers):
+        return "General"
+    # Four digits of the largest number, and at least two decimals of money.
+    largest = max((value for value in numbers if value < float("inf")), default=0.0)
+    decimals = next((n for n in (2, 3, 4, 6) if largest * 10**n >= 1000), 8)
+    return f"{WHOLE[kind]}.{'0' * decimals}"
+
+
+def _width(name: str, values: Sequence[object]) -> int:
+    """The width of a column in letters."""
+    longest = max((len(_shown(value)) for value in values), default=0)
+    return min(max(len(name), longest, 8) + 2, WIDEST)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
 
 CONTENTS = "Contents and guarantee"
 LONGEST_NAME = 31
@@ -34,7 +211,7 @@ HATCHED = 14
 HATCH = "#B9C0CA"
 
 
-def to_excel(
+def family_to_excel(
     tables: Mapping[tuple[str, ...], Sequence[CrossTable]],
     listed: Callable[[tuple[str, ...]], pa.Table],
     about: Lines,
@@ -71,16 +248,16 @@ def to_excel(
             if found:
                 _write_crossed(sheet, forms, found)
             else:
-                workbook.write_table(book, sheet, lists[axes], lambda _: "amount")
+                write_table(book, sheet, lists[axes], lambda _: "amount")
 
-    return workbook.written(fill, made)
+    return written(fill, made)
 
 
 def _require_room(found: Sequence[CrossTable], listed: pa.Table | None) -> None:
     rows = sum(3 * len(one.rows) + 12 for one in found) if listed is None else listed.num_rows
     columns = max((len(one.columns) + 1 for one in found), default=0)
-    if rows > workbook.MOST_ROWS or columns > workbook.MOST_COLUMNS:
-        obstacle = f"a sheet of Excel holds {workbook.MOST_ROWS:,} rows below its header"
+    if rows > MOST_ROWS or columns > MOST_COLUMNS:
+        obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
         raise UsageError(
             f"to_excel() of a table of {rows:,} rows", obstacle, "Write it with to_csv()"
         )
@@ -110,7 +287,7 @@ def _write_contents(
     sheet.write_string(start, 0, "What it promises", forms.title)
     for row, (name, text) in enumerate(about, start + 1):
         sheet.write_string(row, 0, name, forms.name)
-        sheet.write_string(row, 1, text[: workbook.LONGEST_TEXT], forms.text)
+        sheet.write_string(row, 1, text[:LONGEST_TEXT], forms.text)
     _print_on_a4(sheet, columns=2)
 
 
@@ -170,7 +347,7 @@ def _write_crossed(sheet: Worksheet, forms: _Forms, tables: Sequence[CrossTable]
     """Write a table, or those of two axes that stand for one of three below one another."""
     row = 0
     for table in tables:
-        sheet.write_string(row, 0, table.title[: workbook.LONGEST_TEXT], forms.title)
+        sheet.write_string(row, 0, table.title[:LONGEST_TEXT], forms.title)
         sheet.write_string(row + 1, 0, reading(table))
         row += 2
         if table.rounded is not None:
@@ -180,7 +357,7 @@ def _write_crossed(sheet: Worksheet, forms: _Forms, tables: Sequence[CrossTable]
             row = _write_block(sheet, forms, row, table, "Half-widths, 95%", table.half_widths)
         row += 1
     names = [name for table in tables for name in (table.down, *table.rows)]
-    sheet.set_column(0, 0, min(max(map(len, names)) + 2, workbook.WIDEST))
+    sheet.set_column(0, 0, min(max(map(len, names)) + 2, WIDEST))
     columns = [name for table in tables for name in table.columns]
     sheet.set_column(1, len(tables[0].columns), min(max(9, *map(len, columns)) + 1, 24))
     _print_on_a4(sheet, columns=len(tables[0].columns) + 1)
@@ -195,14 +372,14 @@ def _write_block(
         sheet.write_string(row + 1, 1, table.across, forms.name)
     sheet.write_string(row + 2, 0, table.down, forms.head)
     for column, name in enumerate(table.columns, 1):
-        sheet.write_string(row + 2, column, name[: workbook.LONGEST_TEXT], forms.head)
+        sheet.write_string(row + 2, column, name[:LONGEST_TEXT], forms.head)
     is_estimate = numbers.dtype.kind == "f"
     last_row = len(table.rows) - 1 if table.has_column_sums else -1
     last_column = len(table.columns) - 1 if table.has_row_sums else -1
     hatched = table.hatched
     for at, name in enumerate(table.rows):
         look = forms.sums if at == last_row else forms.label
-        sheet.write_string(row + 3 + at, 0, name[: workbook.LONGEST_TEXT], look)
+        sheet.write_string(row + 3 + at, 0, name[:LONGEST_TEXT], look)
         for column, value in enumerate(numbers[at].tolist()):
             is_sum = at == last_row or column == last_column
             form = forms.numbers[is_estimate, is_sum, bool(hatched[at, column])]
