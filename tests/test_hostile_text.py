@@ -687,14 +687,6 @@ def test_an_unknown_field_is_refused(tmp_path: Path, saved: list[dict[str, Any]]
         assert json.loads(to_bytes(sf.load(tmp_path / "r.json"))) == whole
 
 
-OLD = sorted((Path(__file__).parent / "fixtures" / "v0_1").glob("*.json"))
-
-
-@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
-def test_releases_of_version_0_1_are_still_read(path: Path) -> None:
-    assert sf.load(path).title
-
-
 def test_a_saved_scale_of_one_in_a_huge_number_is_refused(
     tmp_path: Path, saved: list[dict[str, Any]]
 ) -> None:

@@ -165,7 +165,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
 
     Streams say what holds for streams.
     """
-    fixtures = Path(__file__).parent / "fixtures" / "v0_1"
+    fixtures = Path(__file__).parent / "fixtures" / "written_by_0_2" / "upgraded"
     assert (
         "at most 3 rows are counted, chosen at random"
         in sf.load(fixtures / "histogram.json").guarantee.counted
@@ -173,7 +173,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
     stream = sf.load(fixtures / "stream-finished.json")
     assert "the first 3 rows of the whole stream" in stream.guarantee.counted
     assert "in the whole stream" in accuracy_sentence(stream)
-    quantiles = sf.load(fixtures / "plan-2.json")
+    quantiles = sf.load(fixtures / "quantiles.json")
     assert quantiles.known is None
     assert "In a label with fewer than" in accuracy_sentence(quantiles)
     guarantee = (

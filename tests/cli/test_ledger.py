@@ -130,3 +130,48 @@ def test_a_ledger_that_is_new_is_said_to_be(sfumato: Run) -> None:
     assert said not in sfumato("release", "plan.toml", "--ledger", "b.db")[2]
     code, _, err = sfumato("ledger", "spender", "add", "ann", "--ceiling", "1", "--ledger", "c.db")
     assert (code, Path("c.db").exists()) == (5, False), err
+
+
+def test_a_ledger_of_today_needs_no_upgrade(sfumato: Run) -> None:
+    assert sfumato("ledger", "init", "people", "--epsilon", "2", "--ledger", "b.db")[0] == 0
+    code, out, err = sfumato("ledger", "upgrade", "b.db", "new.db")
+    assert (code, out) == (
+        0,
+        "Nothing to do: the ledger 'b.db' is in the format of this version.\n",
+    )
+    assert "Go on with the ledger as it is" in err
+    assert sfumato("ledger", "upgrade", "b.db", "new.db", "--json")[1] == '{"upgraded":false}\n'
+    assert not Path("new.db").exists()
+    assert sfumato("ledger", "upgrade", "none.db", "new.db")[0] == 5
+    assert sfumato("ledger", "show", "--ledger", "b.db")[0] == 0
+
+
+FROM_0_1 = Path(__file__).parents[1] / "fixtures" / "v0_1" / "odd.sqlite"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ledger", "upgrade", "old.db", "new.db"),
+        ("ledger", "migrate", "old.db", "new.db"),
+        *(("ledger", name, "--ledger", "old.db") for name in ("show", "log", "verify", "export")),
+        ("ledger", "key", "--ledger", "old.db"),
+        ("ledger", "init", "more", "--epsilon", "2", "--ledger", "old.db"),
+        ("release", "plan.toml", "--ledger", "old.db"),
+    ],
+    ids=" ".join,
+)
+def test_a_ledger_of_version_0_1_is_left_to_version_0_2_0(
+    sfumato: Run, command: tuple[str, ...]
+) -> None:
+    Path("old.db").write_bytes(FROM_0_1.read_bytes())
+    before = sorted(Path().iterdir())
+    code, out, err = sfumato(*command)
+    assert (code, out) == (5, "")
+    assert err == (
+        "Error: the ledger 'old.db': version 0.1 of Sfumato wrote it, and this version does not "
+        "read it. Version 0.2.0 upgrades it: run `sfumato ledger upgrade OLD NEW` there, and go "
+        "on with NEW here.\n"
+    )
+    assert Path("old.db").read_bytes() == FROM_0_1.read_bytes()
+    assert sorted(Path().iterdir()) == before

@@ -8,7 +8,6 @@ from pathlib import Path
 from sfumato.ledger import Step, Store, journal
 from sfumato.ledger.chain import linked, opened, sealed
 from sfumato.ledger.entries import OVER
-from sfumato.ledger.memory import MemoryStore
 from sfumato.ledger.name_rows import NameRow
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
@@ -21,6 +20,7 @@ from sfumato.ledger.store import (
     StreamRows,
 )
 from support import postgres
+from support.memory_store import MemoryStore
 from support.postgres import schema_of
 
 STORES: dict[str, Callable[[Path], Store]] = {

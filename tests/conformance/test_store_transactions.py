@@ -26,9 +26,9 @@ from sfumato.ledger import Entry, journal
 from sfumato.ledger.audit import audit
 from sfumato.ledger.chain import linked
 from sfumato.ledger.entries import OVER
-from sfumato.ledger.memory import MemorySecretStore, MemoryStore
 from sfumato.ledger.name_rows import NameRow
 from sfumato.ledger.store import Part, PublicRows, SecretRows, StreamRows
+from support.memory_store import MemorySecretStore, MemoryStore
 
 
 class Stopped(BaseException):

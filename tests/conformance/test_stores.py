@@ -22,9 +22,9 @@ from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, Spender, Step, Store, journal
 from sfumato.ledger.chain import fields, link, payload_digest
 from sfumato.ledger.entries import OVER
-from sfumato.ledger.memory import MemoryPublicRows, MemorySecretRows, MemoryStore
 from sfumato.ledger.name_rows import NameRow
 from sfumato.ledger.store import Part, Position, PublicRows, SecretRows
+from support.memory_store import MemoryPublicRows, MemorySecretRows, MemoryStore
 
 R = TypeVar("R")
 
@@ -410,7 +410,7 @@ def with_rows(
 ) -> Store:
     """A store in memory whose rows are of another class."""
     name = rows.__mro__[1].__name__
-    monkeypatch.setattr(f"sfumato.ledger.memory.{name}", rows)
+    monkeypatch.setattr(f"support.memory_store.{name}", rows)
     return filled(MemoryStore())
 
 

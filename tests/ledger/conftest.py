@@ -10,7 +10,7 @@ import pytest
 
 from ledger.adding import add_one, open_stream
 from sfumato.ledger import Book, Ledger, open_ledger
-from sfumato.ledger.memory import MemoryStore
+from support.memory_store import MemoryStore
 
 TOTAL = (1000, 0)
 

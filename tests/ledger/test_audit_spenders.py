@@ -10,7 +10,7 @@ import pytest
 from sfumato.ledger import Book, Entry
 from sfumato.ledger.audit import Books, audited
 from sfumato.ledger.chain import fields, link, opening
-from sfumato.ledger.memory import MemoryStore
+from support.memory_store import MemoryStore
 
 
 def entries() -> list[Entry]:

@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.errors import UsageError
 from sfumato.ledger import Book
-from sfumato.ledger.memory import MemoryStore
+from support.memory_store import MemoryStore
 
 
 @pytest.fixture

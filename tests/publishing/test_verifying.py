@@ -15,10 +15,8 @@ from sfumato.answers.release import marked
 from sfumato.basics.signing import new_key, public_of, sign
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
-from sfumato.publishing.upgrading import upgrade_ledger
 from sfumato.publishing.verifying import verify, verify_signature
 
-BEFORE = Path(__file__).parents[1] / "fixtures" / "v0_1"
 SOURCE = sf.source(np.zeros((50, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
 
 
@@ -88,20 +86,7 @@ def test_another_ledger_another_key_and_no_signature(
     assert "not verified" in standing(marked(unsigned, loaded=True))
 
 
-def test_a_release_of_version_0_1_is_verified_by_the_upgraded_ledger(tmp_path: Path) -> None:
-    upgrade_ledger(BEFORE / "ledger.sqlite", tmp_path / "new.db")
-    with open_ledger(tmp_path / "new.db") as ledger:
-        for path in sorted(BEFORE.glob("*.json")):
-            found = verify(sf.load(path), ledger)
-            assert found.ok, (path.name, found.reason)
-            assert "size of the data file" in found.reason
-            edited = json.loads(path.read_text())
-            edited["receipt"]["entry_hash"] = "0" * 64
-            (tmp_path / "edited.json").write_text(json.dumps(edited))
-            assert not verify(sf.load(tmp_path / "edited.json"), ledger).ok
-
-
-def test_the_commands_that_verify_sign_export_and_upgrade(
+def test_the_commands_that_verify_sign_and_export(
     saved: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,13 +114,6 @@ def test_the_commands_that_verify_sign_export_and_upgrade(
     capsys.readouterr()
     assert run(["ledger", "export", "--ledger", "b.db", "--out", "public.json"]) == 0
     assert json.loads(Path("public.json").read_text())["signer"] == key
-    assert run(["ledger", "upgrade", str(BEFORE / "ledger.sqlite"), "new.db"]) == 0
-    assert run(["ledger", "upgrade", str(BEFORE / "ledger.sqlite"), "new.db"]) == 2
-    assert run(["ledger", "verify", "--ledger", "new.db"]) == 0
-    assert run(["ledger", "upgrade", "b.db", "newer.db"]) == 5
-    assert run(["ledger", "log", "--ledger", "new.db"]) == 0
-    assert run(["ledger", "show", "--ledger", "new.db"]) == 0
-    assert "one patient, added or removed" in capsys.readouterr().out
 
 
 def receipt_edited(release: sf.Release, **fields: object) -> sf.Release:
@@ -143,27 +121,6 @@ def receipt_edited(release: sf.Release, **fields: object) -> sf.Release:
     return msgspec.structs.replace(
         release, receipt=msgspec.structs.replace(release.receipt, **fields)
     )
-
-
-def test_an_edited_receipt_of_version_0_1_is_not_believed(tmp_path: Path) -> None:
-    upgrade_ledger(BEFORE / "ledger.sqlite", tmp_path / "new.db")
-    edits = {
-        "charged": "epsilon = 0.001",
-        "account": "other",
-        "time": "1999",
-        "source": "other",
-        "version": "9",
-        "part": "1",
-    }
-    with open_ledger(tmp_path / "new.db") as ledger:
-        for name in ("histogram", "stream-open"):
-            release = sf.load(BEFORE / f"{name}.json")
-            assert verify(release, ledger).ok
-            for field, text in edits.items():
-                # A history is not stored, and says which version read it.
-                if (name, field) == ("stream-open", "version"):
-                    continue
-                assert not verify(receipt_edited(release, **{field: text}), ledger).ok, field
 
 
 def test_a_stream_signed_by_a_stranger_is_not_believed(

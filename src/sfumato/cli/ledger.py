@@ -176,36 +176,22 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("old", type=LEDGER)
 @click.argument("new", type=click.Path(path_type=Path))
 @json_option
-def upgrade(old: Path, new: Path, as_json: bool) -> None:
-    """Copy OLD, a ledger of version 0.1, to the new file NEW; use NEW from then on.
+def upgrade(old: str | Path, new: Path, as_json: bool) -> None:
+    """Copy OLD, a ledger in an earlier format, to the new file NEW; use NEW from then on.
 
-    Receipts of version 0.1 reveal the size of the data file, so the copy has new ones. Stored
-    answers are found by the same questions as before, and streams go on. OLD is only read: delete
-    it when NEW is in use.
+    There is no such format now: ledgers of version 0.2 need no upgrade, and nothing is copied. For
+    a ledger of version 0.1, run this command of version 0.2.0, and go on with NEW here.
     """
-    from sfumato.publishing.upgrading import upgrade_ledger
-
-    done = upgrade_ledger(old, new)
+    with opened(old) as book:
+        label = book.label
     if as_json:
-        emit_json(dataclasses.asdict(done))
-        return
-    streams = "no streams"
-    if done.streams:
-        streams = f"{done.streams} streams, {done.finished} of them over"
-    say(f"{done.entries} entries and {streams}: {new}")
-    for account in done.mixed:
-        talk(
-            f"Account {account!r} was charged for different persons or relations: "
-            "its total guarantees nothing."
-        )
-        talk("It pays for nothing more.")
-    talk(
-        f"Keep {new} and {new}.secrets together. "
-        f"Delete {old}, and replace what was published from it."
-    )
+        emit_json({"upgraded": False})
+    else:
+        say(f"Nothing to do: {label} is in the format of this version.")
+        talk(f"{new} was not written. Go on with the ledger as it is.")
 
 
 @ledger.command()

@@ -39,7 +39,7 @@ def faults(
             continue
         yield from _opening(row, begun)
         reached = (row.at.step, row.at.head)
-        yield from chain_faults(row.number, paid[row.number], rows.steps(row.number), reached)
+        yield from _chain_faults(row.number, paid[row.number], rows.steps(row.number), reached)
         if tallies.get(row.number, 0) != row.at.tallied:
             yield f"the tallies of stream {row.number} were edited: their sum does not match"
 
@@ -72,7 +72,7 @@ def _opening(row: StreamRow, begun: Mapping[int, str]) -> Iterator[str]:
             yield f"stream {row.number} was opened with something else than its entry says"
 
 
-def chain_faults(
+def _chain_faults(
     stream: int, head: str, steps: Iterable[Step], last: tuple[int, str]
 ) -> Iterator[str]:
     """Follow the chain of one stream to the step that its state has reached.

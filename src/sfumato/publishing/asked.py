@@ -1,8 +1,9 @@
 """What is asked, in the one form under which a ledger finds its stored answer again.
 
 It knows the state of the data, so it goes nowhere but into the ledger's secrets. Its form must not
-change: stored answers, those of version 0.1 too, are found again by it. Noise from a public seed is
-part of it, so that such an answer never stands in for a private one.
+change: stored answers are found again by it, also those of version 0.1 in a ledger that was
+upgraded. Noise from a public seed is part of it, so that such an answer never stands in for a
+private one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from ledger.adding import add_one, open_stream
 from ledger.postgres.people import BOUND, People, settle
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, bindings
-from sfumato.ledger.memory import MemoryStore
 from sfumato.ledger.migrating import migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.postgres.roles import Person, give
@@ -23,6 +22,7 @@ from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import Role
 from sfumato.publishing.verifying import verify
 from support import postgres
+from support.memory_store import MemoryStore
 
 
 @pytest.fixture(scope="module")

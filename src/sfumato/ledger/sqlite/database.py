@@ -338,10 +338,9 @@ class Database:
             obstacle = f"it has version {version}, and this library knows versions up to {newest}"
             raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
         if 0 < version < known:
-            receipts = "whose receipts give away the size of a data file"
-            obstacle = f"it was written by version 0.1, {receipts}"
-            remedy = "Run `sfumato ledger upgrade OLD NEW`, and go on with the new file"
-            raise LedgerError(self.label, obstacle, remedy)
+            obstacle = "version 0.1 of Sfumato wrote it, and this version does not read it"
+            how = "run `sfumato ledger upgrade OLD NEW` there, and go on with NEW here"
+            raise LedgerError(self.label, obstacle, f"Version 0.2.0 upgrades it: {how}")
 
     def _make(self, connection: sqlite3.Connection) -> None:
         """Write the tables and rules of an empty file, once, however many processes try."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from typing import ClassVar
 
-from sfumato.ledger.entries import NOTHING, Amount, Entry
-from sfumato.ledger.sql_public import COLUMNS, SQLPublicRows, entry_of
+from sfumato.ledger.entries import NOTHING, Entry
+from sfumato.ledger.sql_public import SQLPublicRows
 from sfumato.ledger.sqlite.schema import BOOK, damage, differences, extend, version_of
 
 
@@ -29,25 +28,10 @@ class SQLitePublicRows(SQLPublicRows):
         super().add(entry)
 
     def highest(self) -> int:
-        return highest_of(self._db)
+        query = "SELECT seq FROM sqlite_sequence WHERE name = 'entries'"
+        found = self._db.execute(query).fetchone()
+        return found[0] if found else 0
 
     def damage(self, *, thorough: bool) -> list[str]:
         found = differences(self._db, BOOK)
         return [*damage(self._db), *found] if thorough else found
-
-
-def all_entries(db: sqlite3.Connection) -> list[Entry]:
-    """All entries of a file, in order."""
-    query = f"SELECT {COLUMNS} FROM entries ORDER BY sequence"
-    return [entry_of(columns) for columns in db.execute(query).fetchall()]
-
-
-def totals_of(db: sqlite3.Connection) -> Mapping[str, tuple[str, Amount]]:
-    """The rule and total of each account of a file, in the order in which they were opened."""
-    return SQLitePublicRows(db).totals()
-
-
-def highest_of(db: sqlite3.Connection) -> int:
-    """The highest number that was ever given to an entry of a file."""
-    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-    return found[0] if found else 0
