@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from audit.subjects.aggregates import LIMITED, WIDE, limited
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.proofs import LIMITS_PROOF
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
-from sfumato.audit.subjects.aggregates import LIMITED, WIDE, limited
 from sfumato.audit.subjects.subject import claimed
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, CentralMeasure

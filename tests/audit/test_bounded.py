@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from audit.subjects import SUBJECTS
 from sfumato.audit.bounded import bounded_loss, epsilon_at
 from sfumato.audit.findings import audit_question
 from sfumato.audit.laws import masses
 from sfumato.audit.runs import NotAdditive, Published, of_question
-from sfumato.audit.subjects import SUBJECTS
 from sfumato.audit.subjects.subject import LINE, ON_LINE
 from sfumato.histogram import question as question_module
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from audit.subjects import SUBJECTS
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.runs import NotAdditive, Published, neighbours, of_question
-from sfumato.audit.subjects import SUBJECTS
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, exceeds
 from sfumato.partition import draft, median

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from audit.subjects import SUBJECTS
 from sfumato.audit.keys import KeySelection
 from sfumato.audit.laws import key_masses
 from sfumato.audit.runs import NotAdditive, Published
-from sfumato.audit.subjects import SUBJECTS
 from sfumato.histogram import keys
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.noise import DiscreteLaplace

@@ -1,8 +1,8 @@
 """The exact audit where the first draw decides what comes next."""
 
+from audit.subjects import SUBJECTS
 from sfumato.audit.likelihoods import renyi_loss
 from sfumato.audit.runs import neighbours
-from sfumato.audit.subjects import SUBJECTS
 from sfumato.audit.subjects.subject import ON_LINE
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit

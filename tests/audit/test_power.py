@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from audit.subjects import SUBJECTS
 from sfumato.audit import Finding
 from sfumato.audit.findings import examine
-from sfumato.audit.subjects import SUBJECTS
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed, override

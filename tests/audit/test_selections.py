@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from audit.subjects import SUBJECTS
 from sfumato.audit.findings import DEEP, examine
 from sfumato.audit.runs import NotAdditive, neighbours
 from sfumato.audit.selections import Selecting, law_of, run_of, run_of_tree, selection_loss
-from sfumato.audit.subjects import SUBJECTS
 from sfumato.audit.subjects.subject import CONCENTRATED, LINE, ON_LINE, PURE
 from sfumato.mechanisms.noise import count_law
 from sfumato.privacy.unit import Unit

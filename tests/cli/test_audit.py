@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from audit.subjects import SUBJECTS
 from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding, subjects
-from sfumato.audit.subjects import SUBJECTS, Subject
+from sfumato.audit.subjects import Subject
 from sfumato.cli import run
 from sfumato.privacy.unit import Unit
 from support.broken import BROKEN, CLAIM, UNIVERSE
 
+AUDITED = subjects.library()
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 
 
@@ -25,7 +27,7 @@ def sound(monkeypatch):
         for subject in SUBJECTS
         if subject.name == "Histogram"
     )[:2]
-    monkeypatch.setattr(subjects, "SUBJECTS", few)
+    monkeypatch.setattr(subjects, "library", lambda: few)
     monkeypatch.setattr(subjects.examples, "subjects", lambda kinds: ())
     # Fresh processes would not know of these subjects.
     monkeypatch.setattr("os.cpu_count", lambda: 1)
@@ -37,7 +39,7 @@ def broken(sound, monkeypatch):
     faulty = [
         Subject(one.name, one.unit, CLAIM, one.mechanism, UNIVERSE, runs=300) for one in BROKEN
     ]
-    monkeypatch.setattr(subjects, "SUBJECTS", (*sound, *faulty))
+    monkeypatch.setattr(subjects, "library", lambda: (*sound, *faulty))
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
@@ -68,7 +70,7 @@ def test_a_row_without_power_is_no_failure_and_never_ok(sound, monkeypatch, caps
         runs=10,
         weaker=lambda times: sound[0].mechanism,
     )
-    monkeypatch.setattr(subjects, "SUBJECTS", (*sound, blind))
+    monkeypatch.setattr(subjects, "library", lambda: (*sound, blind))
     assert run(["audit"]) == 0
     out, err = capsys.readouterr()
     assert [line.split("\t")[5:7] for line in out.splitlines()[1:]] == [
@@ -113,7 +115,7 @@ def test_the_page_shows_every_subject():
     (block,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
     shown = [re.split(r"\s{2,}", line) for line in block.splitlines()]
     assert tuple(shown[0]) == COLUMNS
-    expected = [Finding(s.name, s.unit, s.claim, None, 0.0, True, 0.0).row()[:3] for s in SUBJECTS]
+    expected = [Finding(s.name, s.unit, s.claim, None, 0.0, True, 0.0).row()[:3] for s in AUDITED]
     assert [tuple(line[:3]) for line in shown[1:]] == expected, "run: make audit docs"
     assert {line[5] for line in shown[1:]} == {"ok"}, "a row without power says nothing"
     for line in shown[1:]:

@@ -191,15 +191,15 @@ def audit(
     UsageError
         If no subject has ``only`` in its name.
 
-    >>> [finding.ok for finding in audit(only="histogram of persons, 2 bins")]
-    [True, True]
+    >>> [finding.ok for finding in audit(only="histogram of persons by x, bins")]
+    [True, True, True, True]
     """
     chosen = _chosen(only)
     names = [*(subject.name for subject in chosen), "done"]
     report = progress or (lambda done, total, name: None)
     report(0, len(chosen), names[0])
     # Other processes know the library's own subjects only, not questions registered in this one.
-    own = subjects.SUBJECTS
+    own = subjects.library()
     indices = [own.index(subject) for subject in chosen if subject in own]
     others = [subject for subject in chosen if subject not in own]
     found: list[Finding] = []
@@ -223,7 +223,7 @@ def _workers(processes: int) -> Iterator[Mapper]:
 
 def _examined_by_index(deep: bool, index: int) -> Finding:
     """Audit a subject by its index: its functions cannot be sent to another process."""
-    return _examined(deep, subjects.SUBJECTS[index])
+    return _examined(deep, subjects.library()[index])
 
 
 def _examined(deep: bool, subject: Subject) -> Finding:

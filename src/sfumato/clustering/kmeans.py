@@ -263,7 +263,9 @@ class KMeans(
         return "eugkm" if has_few_rows and len(lattice.axes) <= MOST_GRID_AXES else "privtree"
 
 
-KMeans.examples = (KMeans(2, axes="x", method="dplloyd"), KMeans(2, axes="x", method="privtree"))
+KMeans.examples = tuple(
+    KMeans(2, axes="x", method=method) for method in ("eugkm", "dplloyd", "privtree")
+)
 
 
 def rows_law_of_steps(cost: CentralMeasure, unit: Unit) -> tuple[Law, CentralMeasure]:

@@ -345,7 +345,8 @@ def _description(method: AxisMethod) -> str:
 
 
 Quantiles.examples = (
+    Quantiles("x"),
     Quantiles("x", at=[0.5]),
-    Quantiles("x", at=[0.25, 0.75], method="recursive"),
+    Quantiles("x", method="recursive"),
     Quantiles("x", at=[0.25, 0.75], method="tree"),
 )

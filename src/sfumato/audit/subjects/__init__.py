@@ -1,57 +1,28 @@
-"""What is audited: a module of subjects for each kind of mechanism, and questions' examples.
+"""What is audited: questions by their examples, counters, devices, and the whole path.
 
-``QUESTIONS`` of a module are the kinds of questions that its subjects ask. A question that no
-module asks is audited by its own ``examples``, so a new question needs nothing here.
+A new question needs nothing here but its own ``examples``.
 """
 
-from collections.abc import Iterable
+from functools import cache
 from itertools import chain
 
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import questions
-from sfumato.audit.subjects import (
-    aggregates,
-    clusters,
-    counters,
-    devices,
-    examples,
-    histograms,
-    partitions,
-    persons,
-    publishing,
-    selections,
-    tables,
-)
+from sfumato.answers.registry import listed_question, questions
+from sfumato.audit.subjects import counters, devices, examples, publishing
 from sfumato.audit.subjects.subject import Subject
+from sfumato.basics.lazily import listed
 
-__all__ = ["SUBJECTS", "Subject", "asked", "every"]
-
-MODULES = (
-    histograms,
-    aggregates,
-    tables,
-    persons,
-    partitions,
-    selections,
-    clusters,
-    counters,
-    devices,
-    publishing,
-)
-SUBJECTS: tuple[Subject, ...] = tuple(
-    subject for module in MODULES for subject in module.subjects()
-)
-"""The library's own subjects, in the order in which they are shown."""
-WITH_QUESTIONS = (histograms, aggregates, tables, persons, partitions, selections, clusters)
+__all__ = ["Subject", "every", "library"]
 
 
-def asked() -> frozenset[type[AnyQuestion]]:
-    """The kinds of questions that the library's own subjects ask."""
-    kinds: Iterable[tuple[type[AnyQuestion], ...]] = (module.QUESTIONS for module in WITH_QUESTIONS)
-    return frozenset(chain.from_iterable(kinds))
+@cache
+def library() -> tuple[Subject, ...]:
+    """The library's own subjects, in the order in which they are shown."""
+    kinds = map(listed_question, listed("questions").values())
+    others = (module.subjects() for module in (counters, devices, publishing))
+    return tuple(chain(examples.subjects(kinds), *others))
 
 
 def every() -> list[Subject]:
-    """All subjects: the library's own, then the examples of questions that none of them asks."""
-    others = [kind for kind in questions() if kind not in asked()]
-    return [*SUBJECTS, *examples.subjects(others)]
+    """All subjects: the library's own, then the examples of questions of other packages."""
+    own = set(map(listed_question, listed("questions").values()))
+    return [*library(), *examples.subjects(kind for kind in questions() if kind not in own)]

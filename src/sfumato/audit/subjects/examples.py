@@ -1,46 +1,286 @@
-"""Questions by their own examples, such as those of other packages."""
+"""Questions by examples: their own, and for those of the library some with groups or persons.
+
+``Question.examples`` are about one axis "x" and rows. ``MORE`` adds groups, keys, persons, and
+promises with a delta. Each is asked at every promise that it can keep, under both relations, and
+attacked exactly wherever there is an attack for its kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, product
 
+import msgspec
+
+from sfumato.aggregates import Mean, Sum, Variance
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import tag_of
 from sfumato.audit.bounded import bounded_loss
-from sfumato.audit.subjects.subject import COSTS, LINE, UNITS, Subject, of
+from sfumato.audit.decisions import Decisions
+from sfumato.audit.likelihoods import Loss, pure_loss, renyi_loss
+from sfumato.audit.residuals import Residuals
+from sfumato.audit.runs import Mechanism, Pair, Rows, Scripted, neighbours, of_question
+from sfumato.audit.subjects import keys, quantiles
+from sfumato.audit.subjects.people import LIMITS, PERSON, of_people, people
+from sfumato.audit.subjects.subject import (
+    COSTS,
+    LINE,
+    ON_LINE,
+    RELATIONS,
+    UNITS,
+    Attack,
+    Subject,
+    less_noise,
+)
+from sfumato.clustering import KMeans
+from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.errors import UsageError
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
+from sfumato.histogram import Histogram
+from sfumato.partition.median import MedianPartitioner
+from sfumato.partition.multi_quantile import MultiQuantilePartitioner
+from sfumato.partition.partitioner import OverAxes
+from sfumato.partition.privtree import PrivTreePartitioner
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.quantiles import Quantiles
+from sfumato.tables import Tables
+
+AXES = {
+    "k": Keys(),
+    "x": LINE["x"],
+    "y": Interval(0, 8, step=1),
+    "z": Interval(0, 50, step=1),
+}
+"""Those of the examples, each of which is about one or two of them."""
+DOMAINS = (("x",), ("y",), ("z",), ("k",), *combinations(AXES, 2))
+VALUES = {"k": (0.0, 1.0, 1.0), "x": (0.5, 1.0, 3.0), "y": (0.0, 8.0, 8.0), "z": (0.5, 9.5, 50.0)}
+"""Of three rows: inside a cell, on an edge between two cells, and at the closed upper end."""
+TWO_BY_TWO = {"x": [0, 1, 3], "y": [0, 4, 8]}
+
+MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
+    Histogram: (
+        Histogram(["x", "y"]),
+        Histogram("z", workload="ranges"),
+        Histogram(["x", "y"], count="persons"),
+        Histogram("x", bins=2, count="persons"),
+        Histogram("x", noise="bounded"),
+        Histogram("k"),
+        Histogram("k", selection="threshold"),
+        Histogram("k", selection="stability"),
+        Histogram(["k", "x"]),
+    ),
+    Mean: (
+        Mean("x", by="y"),
+        Mean("x", by="y", clip="auto"),
+        Mean("x", by="y", per="person"),
+        Mean("x", by="y", per="person", clip="auto"),
+    ),
+    Sum: (Sum("x", by="y", per="person", clip=(0, 5)),),
+    Variance: (Variance("x", by="y"), Variance("x", by="y", per="person")),
+    Tables: (Tables([["x", "y"], "y"], bins=TWO_BY_TWO),),
+}
 
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
 """One row of a person, added or removed, or two, replaced; for epsilon and for rho."""
+DELTA = ApproxDP("1", "0.01")
+AT_DELTA = tuple((unit, DELTA) for unit in (UNITS[0], UNITS[3]))
+PERSONS = tuple(
+    (Unit(unit.rows_per_person, unit.neighbours, PERSON), cost) for unit, cost in PROMISES
+)
+WITHIN_LIMITS = tuple(
+    (Unit(rows, relation, PERSON, limits), cost)
+    for (rows, limits), relation, cost in product(LIMITS, RELATIONS, COSTS)
+)
+ONE_ROW_EACH = Unit(3, "add-remove", PERSON, Limits(rows_per_cell=1))
+IN_PARTS = (
+    (Histogram("k"), UNITS[0]),
+    (Histogram("k", selection="threshold"), UNITS[3]),
+)
+"""Whose keys are also selected as an engine does it, in small parts."""
+FEW_LIMITS = (WITHIN_LIMITS[1], WITHIN_LIMITS[7])
+"""A norm for rows added or removed, a limit by cell for rows replaced; for rho."""
+SHARP = ZCDP("2")
+"""A cost at which two rows in a cell lie within what can be enumerated of the noise."""
+AT_SHARP = tuple((unit, SHARP) for unit, cost in WITHIN_LIMITS[:4] if cost in COSTS[1:])
+
+IN_TITLE = ("axes", "value", "by", "per", "of", "count", "tables", "n_clusters")
+"""Options that a title names."""
+DECIDING = (MedianPartitioner, MultiQuantilePartitioner, PrivTreePartitioner)
+"""Questions whose tests and cuts depend on the data, and show."""
+FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 40, 100)
+"""Tried where the first draw decides how many others there are."""
+ENDS = ON_LINE[::2]
+APART: Rows = ((0.5,), (2.5,))
 
 
 def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
     """The examples of these kinds of questions, at every promise that they accept."""
     for kind in kinds:
-        for question, (unit, cost) in product(kind.examples, PROMISES):
+        promises = WITHIN_LIMITS
+        for question in (*kind.examples, *MORE.get(kind, ())):
+            yield from _of_rows_or_persons(question)
+            limited = list(_within_limits(question, promises))
+            promises = FEW_LIMITS if limited else promises
+            yield from limited
+        if kind is Quantiles:
+            for unit, cost in PROMISES:
+                yield quantiles.ranks(Quantiles("x"), unit, cost)
+
+
+def _of_rows_or_persons(question: AnyQuestion) -> Iterator[Subject]:
+    """At the first kind of promise that the question accepts."""
+    for promises in (PROMISES, PERSONS, AT_DELTA):
+        accepted = [promise for promise in promises if _answers(question, *promise)]
+        for unit, cost in accepted:
+            yield of_example(question, unit, cost)
+            if (question, unit) in IN_PARTS:
+                yield of_example(question, unit, cost, in_parts=True)
+        if accepted:
+            return
+
+
+def _within_limits(
+    question: AnyQuestion, promises: Sequence[tuple[Unit, CentralMeasure]]
+) -> Iterator[Subject]:
+    """A question about many cells, under limits on a person's rows in these."""
+    if question == Histogram("k"):
+        yield of_example(question, ONE_ROW_EACH, DELTA)
+    elif "y" in domain_of(question) and _answers(question, *PROMISES[0]):
+        for unit, cost in AT_SHARP if isinstance(question, Tables) else promises:
             if _answers(question, unit, cost):
                 yield of_example(question, unit, cost)
 
 
-def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
-    """A question over ``LINE`` as a subject.
+def of_example(
+    question: AnyQuestion, unit: Unit, cost: CentralMeasure, *, in_parts: bool = False
+) -> Subject:
+    """A question about the axes of examples as a subject.
 
     If its numbers do not follow its noise one for one, it is judged by its outputs alone.
     """
-    name = f"{tag_of(type(question))}: {question.title}"
-    # At a delta, noise with a bound has an exact audit; other noise is judged by its outputs.
-    exact = bounded_loss if isinstance(cost, ApproxDP) else None
-    return replace(of(name, question, unit, cost), may_be_sampled=True, exact=exact)
+    name = f"{tag_of(type(question))}: {', '.join((question.title, *_options(question)))}"
+    domain = domain_of(question)
+    if isinstance(question, Histogram) and isinstance(cost, ApproxDP) and _has_keys(question):
+        pairs_of = keys.of_one_row_each if unit == ONE_ROW_EACH else keys.near_threshold
+        pairs = pairs_of(question, unit, cost)
+        name += ", in parts" if in_parts else ""
+        return keys.of_keys(name, question, domain, unit, cost, pairs, in_parts)
+    if isinstance(question, Histogram) and question.records is not None:
+        return quantiles.bins_by_records(name, question, unit, cost)
+    if isinstance(question, Quantiles):
+        return quantiles.quantiles(name, question, unit, cost)
+    return _of_numbers(name, question, domain, unit, cost)
+
+
+def _of_numbers(
+    name: str, question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
+) -> Subject:
+    """A question whose published numbers follow its draws, given what tests and choices decide."""
+
+    def spending(times: int) -> Mechanism:
+        spent = less_noise(cost, times)
+        if unit.person is not None:
+            return of_people(question, domain, unit, spent, cost)
+        return of_question(question, domain, unit, spent)
+
+    attack = _attack(question, cost)
+    subject = Subject(
+        name,
+        unit,
+        cost,
+        spending(1),
+        tuple(zip(*(VALUES[axis] for axis in domain), strict=True)),
+        exact=attack,
+        weaker=spending,
+        may_be_sampled=True,
+    )
+    if unit.person is not None:
+        return replace(subject, pairs=people(unit, tuple(domain)), runs=200)
+    if isinstance(attack, Decisions):
+        # Part of the cost pays for numbers that these small data do not change.
+        pairs = tuple(neighbours(APART, unit, 0))
+        return replace(subject, pairs=pairs, runs=60, least=0.45)
+    if isinstance(question, OverAxes | KMeans):
+        return replace(subject, universe=ENDS, runs=1000)
+    # A chosen clip publishes many numbers, and takes long.
+    return replace(subject, runs=500) if getattr(question, "clip", None) == "auto" else subject
+
+
+def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
+    """The exact attack for a kind of question."""
+    if isinstance(cost, ApproxDP):
+        # Noise with a bound has an exact audit at a delta; other noise is judged by its outputs.
+        return bounded_loss
+    if isinstance(question, Tables) and isinstance(cost, ZCDP):
+        return Residuals()
+    if isinstance(question, DECIDING) or getattr(question, "method", None) == "privtree":
+        return Decisions()
+    return numbers_loss
+
+
+def numbers_loss(
+    mechanism: Mechanism, pairs: Sequence[Pair], claim: CentralMeasure, alphas: Sequence[float]
+) -> Loss:
+    """The largest loss of numbers that move one for one with their draws.
+
+    Where the first draw decides how many there are, several values of it are tried.
+    """
+    sizes = {len(mechanism(pairs[0][0], Scripted((first,))).numbers) for first in FIRST_DRAWS}
+    first_draws = FIRST_DRAWS if len(sizes) > 1 else (0,)
+    if isinstance(claim, ZCDP):
+        return renyi_loss(mechanism, pairs, alphas, decides=len(first_draws) > 1)
+    return pure_loss(mechanism, pairs, first_draws)
+
+
+def _options(question: AnyQuestion) -> Iterator[str]:
+    """What is asked beside what the title says."""
+    for field in msgspec.structs.fields(question):
+        value: object = getattr(question, field.name)
+        if field.name in IN_TITLE or value == field.default or field.default is msgspec.NODEFAULT:
+            continue
+        match value:
+            case str():
+                yield value
+            case bool() | int() | Fraction():
+                yield f"{field.name} = {float(value):g}"
+            case _:
+                yield field.name.replace("_", " ")
+
+
+@cache
+def domain_of(question: AnyQuestion) -> Domain:
+    """The axes that a question is about, of those that examples may name."""
+    for names in DOMAINS:
+        domain = Domain(**{name: AXES[name] for name in names})
+        try:
+            question.needs(domain)
+        except UsageError:
+            continue
+        return domain
+    return LINE
+
+
+def _has_keys(question: AnyQuestion) -> bool:
+    return "k" in domain_of(question)
+
+
+def _bins_by_noisy_rows(question: AnyQuestion) -> bool:
+    return (
+        isinstance(question, Histogram) and question.records is not None and question.rows is None
+    )
 
 
 def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:
     """Whether a question can be asked at this cost, by its preview, which reads no data."""
+    if isinstance(cost, ZCDP) and _bins_by_noisy_rows(question):
+        # The law of all bins is too large; where rows are stated, it is not.
+        return False
     try:
-        question.preview(LINE, unit, cost)
+        question.preview(domain_of(question), unit, cost)
     except UsageError:
         return False
     return True

@@ -14,7 +14,6 @@ from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 
-QUESTIONS = (KMeans,)
 ENDS: Rows = ((0.5,), (3.0,))
 PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = (
     (UNITS[0], PURE),

@@ -35,16 +35,6 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-QUESTIONS = (
-    UniformPartitioner,
-    AdaptiveGridPartitioner,
-    BinaryPartitioner,
-    MedianPartitioner,
-    MultiQuantilePartitioner,
-    PrivTreePartitioner,
-    AutoPartitioner,
-)
-
 
 def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
     """A tree of counts, where its noisy number of rows is small, and where it is large."""

@@ -39,7 +39,6 @@ from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles
 from sfumato.quantiles.axis_method import AxisMethod
 
-QUESTIONS = (Quantiles,)
 WIDE = Domain(x=Interval(0, 2**13, step=1))
 LOW = (5.0,)
 NEXT = (12.0,)

@@ -31,7 +31,6 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-QUESTIONS = (Mean, Sum, Variance)
 OfPersons: TypeAlias = Mean | Sum | Variance
 
 # --- values of persons ---

@@ -46,7 +46,6 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
 from sfumato.random.bits import Bits
 
-QUESTIONS = (Histogram,)
 KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
 NAMES = range(4)
 MANY = 20

@@ -1,0 +1,30 @@
+"""Subjects by hand: small data on which a mechanism of the library spends all that it may.
+
+The audit asks questions by their examples. These know more of each mechanism: which data sets show
+the whole loss, and how much of the claim the exact audit must find at least (``Subject.least``).
+"""
+
+from __future__ import annotations
+
+from audit.subjects import (
+    aggregates,
+    clusters,
+    histograms,
+    partitions,
+    selections,
+)
+from sfumato.audit.subjects import Subject, counters, devices, publishing
+
+MODULES = (
+    histograms,
+    aggregates,
+    partitions,
+    selections,
+    clusters,
+    counters,
+    devices,
+    publishing,
+)
+SUBJECTS: tuple[Subject, ...] = tuple(
+    subject for module in MODULES for subject in module.subjects()
+)
