@@ -24,8 +24,8 @@ from sfumato.data.keyed_hash import KeyedHash
 from sfumato.data.persons import PersonTokens
 from sfumato.data.row_order import CopyNumbers
 from sfumato.data.row_priorities import chosen_by
-from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
-from sfumato.domain.lattice import Lattice
+from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
+from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import DataError
 
 
@@ -376,3 +376,57 @@ def test_sparse_lattices_are_bounded_too() -> None:
     cube = count(source(frame, domain, person="p", rows_per_person=2), [lattice])[0]
     own = Counter(row["p"] for row in frame.to_pylist() if None not in row.values())
     assert cube.total == sum(min(2, count) for count in own.values())
+
+
+@pytest.mark.parametrize(
+    "limits", [{"rows_per_person": 3}, {"rows_per_person": 9, "rows_per_cell": 2}]
+)
+def test_a_tie_is_broken_by_nothing_of_others(
+    limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hash of two bits ties all the time: others' rows, and keys that are new, move nothing."""
+    hashed = KeyedHash.of
+    monkeypatch.setattr(KeyedHash, "of", lambda *asked: hashed(*asked) & np.uint64(3 << 62))
+    lattice = Lattice((KeyAxis("shop"), LabelAxis("who", ("a", "b"))))
+    domain = Domain(shop=Keys(), who=Categories(["a", "b"]))
+    draw = np.random.default_rng(5)
+    own = [("a", f"shop {shop}") for shop in draw.integers(0, 9, 40)]
+    seen = []
+    for others in range(0, 60, 4):
+        shops = draw.integers(0, 12, others)
+        rows = [("b", f"shop {shop}") for shop in shops]
+        # Each of the own rows stands somewhere among the others, in its place among its own.
+        places = np.sort(draw.integers(0, others + 1, len(own)))[::-1]
+        for place, row in zip(places, own[::-1], strict=True):
+            rows.insert(place, row)
+        who, shop = zip(*rows, strict=True)
+        src = source(pa.table({"who": who, "shop": shop}), domain, person="who", **limits)
+        (cube,) = count(src, [Needs(lattice, 99)], key=bytes(32))
+        cells = zip(cube.coordinates.tolist(), cube.counts.tolist(), strict=True)
+        seen.append({cube.keys["shop"][key]: n for (key, label), n in cells if label == 0})
+    assert seen == seen[:1] * len(seen)
+    assert 0 < sum(seen[0].values()) < len(own)
+
+
+MOMENTS = pa.array([-86_400, 0, 86_400, 19_000 * 86_400], pa.int64()).view(pa.timestamp("s"))
+IN_UNITS = {
+    **{unit: MOMENTS.cast(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+    "date32": MOMENTS.cast(pa.date32()),
+    "date64": MOMENTS.cast(pa.date64()),
+}
+
+
+def kept_at_moments(ids: pa.Array, *, as_objects: bool = False) -> list[int]:
+    columns = {"p": ids.take(np.repeat(np.arange(4), 40)), "x": np.tile(np.arange(40.0), 4)}
+    table = pa.table(columns)
+    data = table.to_pandas(timestamp_as_object=True) if as_objects else table
+    src = source(data, DOMAIN, person="p", rows_per_person=5)
+    return count(src, [FINE], key=bytes(32))[0].counts.tolist()
+
+
+@pytest.mark.parametrize("unit", [*IN_UNITS, "objects"])
+def test_a_person_named_by_a_time_keeps_the_same_rows_in_every_unit(unit: str) -> None:
+    expected = kept_at_moments(IN_UNITS["us"])
+    ids = IN_UNITS.get(unit, IN_UNITS["us"])
+    assert kept_at_moments(ids, as_objects=unit == "objects") == expected
+    assert sum(expected) == 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from sfumato.data.external_partitions import (
     N_PARTITIONS,
 )
 from sfumato.data.persons import PersonTokens
+from sfumato.data.reader import Columns, Piece, RowReader
 from sfumato.domain.domain import grid_axis
 from sfumato.domain.lattice import Lattice
 
@@ -192,6 +193,48 @@ def test_files_in_which_ids_may_change_are_refused_by_their_types(
     need = Lattice((grid_axis("x", TWO, 1),))
     for action in (lambda: src.require([need]), lambda: count(src, [need])):
         refused(action, sf.DataError, "different types in different files")
+
+
+class Pieces(RowReader):
+    """A table that is read in pieces, of types that it did not state."""
+
+    name = "pieces"
+
+    def __init__(self, *columns: pa.Array, apart: bool) -> None:
+        self.tables = [table_of(ids) for ids in columns]
+        self.apart = apart
+
+    def names(self) -> list[str]:
+        return ["p", "x"]
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        return self.tables[0].schema
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        return (batch for table in self.tables for batch in table.to_batches())
+
+    def pieces(self, columns: Columns) -> Sequence[Piece]:
+        if not self.apart:
+            return super().pieces(columns)
+        return [lambda table=table: iter(table.to_batches()) for table in self.tables]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (pa.array([2**64 - 1], pa.uint64()), pa.nulls(1), pa.array([-1])),
+        (pa.array([7], pa.timestamp("s")), pa.nulls(1), pa.array([7], pa.timestamp("ms"))),
+        (pa.array([7], pa.date32()), pa.nulls(1), pa.array([7])),
+        (pa.array([7]), pa.array([7], pa.timestamp("s"))),
+    ],
+)
+def test_ids_do_not_change_their_type_behind_rows_without_ids(
+    columns: tuple[pa.Array, ...], apart: bool
+) -> None:
+    """One person would be two, or two one, as their tokens are those of one type."""
+    with pytest.raises(sf.DataError, match="different types in different rows"):
+        persons(Pieces(*columns, apart=apart))
 
 
 # --- formats without types, and objects -----------------------------------------------------------

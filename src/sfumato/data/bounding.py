@@ -32,7 +32,11 @@ least of the r least of its pieces. So once copies have their numbers, pieces ma
 often as wished and in any order, and the rows kept are the same in memory, through files and for
 every size of batch.
 Exact: up to equal hashes of different rows of one person (probability 2**-64 for each pair),
-colliding tokens of text ids (see ``persons``), and AES-256 as a pseudorandom function.
+colliding tokens of text ids (see ``persons``), and AES-256 as a pseudorandom function. Such a tie
+is broken by the order in which the person's own rows come, and not by their cells: the number of a
+key says which keys of others came before it. So where that order is not fixed, as after a shuffle
+of Spark, or where a person's rows are in memory or not, other persons may decide a tie. It matters
+at the r-th row of a person alone: for N rows in all, with a probability of at most N * 2**-64.
 Not covered: persons who appear under several ids; the time that a scan takes, and the size of its
 temporary files.
 """

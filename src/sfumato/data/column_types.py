@@ -170,12 +170,13 @@ def of_known_types(
     batches : iterator of pyarrow.RecordBatch
     """
     last: pa.Schema | None = None
+    ids = pa.null()  # what all ids so far can be converted to
     for batch in batches:
         schema = batch.schema
         if last is None or not schema.equals(last):
             _check_batch(name, columns, schema)
-            if person is not None and last is not None:
-                _check_ids(name, person, last, schema)
+            if person is not None:
+                ids = _form_with(name, person, ids, schema.field(person).type)
             last = schema
         yield batch
 
@@ -192,9 +193,11 @@ def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
             )
 
 
-def _check_ids(name: str, person: str, last: pa.Schema, schema: pa.Schema) -> None:
-    if ids_form([last.field(person).type, schema.field(person).type]) is None:
+def _form_with(name: str, person: str, ids: pa.DataType, type_: pa.DataType) -> pa.DataType:
+    form = ids_form([ids, type_])
+    if form is None:
         raise _changed(name, person, "ids of persons are of different types in different rows")
+    return form
 
 
 def _changed(name: str, column: str, obstacle: str) -> DataError:

@@ -21,7 +21,7 @@ from sfumato.data.moments import times_of
 from sfumato.domain.lattice import LabelAxis
 from sfumato.domain.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND, SECONDS_A_DAY, TimeUnit
 
-_TICKS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TICKS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -79,10 +79,10 @@ def _in_unit(ticks: Array, type_: pa.DataType, time: TimeUnit) -> Array:
     unit = "ms" if pt.is_date64(type_) else type_.unit
     if time == "day":
         # Without microseconds in between, which far days would overflow: a day may name a person.
-        return ticks // (_TICKS_A_SECOND[unit] * SECONDS_A_DAY)
+        return ticks // (TICKS_A_SECOND[unit] * SECONDS_A_DAY)
     if unit == "ns":
         return ticks // 1000
-    return _multiplied(ticks, MICROSECONDS_A_SECOND // _TICKS_A_SECOND[unit])
+    return _multiplied(ticks, MICROSECONDS_A_SECOND // TICKS_A_SECOND[unit])
 
 
 def _multiplied(ticks: Array, factor: int) -> Array:

@@ -46,10 +46,11 @@ import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.basics.numbers import Array
-from sfumato.data.columns import decoded, numbers
+from sfumato.data.columns import TICKS_A_SECOND, decoded, numbers
 from sfumato.data.moments import times_of
 from sfumato.data.reader import ids_name
 from sfumato.data.text_hash import TextHash, with_written_integers, written_decimals
+from sfumato.domain.times import SECONDS_A_DAY
 
 # Where the secrets of tokens lie in the keystream of a scan's key; see also ``keyed_hash``.
 _SECRETS_COUNTER = 2**127
@@ -166,9 +167,10 @@ class PersonTokens:
         """Give the words by which the choice of rows tells persons apart, alike for all formats.
 
         A whole number has one word, whether the column holds integers, doubles, decimals or texts
-        that write it: a bijection of the integer. Any other id has a word that follows from its
-        token. Two persons may share a word, with a negligible probability: their rows are then
-        chosen by the same hash, but each person's among that person's own.
+        that write it: a bijection of the integer. So has a date or time, by its nanoseconds modulo
+        2^64. Any other id has a word that follows from its token. Two persons may share a word,
+        with a negligible probability or by times far apart: their rows are then chosen by the same
+        hash, but each person's among that person's own.
 
         Parameters
         ----------
@@ -188,6 +190,8 @@ class PersonTokens:
         integers = _as_integers(persons.ids)
         if integers is None:
             return [self._mixed(with_written_integers(persons.ids, tokens[0]))]
+        if pt.is_temporal(persons.ids.type):
+            integers = integers * _nanoseconds_of_a_tick(persons.ids.type)
         if not pt.is_floating(persons.ids.type):
             return [self._mixed(integers)]
         doubles = integers.view(np.float64)
@@ -230,6 +234,11 @@ class PersonTokens:
             words *= factor.astype(np.uint32)
             words ^= words >> np.uint32(16)
         return words
+
+
+def _nanoseconds_of_a_tick(type_: pa.DataType) -> np.uint64:
+    unit = SECONDS_A_DAY * 10**9 if pt.is_date32(type_) else 10**9 // TICKS_A_SECOND[type_.unit]
+    return np.uint64(unit)
 
 
 def _as_integers(ids: pa.Array) -> Array | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
@@ -120,12 +121,11 @@ def partial(
     counts = PartialCounts(scan)
     rows_done = 0
     try:
-        for piece in pieces:
-            for chunk in _chunks(scan, piece, counts.locator):
-                counts.add(chunk)
-                rows_done += len(chunk)
-                if progress:
-                    progress(rows_done)
+        for chunk in _chunks(scan, pieces, counts.locator):
+            counts.add(chunk)
+            rows_done += len(chunk)
+            if progress:
+                progress(rows_done)
     except BaseException:  # also on Ctrl-C
         counts.close()
         raise
@@ -196,13 +196,13 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
 # --- chunks -------------------------------------------------------------------------------------
 
 
-def _chunks(scan: Scan, piece: Piece, locator: RowLocator) -> Iterator[pa.RecordBatch]:
-    """Cut the batches of a piece into chunks.
+def _chunks(scan: Scan, pieces: Iterable[Piece], locator: RowLocator) -> Iterator[pa.RecordBatch]:
+    """Cut the batches of pieces into chunks.
 
     A chunk has at least as many rows as there are known keys, because looking up a chunk passes
     over all of them. So the work stays linear in the number of rows.
     """
-    read = guarded_batches(scan.name, piece)
+    read = chain.from_iterable(guarded_batches(scan.name, piece) for piece in pieces)
     batches = of_known_types(scan.name, scan.columns, scan.unit.person, read)
     if locator.key_numbers:
         batches = _gathered(scan.name, batches, locator)

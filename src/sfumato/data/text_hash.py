@@ -18,7 +18,7 @@ from sfumato.random.streams import Macs
 OBJECT = "\0"
 """What the id of a person begins with that was an object, and no text (see ``objects``)."""
 
-_WRITTEN_INTEGER = r"^(?:\x00n)?(?:0|-?[1-9][0-9]{0,19})\z"
+_WRITTEN_INTEGER = r"^(?:\x00[mn])?(?:0|-?[1-9][0-9]{0,19})\z"
 _SURE_DIGITS = 18  # so many always fit 64 bits
 
 
@@ -58,7 +58,8 @@ class TextHash:
 def with_written_integers(texts: pa.Array, words: Array) -> Array:
     """Give texts that write a whole number of 64 bits that number in place of their word.
 
-    So 17, 17.00 and "17" are the same for a hash, whatever a file format makes of a column.
+    So 17, 17.00 and "17" are the same for a hash, whatever a file format makes of a column; and a
+    time that was an object is its nanoseconds.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
     if not writes.any():
         return words
     found = texts.filter(pa.array(writes)).cast(pa.large_string())
-    found = pc.utf8_ltrim(found, f"{OBJECT}n")
+    found = pc.utf8_ltrim(found, f"{OBJECT}mn")
     found_words = words[writes]
     is_sure = pc.less_equal(pc.utf8_length(found), _SURE_DIGITS).to_numpy(zero_copy_only=False)
     sure = found.filter(pa.array(is_sure)).cast(pa.int64())

@@ -319,14 +319,25 @@ def odd_book(path: Path, cell: str, place: int) -> Path:
     return path
 
 
-def test_long_ids_stay_apart(tmp_path: Path) -> None:
-    """Excel writes 15 digits, and other programs more: as doubles, these two are equal."""
-    ids = [
-        pa.concat_arrays([batch["p"] for batch in ExcelFile(path, "t").batches({"p": None})])[1]
-        for digits in ("9007199254740992", "9007199254740993")
-        for path in [odd_book(tmp_path / "t.xlsx", f"<c><v>{digits}</v></c>", 0)]
-    ]
-    assert [id_.as_py() for id_ in ids] == ["9007199254740992", "9007199254740993"]
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("9007199254740992", "9007199254740992"),
+        ("9007199254740993", "9007199254740993"),
+        ("9.007199254740993E15", "9007199254740993"),
+        ("1E+16", "10000000000000000"),
+        ("10000000000000000.0", "10000000000000000"),
+        ("-" + "9" * 50, "-" + "9" * 50),
+        ("9007199254740992.5", "9007199254740992.0"),
+    ],
+)
+def test_long_ids_are_equal_exactly_if_their_numbers_are(
+    written: str, read: str, tmp_path: Path
+) -> None:
+    """Excel writes 15 digits, and other programs more: as doubles, two of these are equal."""
+    path = odd_book(tmp_path / "t.xlsx", f"<c><v>{written}</v></c>", 0)
+    batches = ExcelFile(path, "t").batches({"p": None})
+    assert pa.concat_arrays([batch["p"] for batch in batches])[1].as_py() == read
 
 
 @pytest.mark.parametrize("place", range(5), ids=COLUMNS)

@@ -109,9 +109,27 @@ def counts_keys_of_every_type(session: Any) -> None:
 def notices_rows_of_a_person_in_two_tasks(session: Any, patch: pytest.MonkeyPatch) -> None:
     """Otherwise a person could keep as many rows in each of them; nobody is named."""
     patch.setattr(type(spark.frame(session, ROWS)), "repartition", lambda self, *_: self)
-    data = source(spark.frame(session, ROWS, 3), DOMAIN, person="who", rows_per_person=2)
+    frame = spark.frame(session, ROWS, 3)
+    data = source(frame, reader_contract.PERSONS, person="who", rows_per_person=2)
     with pytest.raises(sf.InternalError, match="the rows of one person to two tasks"):
         count(data, random_tables.LATTICES[:1])
+    for lattice in (reader_contract.BY_PERSON, reader_contract.BESIDE):
+        needs = Needs(lattice, lattice.public_size)
+        with pytest.raises(DataError, match="message is withheld"):
+            select(data, needs, reader_contract.RULES_OF_KEYS[0], key=bytes(32))
+
+
+def notices_functions_of_the_session_that_would_divide_persons(session: Any) -> None:
+    """Whether they hide Spark's own of the same names is up to the version and a setting."""
+    order = "spark.sql.functionResolution.sessionOrder"
+    data = source(spark.frame(session, ROWS, 3), DOMAIN, person="who")
+    session.conf.set(order, "first")
+    for name, own in (("hash", lambda _: 7), ("pmod", lambda *_: 7)):
+        session.udf.register(name, own, "int")
+        with pytest.raises(DataError, match="message is withheld"):
+            count(data, random_tables.LATTICES[:1])
+        session.sql(f"DROP TEMPORARY FUNCTION {name}")
+    session.conf.unset(order)
 
 
 def one_person_is_in_one_task_in_every_type_of_id(session: Any) -> None:
@@ -167,6 +185,7 @@ CLAUSES: tuple[Callable[[Any], None], ...] = (
     counts_every_kind_of_column,
     counts_the_same_rows_where_persons_are_cut,
     counts_keys_of_every_type,
+    notices_functions_of_the_session_that_would_divide_persons,
     one_person_is_in_one_task_in_every_type_of_id,
     tells_apart_columns_that_differ_in_case,
     fails_without_a_value,

@@ -10,6 +10,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TypeAlias
 
 from sfumato.data.readers.xlsx import Element, Parts, RawCell
@@ -33,8 +34,6 @@ _LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.', re.DOTALL)
 _ELAPSED = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _OF_MOMENTS = re.compile(r"[dmyhs]", re.IGNORECASE)
-
-_LONG_WHOLE = re.compile(r"-?[1-9][0-9]{15,39}")
 
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
@@ -74,8 +73,7 @@ class Cells:
             return ""
         meaning = self._meanings.get(style, NUMBER)
         if meaning == NUMBER:
-            # Excel writes 15 digits; other programs may write an id of more, which no double holds.
-            return int(text) if _LONG_WHOLE.fullmatch(text) else number
+            return number if abs(number) < 2**53 else _long(text)
         return duration(number) if meaning == DURATION else moment(number, self._from_1904)
 
     def _shared(self, text: str) -> str:
@@ -102,6 +100,15 @@ def finite(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and "_" not in text else None
+
+
+def _long(text: str) -> int | float:
+    """Read a large number: a whole one exactly, in whatever form it is written.
+
+    Excel writes 15 digits; other programs may write an id of more, which no double holds.
+    """
+    exact = Decimal(text)
+    return int(exact) if exact == exact.to_integral_value() else float(text)
 
 
 def unescaped(text: str) -> str:

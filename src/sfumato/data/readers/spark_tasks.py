@@ -35,6 +35,9 @@ BUCKET = "bucket"
 OF_BUCKETS = -1
 """The need of rows that say which buckets a task saw."""
 
+WITHOUT_BUCKET = "The session has a function of its own named hash or pmod."
+IN_TWO_TASKS = "Spark brought the rows of one person to two tasks."
+
 _SUM = pa.decimal128(38, 0)
 """Holds the sum of 2^40 squares of 64 bits, and of all tasks together."""
 
@@ -139,7 +142,10 @@ class ScanTask:
             for batch in batches:
                 columns = batch.columns
                 if self.scan.unit.person is not None:
-                    seen[columns.pop().to_numpy()] = 1
+                    buckets = columns.pop()
+                    if buckets.null_count:
+                        raise InternalError(WITHOUT_BUCKET)
+                    seen[buckets.to_numpy()] = 1
                 yield pa.RecordBatch.from_arrays(columns, names=list(self.names))
 
         cubes = finish(partial(self.scan, [arrived]))
@@ -201,12 +207,17 @@ class SelectionTask:
     key_type: pa.DataType
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give the groups of the keys that are shown."""
+        """Give the groups of the keys that are shown.
+
+        A group without a key is a bucket of persons that two tasks saw: it is an InternalError.
+        """
         for shown in self.rule.shown_of(map(self._read, batches)):
             written = as_bytes(shown[KEY].to_pylist())
             yield shown.set_column(shown.schema.get_field_index(KEY), KEY, written)
 
     def _read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch[KEY].null_count:
+            raise InternalError(IN_TWO_TASKS)
         keys = of_bytes(batch[KEY], self.key_type)
         return batch.set_column(batch.schema.get_field_index(KEY), KEY, keys)
 
@@ -234,7 +245,7 @@ def cubes_of(scan: Scan, counted: pa.Table, key_types: dict[str, pa.DataType]) -
     needs = counted["need"].to_numpy()
     of_buckets = counted.filter(pa.array(needs == OF_BUCKETS))
     if (of_buckets["n"].to_numpy() > 1).any():
-        raise InternalError("Spark brought the rows of one person to two tasks.")
+        raise InternalError(IN_TWO_TASKS)
     return [
         _cube_of(need, counted.filter(pa.array(needs == place)), key_types)
         for place, need in enumerate(scan.needs)
