@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
-from pyarrow import types as pt
+import pyarrow.types as pt
 
 from sfumato.data.column_types import plain_type
 from sfumato.data.file_options import NO_OPTIONS, FileOptions
