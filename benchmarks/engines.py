@@ -26,7 +26,7 @@ from benchmarks.server import first_process, measured_server, processor_seconds
 from sfumato.aggregates import Mean
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import count, source
-from sfumato.data.readers.spark_session import obstacle, opened_session
+from sfumato.data.readers.spark import obstacle, opened_session
 from sfumato.domain.domain import Categories, Domain, Interval, Keys
 from sfumato.histogram import Histogram
 

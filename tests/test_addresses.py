@@ -12,7 +12,7 @@ from sfumato.basics.text import is_clear, kind_of, public_place
 from sfumato.cli import run
 from sfumato.data import source
 from sfumato.data.addresses import SourceAddress
-from sfumato.data.readers.listing import is_local
+from sfumato.data.readers.files import is_local
 from sfumato.ledger import open_ledger
 
 SECRET = "hunter2"

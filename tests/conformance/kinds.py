@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import xlsxwriter
 
 from data import random_tables
-from sfumato.data.file_options import StatedOptions, file_options
+from sfumato.data.options import StatedOptions, file_options
 from sfumato.data.readers.files import Files
 from support.postgres import address, schema_of
 

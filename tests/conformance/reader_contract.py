@@ -18,9 +18,9 @@ from conformance.kinds import Rows
 from data import random_tables
 from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.data import count, select, selects, source
-from sfumato.data.column_types import ids_form, misfit, plain_type
 from sfumato.data.columns import decoded
 from sfumato.data.reader import Columns, Reader, RowReader
+from sfumato.data.schema import ids_form, misfit, plain_type
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Keys
 from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice

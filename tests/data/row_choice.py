@@ -13,7 +13,7 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from data import random_tables
-from sfumato.data.persons import PersonTokens
+from sfumato.data.priorities import PersonTokens
 from sfumato.domain.lattice import Lattice, LatticeAxis
 
 Row = Mapping[str, object]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.data.calendar_cells import calendar_cells, local_times
+from sfumato.data.cells import calendar_cells, local_times
 from sfumato.domain.lattice import DROPPED, LabelAxis
 from sfumato.errors import InternalError
 

@@ -10,9 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.answers.counts import Summed
-from sfumato.data import cell_counts
-from sfumato.data.cell_counts import PENDING_ROWS, DenseCounts, SparseCounts, empty_counts
-from sfumato.data.packing import Packing
+from sfumato.data import packed_counts as cell_counts
+from sfumato.data.packed_counts import (
+    PENDING_ROWS,
+    DenseCounts,
+    Packing,
+    SparseCounts,
+    empty_counts,
+)
 from sfumato.domain.lattice import GridAxis, KeyAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError
 
@@ -36,7 +41,7 @@ def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
 
 def test_counters_are_widened_before_they_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = DenseCounts(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),))))
-    monkeypatch.setattr("sfumato.data.cell_counts.MOST_IN_32_BITS", 1000)
+    monkeypatch.setattr("sfumato.data.packed_counts.MOST_IN_32_BITS", 1000)
     tally._counts[1] = 2**32 - 1 - 1000  # as full as it can be, with a thousand rows to come
     for _ in range(4):
         tally.add([np.array([1, 3, -1])])

@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.answers.counts import Counted, Needs
 from sfumato.data import count, source
-from sfumato.data.cell_numbers import NUMBERS
+from sfumato.data.person_records import NUMBERS
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.domain.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError

@@ -16,9 +16,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import run
-from sfumato.data.axis_losses import MOST_LABELS
 from sfumato.data.check import check
-from sfumato.data.findings import Check, QuestionCheck
+from sfumato.data.losses import MOST_LABELS, Check, QuestionCheck
 from sfumato.ledger import open_ledger
 
 DOMAIN = sf.Domain(

@@ -8,8 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.data.date_columns import read_dates
-from sfumato.data.date_format import date_format
+from sfumato.data.dates import date_format, read_dates
 
 FORMATS = st.sampled_from(
     [

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.data.date_format import DateFormat, date_format
+from sfumato.data.dates import DateFormat, date_format
 from sfumato.data.fields import parse
-from sfumato.data.file_options import Notation
+from sfumato.data.options import Notation
 from sfumato.domain.domain import grid_axis
 
 TIME = grid_axis("x", sf.Interval("2020-01-01T00:00", "2020-01-04T00:00"), 3)

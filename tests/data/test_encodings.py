@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.data.encodings import Transcoded, encoding_of
+from sfumato.data.readers.csv_rows import Transcoded, encoding_of
 
 ENCODINGS = ("cp1252", "latin-1", "utf-16", "utf-16-be", "utf-32", "shift_jis", "gb18030", "koi8-r")
 

@@ -32,8 +32,8 @@ from sfumato.data.external_partitions import (
     ExternalPartitions,
     memory_limit,
 )
-from sfumato.data.row_priorities import PersonRows
-from sfumato.data.row_records import RowRecords
+from sfumato.data.person_records import RowRecords
+from sfumato.data.priorities import PersonRows
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import Lattice
@@ -257,7 +257,7 @@ def test_files_are_closed_whatever_happens(
 
     progress = stop if where == "reading" else None
     if where == "counting":
-        monkeypatch.setattr("sfumato.data.cell_counts.DenseCounts.add", stop)
+        monkeypatch.setattr("sfumato.data.packed_counts.DenseCounts.add", stop)
     src = source(pa.concat_tables([FRAME] * 4), DOMAIN, person="p", rows_per_person=2)
     with pytest.raises(error):
         count(src, LATTICES, progress)
@@ -273,8 +273,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import pyarrow as pa, numpy as np
 from sfumato.data import count, source
 from sfumato.data.external_partitions import ExternalPartitions
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
 plain = ExternalPartitions._flush
@@ -379,8 +379,8 @@ MEASURE = """
 import sys
 from pathlib import Path
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64),))
 for path in sys.argv[1:]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.data import fields
 from sfumato.data.fields import parse
-from sfumato.data.file_options import Notation
+from sfumato.data.options import Notation
 from sfumato.domain.domain import grid_axis
 from sfumato.domain.lattice import KeyAxis, LabelAxis
 from sfumato.domain.times import field_microseconds

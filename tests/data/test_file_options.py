@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from data.refusals import AGE, BY_AGE
 from sfumato.data import count
-from sfumato.data.file_options import NO_OPTIONS, FileOptions, StatedOptions, file_options
+from sfumato.data.options import NO_OPTIONS, FileOptions, StatedOptions, file_options
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"separator": ""}, "not empty"),

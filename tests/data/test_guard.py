@@ -17,8 +17,7 @@ from conformance.toys import Pile, PileReader
 from data import random_tables
 from data.trips import TRIPS, TRIPS_BY_AGE
 from sfumato.data import count, source
-from sfumato.data.guard import guarded
-from sfumato.data.reader import Columns
+from sfumato.data.reader import Columns, guarded
 from sfumato.errors import DataError
 
 

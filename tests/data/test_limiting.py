@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.keyed_hash import KeyedHash
-from sfumato.data.limiting import LimitedRows, RowLimits
+from sfumato.data.bounding import LimitedRows, RowLimits
+from sfumato.data.hashing import KeyedHash
 from sfumato.privacy.limits import Limits
 
 KEY = bytes(range(32))

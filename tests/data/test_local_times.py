@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.data.local_times import FIRST_DAY, LAST_DAY, _offset_of_day, local
+from sfumato.data.dates import FIRST_DAY, LAST_DAY, _offset_of_day, local
 from sfumato.domain.times import MICROSECONDS_A_DAY
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

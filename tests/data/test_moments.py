@@ -10,8 +10,8 @@ import pytest
 import sfumato as sf
 from sfumato.data import fields, objects
 from sfumato.data.columns import numbers
-from sfumato.data.moments import MOMENT, is_moments, times_of, zoned_moments
-from sfumato.data.persons import normalized_ids
+from sfumato.data.dates import MOMENT, is_moments, times_of, zoned_moments
+from sfumato.data.priorities import normalized_ids
 
 AXIS = sf.Weekday("when").label_axis("w")
 

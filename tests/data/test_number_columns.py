@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.data.number_columns import other_columns, read_numbers
+from sfumato.data.describe import other_columns, read_numbers
 from sfumato.errors import DataError, UsageError
 from sfumato.risk import Choices
 

@@ -26,7 +26,7 @@ from sfumato.data.bounding import KEY_BYTES
 from sfumato.data.external_partitions import (
     N_PARTITIONS,
 )
-from sfumato.data.persons import PersonTokens
+from sfumato.data.priorities import PersonTokens
 from sfumato.data.reader import Columns, Piece, RowReader
 from sfumato.domain.domain import grid_axis
 from sfumato.domain.lattice import Lattice

@@ -147,8 +147,8 @@ class NotInstalled:
 sys.meta_path.insert(0, NotInstalled())
 {make}
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 domain = Domain(x=Interval(0, 4, step=1))
 lattice = Lattice((grid_axis("x", domain["x"], 4),))
 for person in (None, "who"):

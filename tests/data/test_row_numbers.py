@@ -12,7 +12,7 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
-from sfumato.data.row_numbers import RowNumbers
+from sfumato.data.person_records import RowNumbers
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import EdgesAxis, Lattice
 from sfumato.errors import UsageError

@@ -12,11 +12,17 @@ import pytest
 from data.row_choice import person_word
 from sfumato.answers.counts import Needs, Summed
 from sfumato.data import count, source
-from sfumato.data.keyed_hash import KeyedHash, secret_for
+from sfumato.data.hashing import KeyedHash, secret_for
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.objects import parse
-from sfumato.data.persons import PersonIds, PersonTokens, normalized_ids
-from sfumato.data.row_priorities import KeyWords, chosen_by, number_words
+from sfumato.data.priorities import (
+    KeyWords,
+    PersonIds,
+    PersonTokens,
+    chosen_by,
+    normalized_ids,
+    number_words,
+)
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.domain.lattice import EdgesAxis, KeyAxis, LabelAxis, Lattice
 

@@ -10,8 +10,8 @@ import pytest
 
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
+from sfumato.data.person_records import RowRecords
 from sfumato.data.row_order import CopyNumbers, ordered_rows
-from sfumato.data.row_records import RowRecords
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import Lattice
 

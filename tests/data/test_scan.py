@@ -22,7 +22,7 @@ from data import random_tables
 from data.row_choice import bounded
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
-from sfumato.data.row_priorities import chosen_by
+from sfumato.data.priorities import chosen_by
 from sfumato.domain.cube import DENSE_LIMIT, Cube
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice
@@ -112,8 +112,8 @@ def test_what_is_given_is_not_changed() -> None:
 MEASURE = """
 import resource, sys
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
 for path in sys.argv[1:]:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.limiting import LimitedRows
-from sfumato.data.packing import Packing
-from sfumato.data.stacked_limits import StackedLimits
+from sfumato.data.bounding import LimitedRows, StackedLimits
+from sfumato.data.packed_counts import Packing
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.privacy.limits import StackedNorm, Weighed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.data import step_reader
+from sfumato.data import steps as step_reader
 from sfumato.errors import DataError
 
 

@@ -12,7 +12,7 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs, Summed
 from sfumato.data import Source, count, source
-from sfumato.data.row_priorities import chosen_by
+from sfumato.data.priorities import chosen_by
 from sfumato.domain.domain import Categories, Domain, Interval, Keys, grid_axis
 from sfumato.domain.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError

@@ -16,8 +16,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.data import count, source
+from sfumato.data.cells import RowFilter
 from sfumato.data.source import Source
-from sfumato.data.where import RowFilter
 from sfumato.domain.conditions import OneOf, conditions_of
 
 DOMAIN = sf.Domain(

@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.data.check import check
-from sfumato.data.written_forms import forms_of, sentence
+from sfumato.data.fields import forms_of, sentence
 
 DOMAIN = sf.Domain(x=sf.Interval(0, 10_000), day=sf.Interval("2024-01-01", "2025-01-01"))
 

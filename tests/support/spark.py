@@ -14,7 +14,7 @@ import pytest
 
 from conformance.kinds import Rows, table
 from conformance.reader_contract import _same as same_counts
-from sfumato.data.readers import spark_session
+from sfumato.data.readers import spark as spark_session
 from sfumato.domain.cube import Cube
 
 SETTINGS = {

@@ -16,8 +16,8 @@ import sfumato as sf
 from conformance.kinds import people, table
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.data.readers import spark_session
-from sfumato.data.readers.spark_files import SparkFiles
+from sfumato.data.readers import spark as spark_session
+from sfumato.data.readers.spark import SparkFiles
 from support import spark
 from support.spark import same
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import xlsxwriter
 
 import sfumato as sf
-from sfumato.data.file_options import StatedOptions, file_options
+from sfumato.data.options import StatedOptions, file_options
 from sfumato.data.readers.files import Files
 from support.artefacts import World, touched
 from support.postgres import address, schema_of

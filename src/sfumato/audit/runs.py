@@ -18,8 +18,7 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.audit.laws import log_mass
 from sfumato.basics.numbers import Array
-from sfumato.data.cell_counts import empty_counts
-from sfumato.data.row_form import RowForm
+from sfumato.data.packed_counts import RowForm, empty_counts
 from sfumato.data.selecting import keys_of_groups
 from sfumato.domain.cube import Cube, KeyList
 from sfumato.domain.domain import Domain

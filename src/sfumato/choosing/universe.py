@@ -12,12 +12,7 @@ import numpy as np
 
 from sfumato import risk as risks
 from sfumato.basics.numbers import Exactly
-from sfumato.data.file_options import (
-    FileOptions,
-    StatedOptions,
-    file_options,
-    refuse_without_files,
-)
+from sfumato.data.options import FileOptions, StatedOptions, file_options, refuse_without_files
 from sfumato.errors import UsageError, shown
 from sfumato.risk import Choice, Choices
 from sfumato.risk.bounds import Prior
@@ -128,7 +123,7 @@ def _columns(
 ) -> Mapping[str, ArrayLike] | None:
     """The columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
-        from sfumato.data.number_columns import read_numbers
+        from sfumato.data.describe import read_numbers
 
         return read_numbers(universe, wanted, options)
     refuse_without_files(options)

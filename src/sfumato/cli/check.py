@@ -20,7 +20,7 @@ from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.plans import source_of
 from sfumato.cli.source_file import SourceFile, SourcePath
-from sfumato.data.file_options import StatedOptions
+from sfumato.data.options import StatedOptions
 from sfumato.domain.domain import Domain
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram

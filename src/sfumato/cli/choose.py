@@ -22,7 +22,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
 from sfumato.cli.output_paths import files_read, require_unread
-from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
+from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
@@ -261,7 +261,7 @@ def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) 
 
 def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:
     """The epsilon of Lee and Clifton for each column."""
-    from sfumato.data.number_columns import other_columns
+    from sfumato.data.describe import other_columns
 
     curve = settings.curve
     name, colon, percentile = settings.query.partition(":")

@@ -114,7 +114,7 @@ def _extras() -> Line:
 
 def _spark() -> Line:
     """Whether tables in Spark can be counted. Nothing is wrong if they cannot."""
-    from sfumato.data.readers.spark_session import fitness
+    from sfumato.data.readers.spark import fitness
 
     return Line("spark", True, fitness())
 

@@ -12,7 +12,7 @@ import msgspec
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
-    from sfumato.data.readers.spark_files import SparkFiles
+    from sfumato.data.readers.spark import SparkFiles
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,8 +35,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
                 )
             yield None
             return
-        from sfumato.data.readers.spark_files import SparkFiles
-        from sfumato.data.readers.spark_session import opened_session
+        from sfumato.data.readers.spark import SparkFiles, opened_session
 
         with opened_session(self.master, self.remote) as session:
             yield SparkFiles(path, session)

@@ -27,7 +27,7 @@ from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.cli.toml_text import toml_key, toml_text, toml_value
 from sfumato.cli.whole_bins import even_bins, whole_axis, whole_bins, whole_comment
 from sfumato.data.addresses import SourceAddress, for_folder
-from sfumato.data.file_options import StatedOptions, file_options
+from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain.domain import Axis, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy.unit import Unit

@@ -33,7 +33,7 @@ from sfumato.cli.output_paths import NewFile, files_read, require_unread
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.publishing import save_picture
 from sfumato.clustering.local_table import COLUMNS, local_table
-from sfumato.data.file_options import StatedOptions, file_options
+from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.local.client import read_bounds, reports, to_unit
@@ -241,7 +241,7 @@ def _excess(value: float, best: float) -> str:
 
 def _read(file: Path, columns: tuple[str, ...], stated: StatedOptions) -> Array:
     """The columns of a file as float64 of shape (n_rows, n_columns), without missing values."""
-    from sfumato.data.number_columns import read_numbers
+    from sfumato.data.describe import read_numbers
 
     found = read_numbers(file, columns, file_options(stated))
     values = np.stack([found[name] for name in columns], axis=1)

@@ -14,7 +14,7 @@ import click
 
 from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
 from sfumato.data.addresses import address_of
-from sfumato.data.readers.listing import files_of, is_local, local
+from sfumato.data.readers.files import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
 
 PICTURES = (".svg", ".png", ".pdf")

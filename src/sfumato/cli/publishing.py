@@ -17,7 +17,7 @@ from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.source_file import SourcePath
-from sfumato.data.file_options import StatedOptions
+from sfumato.data.options import StatedOptions
 from sfumato.domain.conditions import Condition, conditions_of
 from sfumato.domain.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError

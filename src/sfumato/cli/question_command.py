@@ -45,7 +45,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.parsing import parse_clip
 from sfumato.cli.publishing import PublishSettings, made, publish
-from sfumato.data.file_options import StatedOptions
+from sfumato.data.options import StatedOptions
 from sfumato.errors import UsageError
 
 AXIS_FIELDS = ("axes", "axis")

@@ -30,7 +30,7 @@ from sfumato.cli.stopping import StopRequest
 from sfumato.cli.stream_input import StreamInput
 from sfumato.cli.stream_settings import StreamSettings
 from sfumato.counters.totals import Total
-from sfumato.data import step_reader
+from sfumato.data import steps
 from sfumato.publishing.stream import Stream, push_all
 
 REPORT_SECONDS = 0.5
@@ -190,9 +190,9 @@ def stream(
     """
     del as_json
     counter, columns = settings.counter()
-    step_reader.require_step_column(columns, parquet=step_reader.is_parquet(settings.file))
+    steps.require_step_column(columns, parquet=steps.is_parquet(settings.file))
     if not settings.from_stdin:
-        step_reader.require_columns(settings.file, columns)
+        steps.require_columns(settings.file, columns)
     source = StreamInput(settings.file, columns, counter.calendar, settings.until, follow)
     stop = StopRequest()
     with stop.on_signals(), settings.publisher() as publisher:

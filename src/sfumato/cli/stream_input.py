@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sfumato.cli.stopping import StopRequest
 from sfumato.counters.calendar import DeclaredSteps
-from sfumato.data import step_reader
-from sfumato.data.step_reader import Arrival, StepColumns
+from sfumato.data import steps
+from sfumato.data.steps import Arrival, StepColumns
 from sfumato.errors import UsageError
 
 
@@ -99,22 +99,20 @@ class StreamInput:
 
     def _read(self, stop: StopRequest, *, sums: bool, first: int) -> Iterator[Arrival]:
         columns = self.columns
-        if columns is not None and step_reader.is_parquet(self.file):
-            yield from step_reader.from_parquet(self.file, columns, self.calendar)
+        if columns is not None and steps.is_parquet(self.file):
+            yield from steps.from_parquet(self.file, columns, self.calendar)
             return
         from_stdin = str(self.file) == "-"
-        text = sys.stdin if from_stdin else step_reader.open_text(self.file)
+        text = sys.stdin if from_stdin else steps.open_text(self.file)
         with text:
             lines: Iterator[str] = iter(text)
             if self.follow and not from_stdin:
-                lines = step_reader.growing(text, lambda: stop.asked)
+                lines = steps.growing(text, lambda: stop.asked)
             if columns is None:
-                yield from step_reader.from_lines(
-                    lines, sums=sums, first=first, calendar=self.calendar
-                )
+                yield from steps.from_lines(lines, sums=sums, first=first, calendar=self.calendar)
                 return
             # Without a calendar the last step is complete only if no further row can follow.
-            yield from step_reader.from_csv(
+            yield from steps.from_csv(
                 lines,
                 columns,
                 calendar=self.calendar,

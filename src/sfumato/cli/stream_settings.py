@@ -12,7 +12,7 @@ from sfumato.cli.parsing import parse_axes, parse_captions
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.methods import Method
 from sfumato.counters.question import Counter
-from sfumato.data.step_reader import StepColumns
+from sfumato.data.steps import StepColumns
 from sfumato.domain.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of

@@ -19,23 +19,23 @@ import pyarrow as pa
 
 from sfumato.answers.counts import Needs
 from sfumato.basics.numbers import Array
-from sfumato.data.axis_losses import AxisLosses, losses_of
 from sfumato.data.bounding import fresh_key
-from sfumato.data.column_types import of_known_types
-from sfumato.data.file_options import stating
-from sfumato.data.findings import Check, QuestionCheck
-from sfumato.data.guard import guarded, guarded_batches
-from sfumato.data.locating import RowLocator
-from sfumato.data.person_losses import (
+from sfumato.data.cells import RowLocator
+from sfumato.data.fields import sentence
+from sfumato.data.losses import (
+    AxisLosses,
     CellPersonCounter,
+    Check,
     PersonCounter,
     PersonLosses,
+    QuestionCheck,
     limits_on_cells,
+    losses_of,
 )
-from sfumato.data.persons import person_ids
-from sfumato.data.reader import Losses, Progress, RowReader, with_rows
-from sfumato.data.row_priorities import RowPriorities, chosen_by
-from sfumato.data.written_forms import sentence
+from sfumato.data.options import stating
+from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
+from sfumato.data.reader import Losses, Progress, RowReader, guarded, guarded_batches, with_rows
+from sfumato.data.schema import of_known_types
 from sfumato.domain.domain import grid_axis
 from sfumato.domain.lattice import Lattice, LatticeAxis
 from sfumato.errors import DataError, without_frames

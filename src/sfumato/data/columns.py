@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
-from sfumato.data.moments import times_of
+from sfumato.data.dates import times_of
 from sfumato.domain.lattice import LabelAxis
 from sfumato.domain.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND, SECONDS_A_DAY, TimeUnit
 

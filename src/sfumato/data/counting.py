@@ -6,15 +6,14 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.data.guard import guarded
-from sfumato.data.reader import Progress, RowReader
+from sfumato.data.reader import Progress, RowReader, guarded
 from sfumato.data.source import Source, as_need
 from sfumato.domain.lattice import Lattice
 
 if TYPE_CHECKING:
     from sfumato.answers.counts import Needs
+    from sfumato.data.priorities import ChosenBy
     from sfumato.data.readers.spark import SparkTable
-    from sfumato.data.row_priorities import ChosenBy
     from sfumato.data.scan import Scan
     from sfumato.domain.cube import Cube
 
@@ -63,7 +62,7 @@ def count(
     """
     # Loaded when data are counted, and not with the package.
     from sfumato.data.bounding import fresh_key
-    from sfumato.data.row_priorities import chosen_by
+    from sfumato.data.priorities import chosen_by
     from sfumato.data.scan import finish, partial
 
     asked = tuple(as_need(need) for need in needs)

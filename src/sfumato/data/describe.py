@@ -1,20 +1,31 @@
-"""Say what a file's schema tells about its columns. No row is read."""
+"""Say what a file's schema tells about its columns. No row is read.
+
+Read columns of numbers from a file, whole and in memory: the records that an epsilon protects.
+
+``sfumato choose`` tries an adversary on them. Nothing here is released.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.data.column_types import plain_type
-from sfumato.data.file_options import NO_OPTIONS, FileOptions
-from sfumato.data.guard import guarded
+from sfumato.basics.numbers import Array
+from sfumato.data.columns import numbers
+from sfumato.data.options import NO_OPTIONS, FileOptions
+from sfumato.data.reader import Losses, RowReader, guarded, guarded_batches, with_rows
 from sfumato.data.readers.csv import CsvFile
 from sfumato.data.registry import open_reader
+from sfumato.data.schema import misfit, plain_type
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import GridAxis, LabelAxis
+from sfumato.errors import DataError, nearest
 
 Kind: TypeAlias = Literal[
     "whole", "number", "date", "time", "text", "yes or no", "other", "unknown"
@@ -69,3 +80,115 @@ def _kind(type_: pa.DataType) -> Kind:
         if any(test(type_) for test in tests):
             return kind
     return "other"
+
+
+def read_numbers(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    options: FileOptions = NO_OPTIONS,
+) -> dict[str, Array]:
+    """Read columns of numbers of a file.
+
+    Parameters
+    ----------
+    path : path
+        A Parquet, CSV or Excel file, a directory or a pattern, as in ``source``.
+    columns : sequence of str or None
+        None: all columns that hold numbers.
+    options : FileOptions
+        How the file is written.
+
+    Returns
+    -------
+    dict of str to float64 ndarray of shape (rows,)
+        NaN where a number is missing.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or a column is missing or does not hold numbers.
+    """
+    table = _opened(path, options)
+    _require_columns(table)
+    chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
+    if not chosen:
+        return {}
+    axes = {name: _axis(name) for name in chosen}
+    pieces: dict[str, list[Array]] = {name: [np.zeros(0)] for name in chosen}
+    for batch in guarded_batches(table.name, partial(table.batches, axes)):
+        for name, read in pieces.items():
+            read.append(numbers(batch.column(batch.schema.get_field_index(name)), None))
+    return {name: np.concatenate(read) for name, read in pieces.items()}
+
+
+def other_columns(
+    path: str | os.PathLike[str], chosen: Sequence[str], options: FileOptions = NO_OPTIONS
+) -> list[str]:
+    """Name the columns that were not chosen."""
+    table = _opened(path, options)
+    return [name for name in guarded(table.name, table.names) if name not in chosen]
+
+
+def _opened(path: str | os.PathLike[str], options: FileOptions) -> RowReader:
+    return with_rows(open_reader(path, (), None, options), "the records")
+
+
+def _require_columns(table: RowReader) -> None:
+    """Refuse a file of one column whose first line seems to have several, of another separator.
+
+    Messages name columns. That one would be the whole line, which may turn out to be data.
+    """
+    for part in guarded(table.name, table.parts):
+        found = guarded(part.name, part.misreading)
+        if found is not None and len(guarded(part.name, part.names)) == 1:
+            raise DataError(part.name, *found)
+
+
+def _axis(name: str) -> GridAxis:
+    """An axis of numbers, whatever its bounds: it tells readers of text to read numbers."""
+    return grid_axis(name, Interval(0, 1), 2)
+
+
+def _numeric(table: RowReader) -> list[str]:
+    parts = guarded(table.name, table.parts)
+    names = guarded(parts[0].name, parts[0].names)
+    return [name for name in names if all(_holds_numbers(part, name) for part in parts)]
+
+
+def _holds_numbers(part: RowReader, name: str) -> bool:
+    if not part.has_schema:
+        return guarded(part.name, partial(_parses, part, name))
+    axis = _axis(name)
+    schema = guarded(part.name, partial(part.schema, {name: axis}))
+    type_ = plain_type(schema.field(name).type)
+    return not pt.is_boolean(type_) and not pt.is_null(type_) and misfit(axis, type_) is None
+
+
+def _parses(part: RowReader, name: str) -> bool:
+    """Whether the first piece of a text file holds numbers and no booleans in a column.
+
+    A text file declares no types, so this looks at values.
+    """
+    losses = Losses()
+    booleans = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
+    batch = next(part.batches_noting({name: _axis(name)}, losses), None)
+    texts = next(part.batches({name: booleans}), None)
+    if batch is None or texts is None:
+        return True
+    cells = booleans.lookup(texts[name].unique().to_pylist())
+    return not losses.unparsed[name] and not (cells >= 0).any()
+
+
+def _checked(table: RowReader, name: str) -> str:
+    for part in guarded(table.name, table.parts):
+        names = guarded(part.name, part.names)
+        asked = f"{part.name}, column {name!r}"
+        if names.count(name) != 1:
+            raise DataError(
+                asked,
+                f"there is no one column of that name; {nearest(name, names)}",
+                "Name another",
+            )
+        if not _holds_numbers(part, name):
+            raise DataError(asked, "it does not hold numbers", "Name columns of numbers")
+    return name

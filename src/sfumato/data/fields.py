@@ -19,27 +19,48 @@ Blanks around numbers, dates and booleans do not matter. Text that is not UTF-8 
 
 A column whose fields all have one plain form is read as a whole, which is fast. Any other column is
 read field by field where it has to be. Both give the same values (``tests/data/test_fields.py``).
+
+What tables of text have in common: the domain declares the types, and each field is read alone.
+
+A field is missing if nothing stands in it but blanks, or ``NA``, ``N/A``, ``NaN``, ``nan``,
+``NULL``, ``null`` or one of a few more texts (pyarrow's list), unless the domain lists that text as
+a label. A field that does not parse is missing as well (see ``fields``).
+
+What fields that did not parse look like: counted for ``sfumato check``, which names the option.
+
+The counts are true of the data, and serve the custodian's screen only.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from pyarrow import csv
 
-from sfumato.data.columns import text_of
-from sfumato.data.date_columns import read_dates
-from sfumato.data.date_format import DateFormat
-from sfumato.data.file_options import PLAIN, Notation
-from sfumato.data.moments import MOMENT, all_alike, is_moments, of_fields
-from sfumato.data.reader import Column, Columns
+from sfumato.data.columns import decoded, text_of
+from sfumato.data.dates import (
+    MOMENT,
+    DateFormat,
+    all_alike,
+    holds_times,
+    is_moments,
+    of_fields,
+    read_dates,
+)
+from sfumato.data.options import PLAIN, Notation, stating
+from sfumato.data.reader import Column, Columns, Losses
+from sfumato.data.schema import AS_DECLARED
 from sfumato.domain.lattice import Label
 from sfumato.domain.times import BLANKS, field_microseconds
 from sfumato.errors import DataError
@@ -332,3 +353,187 @@ def _in_microseconds(times: pa.Array) -> pa.Array:
     if times.type.unit == "ns":
         times = pc.floor_temporal(times, unit="microsecond").cast(pa.timestamp("us", times.type.tz))
     return times.cast(pa.int64()).cast(TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class WrittenForm:
+    """A form of fields, and what to do about it.
+
+    Attributes
+    ----------
+    of_times : bool
+        Whether the column is declared to hold dates or times; otherwise it holds numbers.
+    pattern : re.Pattern of bytes
+    looks : str
+        What the fields look like.
+    remedy : str
+    """
+
+    of_times: bool
+    pattern: re.Pattern[bytes]
+    looks: str
+    remedy: str
+
+
+WRITTEN_FORMS = (
+    WrittenForm(
+        of_times=False,
+        pattern=re.compile(rb"[+-]?[0-9]+,[0-9]+"),
+        looks="have a decimal comma",
+        remedy=f"Add {stating('decimal', ',')}",
+    ),
+    WrittenForm(
+        of_times=False,
+        pattern=re.compile(rb"[+-]?[0-9]{1,3}([.,' ][0-9]{3})+([.,][0-9]+)?"),
+        looks="have a sign between thousands",
+        remedy=f"Add {stating('thousands', '.')}, or the sign that it is",
+    ),
+    WrittenForm(
+        of_times=True,
+        pattern=re.compile(rb"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}([ T,].*)?"),
+        looks="look like dates of another form",
+        remedy=f"Add {stating('date_format', '%d.%m.%Y')}, or the format that it is",
+    ),
+    WrittenForm(
+        of_times=True,
+        pattern=re.compile(rb"[0-9]{5}(\.[0-9]+)?"),
+        looks="are numbers, as Excel counts days",
+        remedy="Format the column as dates in Excel, and save the file again",
+    ),
+)
+
+
+def forms_of(fields: Iterable[bytes], *, of_times: bool) -> Counter[str]:
+    """Count the fields of each form; a field counts for the first that it has.
+
+    Returns
+    -------
+    Counter of str
+        By what the fields look like.
+
+    >>> forms_of([b"72,5", b"x", b"1,5"], of_times=False)
+    Counter({'have a decimal comma': 2})
+    """
+    known = [form for form in WRITTEN_FORMS if form.of_times == of_times]
+    found = Counter[str]()
+    for field in fields:
+        looks = (form.looks for form in known if form.pattern.fullmatch(field.strip()))
+        if (first := next(looks, None)) is not None:
+            found[first] += 1
+    return found
+
+
+def sentence(column: str, looks: str, fields: int) -> str:
+    """Say what fields of a column look like, and what to do."""
+    remedy = next(form.remedy for form in WRITTEN_FORMS if form.looks == looks)
+    return f"{column}: {fields:,} of the fields that do not parse {looks}. {remedy}."
+
+
+MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
+
+_BLANK_BYTES = (ord(" "), ord("\t"))
+_OUTER_BLANKS = r"^[ \t]+|[ \t]+$"
+
+
+def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
+    """Give the types that the domain declares. Nothing is read.
+
+    Parameters
+    ----------
+    columns : Columns
+    name : str
+        What errors call the table.
+    person : str or None
+        The column that names the person.
+
+    Raises
+    ------
+    DataError
+        If that column is an axis of anything but text as well.
+    """
+    require_exact_ids(name, person, columns)
+    fields = [(each, declared(column)) for each, column in columns.items()]
+    return pa.schema([pa.field(*field, metadata=AS_DECLARED) for field in fields])
+
+
+# --- missing fields -------------------------------------------------------------------------------
+
+
+def common_missing(columns: Columns) -> list[str]:
+    """Give the texts that stand for a missing value in all of these columns."""
+    listed = {label for column in columns.values() for label in _listed(column)}
+    return [text for text in MISSING if text not in listed]
+
+
+def _listed(column: Column) -> tuple[Label, ...]:
+    return () if column is None else column.listed
+
+
+def _without_missing(texts: pa.Array, column: Column) -> pa.Array:
+    """Make null what stands for a missing value in this column, with or without blanks around."""
+    listed = _listed(column)
+    missing = pa.array([text.encode() for text in MISSING if text not in listed], pa.binary())
+    stripped = without_blanks(texts)
+    texts = pc.if_else(pc.is_in(stripped, missing), None, texts)
+    # Of numbers, dates and booleans, blanks are no part; of a label, they may be.
+    return texts if pa.types.is_string(declared(column)) else without_blanks(texts)
+
+
+def without_blanks(texts: pa.Array) -> pa.Array:
+    """Take the blanks off both ends of fields: pyarrow.BinaryArray of the same length.
+
+    >>> without_blanks(pa.array([b" a", None, b"b c\\t"], pa.binary())).to_pylist()
+    [b'a', None, b'b c']
+    """
+    if not _have_outer_blanks(texts):
+        return texts
+    return pc.replace_substring_regex(texts, _OUTER_BLANKS, "")
+
+
+def _have_outer_blanks(texts: pa.Array) -> bool:
+    """Whether any field begins or ends with a blank: far quicker than to look for them all."""
+    _, offsets, data = texts.buffers()
+    if data is None or data.size == 0:
+        return False
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    is_filled = ends[1:] > ends[:-1]
+    text = np.frombuffer(data, np.uint8)
+    outer = np.append(text[ends[:-1][is_filled]], text[ends[1:][is_filled] - 1])
+    return bool(np.isin(outer, _BLANK_BYTES).any())
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+def parsed_column(
+    texts: pa.Array, name: str, column: Column, losses: Losses, notation: Notation = PLAIN
+) -> pa.Array:
+    """Read the fields of a column as it is declared, and count what does not parse.
+
+    Parameters
+    ----------
+    texts : pyarrow.BinaryArray of shape (rows,)
+        The fields; null where a field is missing.
+    name : str
+    column : Column
+    losses : Losses
+        What does not parse is added to it.
+    notation : Notation
+        How numbers and dates are written.
+    """
+    texts = _without_missing(texts, column)
+    values = parse(texts, column, notation)
+    if values.null_count > texts.null_count:
+        losses.unparsed[name] += values.null_count - texts.null_count
+        unparsed = texts.filter(values.is_null()).drop_null().to_pylist()
+        n_invalid = sum(text_of(raw) is None for raw in unparsed)
+        losses.not_utf8.update({name: n_invalid} if n_invalid else {})
+        of_times = holds_times(declared(column))
+        for looks, n_fields in forms_of(unparsed, of_times=of_times).items():
+            losses.forms[name, looks] += n_fields
+    return values
+
+
+def either(values: pa.Array, others: pa.Array) -> pa.Array:
+    """Fill the nulls of a column from another one."""
+    return pc.coalesce(decoded(values), decoded(others))

@@ -28,10 +28,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
+from sfumato.data.dates import is_moments, of_objects
 from sfumato.data.fields import declared
-from sfumato.data.moments import is_moments, of_objects
+from sfumato.data.hashing import OBJECT
 from sfumato.data.reader import Column
-from sfumato.data.text_hash import OBJECT
 from sfumato.domain.lattice import Label
 from sfumato.domain.times import microseconds, nanoseconds
 

@@ -3,24 +3,67 @@
 A record has the person's token (see ``persons``) and further fields. Records beyond
 ``memory_limit()`` bytes go to a temporary file, partitioned by the tokens. One partition is read
 back at a time, and a large one is partitioned again by the next bits of the tokens.
+
+Records of rows that have a person and a priority, in bounded memory.
+
+The priority of a row is a keyed hash of its person and its values (see ``row_priorities``), so
+copies of one row have equal ones. Their numbers, and with these their own priorities, are known
+only where all copies are together:
+
+* In a partition by tokens that fits into memory, all rows of a person are.
+* In a partition that does not, records are partitioned by the leading bits of their priorities.
+  All copies of a row then are in one part. Each part gives every copy its own priority, and drops
+  those copies that stand behind ``most`` others of the same row. From then on no two rows of a
+  person share a priority, and pieces of a person's rows may be reduced like any others.
+
+Holds because: copies of a row lie in the same cell, and so none of them is kept that stands behind
+as many as a person may keep at all.
+
+How many rows each person has, counted before any limit and in bounded memory.
+
+Guarantee: one person lies in one cell, and moves no other person's: adding or removing a person
+changes one count by one.
+Holds because: the number of rows of a person depends on that person's rows alone.
+In parts: numbers of rows of a person in several parts add up, so parts may be joined as often as
+wished and in any order. The result is the same in memory, through files and for every size of
+batch.
+Exact: up to colliding tokens of text ids (see ``persons``).
+
+How a person's rows spread over cells, in one number: counted before any limit.
+
+It is one of three, for each person: the number of cells with a row of the person, the L2 norm of
+the person's counts in the cells (rounded up), or the largest of these counts.
+
+Guarantee: one person lies in one cell, and moves no other person's: adding or removing a person
+changes one count by one.
+Holds because: the number follows from the rows of that person alone.
+In parts: rows of a person in one cell add up, so parts may be joined as often as wished and in any
+order. The result is the same in memory, through files and for every size of batch.
+Exact: up to colliding tokens of text ids (see ``persons``), and to persons with more than 10^7 rows
+in a cell, whose norms may be rounded by floating point.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from sfumato.answers.counts import Counted
 from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import (
     N_PARTITIONS,
     PARTITION_BITS,
     ExternalPartitions,
     Records,
+    joined,
     memory_limit,
 )
+from sfumato.data.hashing import Scratch
+from sfumato.data.row_order import CopyNumbers, OrderedRows, first_rows, ordered_rows, ranges
+from sfumato.domain.lattice import DROPPED
 
 MOST_SPLITS = 8
 """A partition that is still too large after so many splits holds rows that are all kept."""
@@ -131,3 +174,286 @@ def partition_of(words: Array, splits: int) -> Array:
     """
     next_bits = words << np.uint64(PARTITION_BITS * splits) if splits else words
     return (next_bits >> np.uint64(64 - PARTITION_BITS)).astype(np.uint8)
+
+
+_TOKEN_SPLITS = 2
+"""How often a partition is split by tokens before it is split by priorities."""
+
+_MOST_DEPTH = 9
+"""How often a partition is split by priorities: 60 of their bits."""
+
+_COPIES_AT_ONCE = 2**18
+
+
+class RowRecords(PersonRecords[T]):
+    """Collects rows; all rows of a person come in the order of their priorities in the end.
+
+    Parameters
+    ----------
+    key : bytes of length 32
+        The secret of the copies' priorities.
+    most : int
+        How many rows of a person are kept at most.
+    all_kept : int
+        Up to which number of rows of a person all of them are kept, whatever they are. Only there
+        the order of a person's rows does not matter, so copies need no numbers.
+    """
+
+    def __init__(self, key: bytes, most: int, all_kept: int) -> None:
+        super().__init__()
+        self._copy_numbers = CopyNumbers(key)
+        self._most = most
+        self._all_kept = all_kept
+        self._scratch = Scratch()
+        # A piece of a person's rows must not be reduced before copies have their numbers.
+        self._partitions = ExternalPartitions(self._limit)
+
+    @abstractmethod
+    def _reduced(self, records: Records, splits: int) -> Records:
+        """Drop rows that are not needed, of some of a partition's rows.
+
+        No two rows of a person share a priority here.
+        """
+
+    def _add_where(self, needed: Array | None, tokens: list[Array], fields: list[Array]) -> None:
+        """Take the rows for which a bool ndarray holds; all for None. The priority comes first."""
+        if needed is not None and not needed.all():
+            tokens = [word[needed] for word in tokens]
+            fields = [field[needed] for field in fields]
+        if len(tokens[0]):
+            self._add(tokens, fields)
+
+    def _in_order(self, records: Records, splits: int) -> OrderedRows:
+        """Order records by person, and by the priorities of a person's rows and their copies."""
+        priorities = records[self._n_tokens]
+        # All tokens of a partition begin with the bits by which it was split.
+        tokens = records[: self._n_tokens]
+        rows = ordered_rows(tokens, priorities, PARTITION_BITS * (splits + 1), self._scratch)
+        self._copy_numbers.number(rows, priorities, self._all_kept)
+        return rows
+
+    def _all_finished(self) -> Iterator[T]:
+        return self._with_copies(self._partitions, 0)
+
+    def _with_copies(self, partitions: ExternalPartitions, splits: int) -> Iterator[T]:
+        """Finish the partitions of rows whose copies have no numbers yet."""
+        for partition in range(N_PARTITIONS):
+            n_bytes = partitions.n_bytes(partition)
+            if n_bytes > self._most_bytes:
+                # The memory is for the parts of this partition now.
+                partitions.settle()
+                is_last = splits + 1 == _TOKEN_SPLITS
+                split = self._by_priority if is_last else self._by_person
+                yield from split(partitions, partition, splits + 1)
+            elif n_bytes:
+                yield self._finished(partitions.whole(partition), splits)
+
+    def _by_person(
+        self, partitions: ExternalPartitions, partition: int, splits: int
+    ) -> Iterator[T]:
+        """Partition a large partition by the next bits of the tokens."""
+        finer = ExternalPartitions(self._limit // 2)
+        try:
+            for records in partitions.read(partition, self._most_bytes // 2):
+                finer.add(partition_of(records[0], splits), records)
+            yield from self._with_copies(finer, splits)
+        finally:
+            finer.close()
+
+    def _by_priority(
+        self, partitions: ExternalPartitions, partition: int, splits: int
+    ) -> Iterator[T]:
+        """Give copies their numbers part by part; then go on as for any records of persons."""
+        numbered = self._new_partitions(splits)
+        try:
+            for records in self._numbered(partitions, partition, 0):
+                numbered.add(partition_of(records[0], splits), records)
+            yield from self._drained(numbered, splits)
+        finally:
+            numbered.close()
+
+    def _numbered(
+        self, partitions: ExternalPartitions, partition: int, depth: int
+    ) -> Iterator[Records]:
+        """Give the rows of a partition with priorities that no two rows of a person share."""
+        parts = ExternalPartitions(self._limit // 4)
+        try:
+            for records in partitions.read(partition, self._most_bytes // 2):
+                parts.add(partition_of(records[self._n_tokens], depth), records)
+            # What is in the file can be read twice.
+            parts.settle()
+            for part in range(N_PARTITIONS):
+                if not parts.n_bytes(part):
+                    continue
+                distinct = self._distinct(parts, part, depth)
+                if distinct is None:
+                    yield from self._numbered(parts, part, depth + 1)
+                else:
+                    yield from self._copies_of(*distinct)
+        finally:
+            parts.close()
+
+    def _distinct(
+        self, parts: ExternalPartitions, part: int, depth: int
+    ) -> tuple[Records, Array] | None:
+        """Join the copies of each row of a part: records, and how often each is there.
+
+        None: they take too much memory, and the part can still be split.
+        """
+        found: list[Records] = []
+        counts = np.zeros(0, np.int64)
+        for block in parts.read(part, self._most_bytes // 2):
+            records = joined([*found, block])
+            counts = np.concatenate([counts, np.ones(len(block[0]), np.int64)])
+            distinct, counts = self._joined_copies(records, counts, depth)
+            n_bytes = sum(field.nbytes for field in distinct)
+            if n_bytes > self._most_bytes and depth < _MOST_DEPTH:
+                return None
+            found = [distinct]
+        return found[0], counts
+
+    def _joined_copies(self, records: Records, counts: Array, depth: int) -> tuple[Records, Array]:
+        # All tokens, and all priorities, begin with the bits by which the rows were split.
+        priorities = records[self._n_tokens] << np.uint64(PARTITION_BITS * (depth + 1))
+        tokens = records[: self._n_tokens]
+        rows = ordered_rows(tokens, priorities, PARTITION_BITS * _TOKEN_SPLITS)
+        is_first = np.ones(len(counts), bool)
+        is_first[rows.copies] = False
+        starts = np.flatnonzero(is_first)
+        distinct = [field[rows.order[starts]] for field in records]
+        return distinct, np.add.reduceat(counts[rows.order], starts)
+
+    def _copies_of(self, records: Records, counts: Array) -> Iterator[Records]:
+        """Give every row as often as it is there, with a priority for each copy.
+
+        Of the copies of a row, those of least priority are given, at most ``most``.
+        """
+        start = 0
+        while start < len(counts):
+            within = np.cumsum(counts[start:]) <= _COPIES_AT_ONCE
+            stop = start + max(1, int(np.count_nonzero(within)))
+            yield self._least_copies([field[start:stop] for field in records], counts[start:stop])
+            start = stop
+
+    def _least_copies(self, records: Records, counts: Array) -> Records:
+        least = [np.zeros(0, np.uint64), np.zeros(0, np.uint64)]  # numbers of rows, priorities
+        for first in range(0, int(counts.max()), _COPIES_AT_ONCE):
+            last = np.minimum(counts, first + _COPIES_AT_ONCE)
+            copies, numbers = ranges(np.minimum(first, counts), last)
+            of_rows = records[self._n_tokens][numbers]
+            priorities = self._copy_numbers.priorities(of_rows, copies + 1)
+            several = [[numbers.astype(np.uint64), priorities]]
+            numbers_so_far, priorities_so_far = joined([least, *several])
+            order = np.lexsort([priorities_so_far, numbers_so_far])
+            in_order = numbers_so_far[order]
+            kept = order[first_rows([in_order], self._most)]
+            least = [numbers_so_far[kept], priorities_so_far[kept]]
+        rows = least[0].astype(np.int64)
+        fields = [field[rows] for field in records]
+        fields[self._n_tokens] = least[1]
+        return fields
+
+
+class RowNumbers(PersonRecords[Array]):
+    """Counts the rows of each person.
+
+    A record has 8 bytes for the person (16 for text), and 8 for a number of rows.
+    """
+
+    def add(self, tokens: list[Array]) -> None:
+        """Take a batch of rows, all of which have a person.
+
+        Parameters
+        ----------
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
+        """
+        if len(tokens[0]):
+            self._add(tokens, [np.ones(len(tokens[0]), np.int64)])
+
+    def of_persons(self) -> Iterator[Array]:
+        """Give how many rows each person has, partition by partition: int64 ndarrays.
+
+        No person is in two of them. The records are forgotten.
+        """
+        return self._all_finished()
+
+    def _finished(self, records: Records, splits: int) -> Array:
+        return self._reduced(records, splits)[-1]
+
+    def _reduced(self, records: Records, splits: int) -> Records:
+        return joined_by(records, self._n_tokens)
+
+
+def _numbers_of_cells(rows: Array, starts: Array) -> Array:
+    return np.diff(np.append(starts, len(rows))).astype(float)
+
+
+def _norms(rows: Array, starts: Array) -> Array:
+    """The norms of the persons' counts, rounded up."""
+    squares = np.add.reduceat(rows.astype(float) ** 2, starts)
+    # A square root is rounded: where the number below it is enough, that one is the norm.
+    norms = np.ceil(np.sqrt(squares))
+    return np.asarray(norms - ((norms - 1) ** 2 >= squares))
+
+
+def _largest_counts(rows: Array, starts: Array) -> Array:
+    return np.maximum.reduceat(rows, starts).astype(float)
+
+
+NUMBERS: Mapping[Counted, Callable[[Array, Array], Array]] = {
+    "cells of each person": _numbers_of_cells,
+    "norm of each person": _norms,
+    "largest cell of each person": _largest_counts,
+}
+"""Each of the numbers, from the rows of each person and cell, and where each person begins."""
+
+
+class CellNumbers(PersonRecords[Array]):
+    """Finds the number of each person.
+
+    A record has 8 bytes for the person (16 for text), 4 or 8 for the cell, and 8 for a number of
+    rows.
+
+    Parameters
+    ----------
+    counted : {"cells of each person", "norm of each person", "largest cell of each person"}
+    """
+
+    def __init__(self, counted: Counted) -> None:
+        super().__init__()
+        self._number = NUMBERS[counted]
+
+    def add(self, tokens: list[Array], packed: list[Array]) -> None:
+        """Take a batch of rows, all of which have a person. Rows without a cell are dropped.
+
+        Parameters
+        ----------
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
+        packed : list of int ndarray of shape (rows,)
+            The packed cells. DROPPED in the first drops the row.
+        """
+        counts = packed[0] != DROPPED
+        if not counts.all():
+            tokens = [word[counts] for word in tokens]
+            packed = [integers[counts] for integers in packed]
+        if len(tokens[0]):
+            self._add(tokens, [*packed, np.ones(len(tokens[0]), np.int64)])
+
+    def of_persons(self) -> Iterator[Array]:
+        """Give the number of each person, partition by partition: float64 ndarrays.
+
+        No person is in two of them. The records are forgotten.
+        """
+        return self._all_finished()
+
+    def _finished(self, records: Records, splits: int) -> Array:
+        joined = self._reduced(records, splits)
+        persons = person_numbers(joined[: self._n_tokens])
+        starts = np.flatnonzero(np.diff(persons, prepend=-1))
+        return self._number(joined[-1], starts)
+
+    def _reduced(self, records: Records, splits: int) -> Records:
+        """Join the records of each person in a cell into one; they are then sorted by person."""
+        return joined_by(records, len(records) - 1)

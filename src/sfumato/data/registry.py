@@ -15,9 +15,9 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from sfumato.data.addresses import is_duckdb, is_postgres
-from sfumato.data.file_options import NO_OPTIONS, FileOptions
+from sfumato.data.options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import Reader, RowReader
-from sfumato.data.readers.listing import local
+from sfumato.data.readers.files import local
 from sfumato.errors import UsageError
 
 R = TypeVar("R", bound=type[Reader])
@@ -48,11 +48,11 @@ class Engine:
 _READERS = "sfumato.data.readers"
 ENGINES = (
     Engine(None, f"{_READERS}.postgres:PostgresTable", is_postgres),
-    Engine(None, f"{_READERS}.duckdb_file:DuckFile", is_duckdb),
+    Engine(None, f"{_READERS}.duckdb:DuckFile", is_duckdb),
     Engine(None, f"{_READERS}.files:Files"),
-    Engine(None, f"{_READERS}.numpy:NumpyArray"),
-    Engine("pandas", f"{_READERS}.pandas:PandasFrame"),
-    Engine("polars", f"{_READERS}.polars:PolarsFrame"),
+    Engine(None, f"{_READERS}.arrow:NumpyArray"),
+    Engine("pandas", f"{_READERS}.frames:PandasFrame"),
+    Engine("polars", f"{_READERS}.frames:PolarsFrame"),
     Engine("duckdb", f"{_READERS}.duckdb:DuckRelation"),
     Engine("pyspark", f"{_READERS}.spark:SparkTable"),
     Engine("pyarrow", f"{_READERS}.arrow:ArrowDataset"),

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.data.keyed_hash import KeyedHash
-from sfumato.data.scratch import Scratch
+from sfumato.data.hashing import KeyedHash, Scratch
 
 _ROWS_AT_ONCE = 2**15
 

@@ -18,14 +18,12 @@ from itertools import chain
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
-from sfumato.data.column_types import of_known_types
-from sfumato.data.guard import guarded, guarded_batches
+from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.keys import with_sorted_keys
-from sfumato.data.locating import RowLocator
-from sfumato.data.persons import person_ids
-from sfumato.data.reader import Columns, Piece
-from sfumato.data.row_form import Cells
-from sfumato.data.row_priorities import ChosenBy, PersonRows, RowPriorities
+from sfumato.data.packed_counts import Cells
+from sfumato.data.priorities import ChosenBy, PersonRows, RowPriorities, person_ids
+from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
+from sfumato.data.schema import of_known_types
 from sfumato.data.tallies import (
     AllRows,
     BoundedRows,
@@ -35,7 +33,6 @@ from sfumato.data.tallies import (
     RowsWithinCells,
     Tally,
 )
-from sfumato.data.where import RowFilter
 from sfumato.domain.cube import Cube
 from sfumato.privacy.unit import Unit
 

@@ -17,9 +17,8 @@ import pyarrow.types as pt
 from sfumato.answers.counts import Needs, ShownKeys
 from sfumato.basics.numbers import Array
 from sfumato.data.counting import on_executors, scan_of
-from sfumato.data.guard import guarded
-from sfumato.data.reader import RowReader
-from sfumato.data.row_priorities import ChosenBy, chosen_by
+from sfumato.data.priorities import ChosenBy, chosen_by
+from sfumato.data.reader import RowReader, guarded
 from sfumato.data.source import Source
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import LabelAxis, Lattice

@@ -1,10 +1,14 @@
-"""A source: a table, its public domain and the unit of privacy."""
+"""A source: a table, its public domain and the unit of privacy.
+
+The names that a user states of a source: of its person column, its data set and its version.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import os
 import secrets
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -15,22 +19,57 @@ import msgspec
 from sfumato.answers.receipt import VERSION
 from sfumato.basics.text import card, facts, structs
 from sfumato.data.addresses import with_table
-from sfumato.data.column_uses import check_person_names
-from sfumato.data.file_options import NOTHING_STATED, StatedOptions, file_options
-from sfumato.data.guard import guarded
-from sfumato.data.reader import Column, Reader
-from sfumato.data.requirements import Requirements
-from sfumato.data.stated_names import check_person, public_text, version_text
+from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
+from sfumato.data.reader import Column, Reader, guarded
+from sfumato.data.schema import Requirements, check_person_names
 from sfumato.domain.conditions import as_written, conditions_of
 from sfumato.domain.domain import Axis, Domain
 from sfumato.domain.lattice import Lattice
+from sfumato.domain.times import iso_text
 from sfumato.errors import UsageError, printable, without_frames
 from sfumato.privacy.limits import limits_of, stated_limits
 from sfumato.privacy.unit import Neighbours, Unit, unit_within
 
 if TYPE_CHECKING:
     from sfumato.answers.counts import Needs
-    from sfumato.data.where import RowFilter
+    from sfumato.data.cells import RowFilter
+
+
+def check_person(person: object) -> None:
+    """Refuse what names no column, and no pair of columns."""
+    columns = list(person) if isinstance(person, list | tuple) else [person]
+    if person is not None and not all(isinstance(each, str) and each for each in columns):
+        raise UsageError(
+            f"person = {type(person).__name__}",
+            "it must be a text that is not empty, or a list of two",
+            "Give the name of the column, or leave it out",
+        )
+
+
+def version_text(version: object) -> object:
+    """Write a version as text, so that 2 and "2" are the same version."""
+    if isinstance(version, int) and not isinstance(version, bool):
+        return str(version)
+    return iso_text(version)
+
+
+def public_text(option: str, text: object) -> str | None:
+    """Check a text that receipts print and that is part of the ledger's keys."""
+    if text is None:
+        return None
+    if not isinstance(text, str) or not text:
+        raise UsageError(
+            f"{option} = {type(text).__name__}",
+            "it must be a text that is not empty",
+            "Give a text, a whole number or a date"
+            if option == "version"
+            else "Give a name, or leave it out",
+        )
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+        raise UsageError(
+            option, "it holds a control character", "Use letters, digits, spaces and signs"
+        )
+    return text
 
 
 @without_frames
@@ -233,7 +272,7 @@ class Source:
 
     def _filter(self) -> RowFilter | None:
         """What keeps the rows that satisfy the public conditions; None without any."""
-        from sfumato.data.where import RowFilter
+        from sfumato.data.cells import RowFilter
 
         where = self.unit.where
         return None if where is msgspec.UNSET else RowFilter(where, self.domain)

@@ -15,7 +15,7 @@ from sfumato.choosing import Window, Within, choose, window
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
-from sfumato.data import source, step_reader
+from sfumato.data import source, steps
 from sfumato.demo import AIRPORTS, CARRIER_NAMES, DISTANCES, flights_domain, flights_path
 from sfumato.domain.domain import Categories, Domain
 from sfumato.histogram import Histogram
@@ -198,9 +198,9 @@ def day_by_day(ledger: Ledger) -> CounterRelease:
     question = Counter(year, by="origin", heading="Flights so far, by airport")
     with publisher.open(question, epsilon="0.1", key="flights-by-day") as stream:
         if stream.remaining:
-            columns = step_reader.StepColumns("date", by="origin")
+            columns = steps.StepColumns("date", by="origin")
             # Each step is published as it is taken from this iterator; the totals are read below.
-            for _ in push_all(stream, step_reader.from_parquet(flights_path(), columns, year)):
+            for _ in push_all(stream, steps.from_parquet(flights_path(), columns, year)):
                 pass
             # Days after the last flight, if there are any.
             stream.advance()

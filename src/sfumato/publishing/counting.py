@@ -13,7 +13,7 @@ from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.basics.processes import renewed_in_children
 from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
-from sfumato.data.row_priorities import ChosenBy, chosen_by
+from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import Lattice

@@ -19,7 +19,7 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.basics.numbers import Exactly, positive, probability
 from sfumato.data import Source, source
 from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
-from sfumato.data.file_options import StatedOptions
+from sfumato.data.options import StatedOptions
 from sfumato.data.reader import Reader
 from sfumato.domain.conditions import conditions_of
 from sfumato.domain.domain import Axis, Domain

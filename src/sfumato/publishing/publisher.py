@@ -49,7 +49,7 @@ from sfumato.publishing.stream import Stream
 from sfumato.random.bits import current
 
 if TYPE_CHECKING:
-    from sfumato.data.findings import Check
+    from sfumato.data.losses import Check
     from sfumato.data.reader import Progress
 
 R = TypeVar("R", bound=Release)

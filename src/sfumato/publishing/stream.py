@@ -25,7 +25,7 @@ from sfumato.counters.mechanism import CounterMechanism, Whole
 from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
 from sfumato.counters.totals import Total
-from sfumato.data.step_reader import Arrival
+from sfumato.data.steps import Arrival
 from sfumato.errors import (
     InternalError,
     LedgerError,

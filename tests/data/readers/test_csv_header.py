@@ -9,7 +9,7 @@ import pytest
 
 from data.refusals import CANARY, refuses, write
 from data.releases import released
-from sfumato.data.readers.csv_header import likely_separator
+from sfumato.data.readers.csv import likely_separator
 from sfumato.domain.domain import Interval
 
 TENS = Interval(0, 50, step=1)

@@ -15,7 +15,7 @@ from conformance.kinds import KINDS, people
 from data import random_tables
 from data.trips import TRIPS, TRIPS_BY_AGE
 from sfumato.data import count, snapshot, source
-from sfumato.data.readers.duckdb_file import DuckFile
+from sfumato.data.readers.duckdb import DuckFile
 from support.frames import escaped
 
 ROWS = people(60, seed=3)

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from sfumato.data.readers.excel_cells import (
+from sfumato.data.readers.excel import (
     DURATION,
     MOMENT,
     Cell,

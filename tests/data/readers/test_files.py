@@ -127,9 +127,9 @@ THREADS = {
 # outcome depends on that time.
 MEASURE = """
 import glob, resource, sys, time
-from sfumato.data import count, guard, scan, source
-from sfumato.domain import Domain, Interval, grid_axis
-from sfumato.lattice import Lattice
+from sfumato.data import count, reader as guard, scan, source
+from sfumato.domain.domain import Domain, Interval, grid_axis
+from sfumato.domain.lattice import Lattice
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
 plain = guard.guarded_batches

@@ -14,7 +14,7 @@ from data.refusals import AGE, BY_AGE, CANARY, refused, refuses, write
 from data.releases import released
 from sfumato.data import count, source
 from sfumato.data.reader import Columns
-from sfumato.data.readers.parquet import ParquetFile
+from sfumato.data.readers.arrow import ParquetFile
 from sfumato.domain.lattice import LabelAxis
 from sfumato.errors import DataError
 

@@ -16,8 +16,8 @@ import pytest
 import sfumato as sf
 from data import random_tables
 from sfumato.data import count, source
-from sfumato.data.column_types import misfit
 from sfumato.data.readers import postgres
+from sfumato.data.schema import misfit
 from support.postgres import address, schema_of
 
 DIGITS = sf.Domain(v=sf.Interval(0, 5, step=1))

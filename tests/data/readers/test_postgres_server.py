@@ -277,7 +277,7 @@ import os, signal, sys, threading
 import psycopg
 import sfumato as sf
 from sfumato.data import count, source
-from sfumato.lattice import LabelAxis, Lattice
+from sfumato.domain.lattice import LabelAxis, Lattice
 
 place, slow, table, asleep = sys.argv[1:]
 domain = sf.Domain(yes=sf.Categories([True, False]))

@@ -18,8 +18,9 @@ from conformance import reader_contract
 from conformance.kinds import people, table
 from data import random_tables
 from sfumato.answers.counts import Needs, Summed
-from sfumato.data import cell_counts, count, select, selects, source
-from sfumato.data.keyed_hash import Purpose, secret_for
+from sfumato.data import count, select, selects, source
+from sfumato.data import packed_counts as cell_counts
+from sfumato.data.hashing import Purpose, secret_for
 from sfumato.data.readers.spark import SparkTable
 from sfumato.data.readers.spark_package import NEEDED, require_package
 from sfumato.data.readers.spark_tasks import BUCKETS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sfumato.data.readers.spark_failures import is_stopped, spark_guarded
+from sfumato.data.readers.spark import is_stopped, spark_guarded
 from sfumato.errors import DataError, UsageError
 
 CANARY = "hunter2-canary"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.data.readers import spark_session
-from sfumato.data.readers.spark_session import fitness, java_version, obstacle, opened_session
+from sfumato.data.readers import spark as spark_session
+from sfumato.data.readers.spark import fitness, java_version, obstacle, opened_session
 from sfumato.errors import DataError, UsageError
 
 

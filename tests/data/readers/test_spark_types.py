@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sfumato.data.column_types import misfit
-from sfumato.data.readers.spark_types import arrow_type, is_text
+from sfumato.data.readers.spark import arrow_type, is_text
+from sfumato.data.schema import misfit
 from sfumato.domain.domain import Interval, grid_axis
 
 types = pytest.importorskip("pyspark.sql.types")

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.data.fields import common_missing, parsed_column, without_blanks
 from sfumato.data.reader import Column, Losses
-from sfumato.data.readers.text_table import common_missing, parsed_column, without_blanks
 from sfumato.domain.domain import grid_axis
 from sfumato.domain.lattice import KeyAxis, LabelAxis
 

@@ -11,22 +11,45 @@ log or page of Spark shows them.
 
 A DataFrame is lazy: each count runs its plan again. Rows that change between two counts of one
 release, as with ``rand()`` or a table that is written to, are other rows; see docs/howto/spark.md.
+
+Have Spark count Parquet files by their path, as ``sfumato release --engine spark`` does.
+
+Open a Spark session of one's own for a command, and say whether this machine can.
+
+``sf.source(frame)`` needs none of this: there the session is the caller's.
+
+Say what failed in Spark, without a word of its messages: they quote values of the data.
+
+The types of a Spark table's columns, as Arrow names them.
+
+They are read off the schema, so a table without rows has the types of a full one. Spark's package
+is not imported: a type says its own name.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Protocol, TypeAlias, TypeGuard
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
-from sfumato.data.reader import Columns, Reader
-from sfumato.data.readers.spark_failures import spark_guarded
-from sfumato.data.readers.spark_package import PROBE, require_package
+from sfumato.basics.text import public_place
+from sfumato.data.reader import Columns, Reader, guarded
+from sfumato.data.readers.files import Files, files_of, is_local
+from sfumato.data.readers.spark_package import PROBE, require_package, spark_package
 from sfumato.data.readers.spark_tasks import (
     BUCKET,
     BUCKETS,
@@ -37,13 +60,324 @@ from sfumato.data.readers.spark_tasks import (
     of_bytes,
     without_keys,
 )
-from sfumato.data.readers.spark_types import SparkField, arrow_type, is_text
 from sfumato.data.scan import Scan
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import Lattice
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import DataError, InternalError, SfumatoError, UsageError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy.unit import Unit
+
+LEAST_JAVA = 17
+PATIENCE = 10.0  # seconds that a server may take to answer at all
+INSTALL = "Run: pip install 'sfumato[spark]'"
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+}
+"""Spark would show pages, progress and messages that quote values."""
+_READING = {
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+"""Files are read as a scan reads them, whatever the defaults of a machine or a server are."""
+
+
+def installed() -> dict[str, str]:
+    """The versions of Spark's packages for Python that are installed, by name."""
+    found = {}
+    for name in ("pyspark", "pyspark-client"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def java_version() -> int | None:
+    """The version of Java that Spark would start; None without one."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if found is None:
+        return None
+    try:
+        said = subprocess.run([found, "-version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?([0-9]+)', said.stderr)
+    return int(match[1]) if match else None
+
+
+def obstacle(*, remote: bool = False) -> tuple[str, str] | None:
+    """What keeps this machine from running Spark, and what to do; None if nothing does.
+
+    Parameters
+    ----------
+    remote : bool
+        Whether a server runs Spark, so that this machine needs no Java.
+    """
+    found = installed()
+    if not found:
+        return "pyspark is not installed", INSTALL
+    if len(found) > 1:
+        both = "pyspark-client is installed beside pyspark, in the same folder"
+        return both, "Run: pip uninstall -y pyspark-client pyspark, then install pyspark again"
+    (version,) = found.values()
+    if int(version.partition(".")[0]) < 4:
+        return f"pyspark {version} is installed, and 4 or later is needed", INSTALL
+    if remote:
+        return None
+    return _local_obstacle(full="pyspark" in found)
+
+
+def _local_obstacle(*, full: bool) -> tuple[str, str] | None:
+    """The same, where Spark is to run on this machine; ``full`` if all of Spark is installed."""
+    if not full:
+        return "pyspark-client only connects to servers", f"Give --remote, or: {INSTALL}"
+    java = java_version()
+    if java is None:
+        return "there is no Java, which Spark runs on", "Install Java 17 or 21, or set JAVA_HOME"
+    if java < LEAST_JAVA:
+        return f"Java {java} is too old for Spark 4", "Install Java 17 or 21, or set JAVA_HOME"
+    return None
+
+
+def fitness() -> str:
+    """Say in a sentence whether this machine runs Spark."""
+    stands = obstacle()
+    if stands is not None:
+        return f"{stands[0]} (only needed for tables in Spark)"
+    return f"pyspark {installed()['pyspark']} with Java {java_version()}"
+
+
+@contextmanager
+def opened_session(master: str | None, remote: str | None) -> Iterator[SparkSession]:
+    """Start Spark, or connect to its server, and stop it at the end.
+
+    Parameters
+    ----------
+    master : str or None
+        Where Spark runs, such as "local[2]" or "yarn"; None: as Spark itself is configured.
+    remote : str or None
+        The address of a Spark Connect server, such as "sc://host:15002".
+
+    Raises
+    ------
+    UsageError
+        If both are given, or Spark cannot run here.
+    DataError
+        If it does not start, or the server does not answer.
+    """
+    asked = "--engine spark"
+    if master is not None and remote is not None:
+        raise UsageError(asked, "--master and --remote exclude each other", "Give one of them")
+    stands = obstacle(remote=remote is not None)
+    if stands is not None:
+        raise UsageError(asked, *stands)
+    session = _started(master, remote)
+    try:
+        yield session
+    finally:
+        getattr(session, "stop")()  # noqa: B009
+
+
+def _started(master: str | None, remote: str | None) -> SparkSession:
+    try:
+        with _silenced(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            builder = importlib.import_module("pyspark.sql").SparkSession.builder
+            for name, value in _READING.items():
+                builder = builder.config(name, value)
+            if remote is not None:
+                if remote.startswith("sc:"):
+                    _require_answer(remote)
+                builder = builder.remote(remote)
+            else:
+                for name, value in _SETTINGS.items():
+                    builder = builder.config(name, value)
+                builder = builder if master is None else builder.master(master)
+                if master is None or master.startswith("local"):
+                    # Workers on this machine, which count, know what this process knows.
+                    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            session: SparkSession = builder.getOrCreate()
+            # Connecting is lazy: a first answer shows that there is a server.
+            if session.version:
+                if not (master or "").startswith("local"):
+                    session.addArtifacts(spark_package(), pyfile=True)
+                return session
+    except Exception:
+        pass
+    # Outside the except block: Spark's own error may quote an address with a token.
+    if remote is not None:
+        raise DataError(
+            "--remote",
+            "no Spark Connect server answers at that address",
+            "Check the address, and that the server is of Spark 4",
+        )
+    raise DataError("--master", "Spark does not start there", "Try --master local[2]")
+
+
+def _require_answer(remote: str) -> None:
+    """Raise unless something answers at an address: Spark's own client would ask for minutes."""
+    grpc = importlib.import_module("grpc")
+    client = importlib.import_module("pyspark.sql.connect.client")
+    with client.DefaultChannelBuilder(remote).toChannel() as channel:
+        grpc.channel_ready_future(channel).result(timeout=PATIENCE)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Have a child process that starts meanwhile write its messages to nowhere.
+
+    Java inherits the file behind standard error, and Spark's log quotes values of the data.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+T = TypeVar("T")
+
+_STOPPED = (
+    "its SparkSession was stopped, or its server does not answer",
+    "Start a session, and make the DataFrame in it",
+)
+_GONE = (
+    "the table, or a file of it, is no longer there",
+    "Make the DataFrame again when nobody writes to the table",
+)
+_CONDITIONS = {
+    "TABLE_OR_VIEW_NOT_FOUND": _GONE,
+    "PATH_NOT_FOUND": _GONE,
+    "FAILED_READ_FILE": _GONE,
+    "FAILED_READ_FILE.FILE_NOT_EXIST": _GONE,
+    # Over Connect files are listed at the first use of a DataFrame, and here none was found.
+    "UNABLE_TO_INFER_SCHEMA": _GONE,
+    "SESSION_CLOSED": _STOPPED,
+    "INVALID_HANDLE.SESSION_CLOSED": _STOPPED,
+    "INVALID_HANDLE.SESSION_NOT_FOUND": _STOPPED,
+    "NO_ACTIVE_SESSION": _STOPPED,
+}
+"""What Spark's error conditions mean; they are names, and hold no value."""
+
+
+def spark_guarded(name: str, frame: object, action: Callable[[], T]) -> T:
+    """Do something with Spark. If it fails, say which kind of failure it was, and no more.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the table.
+    frame : DataFrame or SparkSession
+    action : callable
+    """
+    try:
+        return action()
+    except (SfumatoError, InternalError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        known = _known(error, frame)
+        kept = error if known is None else None
+    # Raised outside the except block: the context that Python adds there would quote values.
+    if known is not None:
+        raise DataError(name, *known)
+
+    def again() -> T:
+        assert kept is not None
+        raise kept
+
+    return guarded(name, again)
+
+
+def _known(error: BaseException, frame: object) -> tuple[str, str] | None:
+    """What stands in the way, and what to do; None where it is not known."""
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition in _CONDITIONS:
+        return _CONDITIONS[condition]
+    # Errors of Java that pyspark passes on name their condition, or that of their cause, in a text.
+    said = "" if condition is not None else str(error)
+    for name, known in _CONDITIONS.items():
+        if f"[{name}]" in said:
+            return known
+    return _STOPPED if is_stopped(frame) else None
+
+
+def is_stopped(frame: object) -> bool:
+    """Whether the session of a DataFrame was stopped, as far as its client knows."""
+    session = getattr(frame, "sparkSession", frame)
+    if (stopped := getattr(session, "is_stopped", None)) is not None:
+        return bool(stopped)
+    context = getattr(session, "_sc", None)
+    return context is not None and getattr(context, "_jsc", True) is None
+
+
+class SparkType(Protocol):
+    """What is used of a Spark type."""
+
+    def typeName(self) -> str: ...  # noqa: N802
+
+
+class SparkField(Protocol):
+    """What is used of a field of a Spark schema."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dataType(self) -> SparkType: ...  # noqa: N802
+
+
+_PLAIN: Mapping[str, pa.DataType] = {
+    "void": pa.null(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "tinyint": pa.int8(),
+    "short": pa.int16(),
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "varchar": pa.string(),
+    "char": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_NESTED = pa.struct([])
+"""Stands for types that no axis reads: arrays, maps, structs, variants, intervals."""
+
+
+def arrow_type(type_: SparkType) -> pa.DataType:
+    """Give the Arrow type of a Spark type.
+
+    A timestamp of Spark is an instant; one without a time zone is a local time.
+    """
+    name = type_.typeName()
+    if name == "decimal":
+        return pa.decimal128(getattr(type_, "precision", 38), getattr(type_, "scale", 0))
+    return _PLAIN.get(name, _NESTED)
+
+
+def is_text(type_: SparkType) -> bool:
+    """Whether a column holds text: it may have a collation, or be padded with blanks."""
+    return type_.typeName() in ("string", "varchar", "char")
+
 
 MOST_NUMBERS = 2**25
 """How many numbers the driver may be sent at most: counts and sums of cells, 256 MiB."""
@@ -346,3 +680,44 @@ _TO_SPARK = "Give frame.to_spark()"
 
 def _plain_name(place: int) -> str:
     return f"sfumato_column_{place}"
+
+
+class SparkFiles(SparkTable):
+    """Parquet files: a path, a folder or a pattern; or an address that Spark knows.
+
+    The state of local files is known, so an answer about unchanged files is found again, and a file
+    that is written to meanwhile is noticed. What lies at another address counts as a table in
+    memory: it needs a name.
+
+    Parameters
+    ----------
+    path : str or path
+    session : SparkSession
+    """
+
+    def __init__(self, path: str | os.PathLike[str], session: SparkSession) -> None:
+        given = os.fspath(path)
+        self._files = Files([given], None) if is_local(given) else None
+        self.in_memory = self._files is None
+        # Elsewhere, an address may hold a password or a key.
+        self.name = given if self._files is not None else public_place(given)
+        paths = [given]
+        if self._files is not None:
+            listed = files_of([given])
+            if any(file.form != "Parquet" for file in listed):
+                raise DataError(
+                    given,
+                    "not all of these files are Parquet",
+                    "Give Spark Parquet files, or a DataFrame",
+                )
+            folder = os.path.isdir(given)
+            paths = [os.path.abspath(given)] if folder else [str(file.path) for file in listed]
+        super().__init__(_read(session, self.name, paths))
+
+    def label(self, name: str | None) -> str:
+        """Identify the state of local files."""
+        return super().label(name) if self._files is None else self._files.label(name)
+
+
+def _read(session: SparkSession, name: str, paths: list[str]) -> SparkFrame:
+    return spark_guarded(name, session, lambda: session.read.parquet(*paths))

@@ -19,8 +19,7 @@ import pyarrow.types as pt
 
 from sfumato.answers.counts import Needs
 from sfumato.basics.numbers import Array
-from sfumato.data.cell_counts import sums_may_overflow
-from sfumato.data.packing import Packing
+from sfumato.data.packed_counts import Packing, sums_may_overflow
 from sfumato.data.reader import BATCH_ROWS
 from sfumato.data.scan import Scan, finish, partial
 from sfumato.domain.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList

@@ -12,8 +12,8 @@ from typing import TypedDict
 
 import msgspec
 
-from sfumato.data.date_format import DateFormat, date_format
-from sfumato.data.encodings import UTF_8, encoding_of
+from sfumato.data.dates import DateFormat, date_format
+from sfumato.data.readers.csv_rows import UTF_8, encoding_of
 from sfumato.domain.times import iso_text
 from sfumato.errors import UsageError, shown
 

@@ -1,20 +1,147 @@
-"""Count packed rows into a cube: one counter for each cell, or only for the occupied ones.
+"""Pack the cells of a row, one for each axis of a lattice, into as few integers as possible.
+
+Packed cells are what a scan sorts, counts and remembers. They need less memory than a coordinate
+for each axis, and their order is the order of the cells.
+
+How a scan writes a row for one need: its packed cells, then the values to be added up.
+
+Count packed rows into a cube: one counter for each cell, or only for the occupied ones.
 
 Dense or sparse is a matter of memory. Both give the same counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from sfumato.answers.counts import Summed
+from sfumato.answers.counts import Needs, Summed
 from sfumato.basics.numbers import Array
-from sfumato.data.packing import Packing
 from sfumato.domain.cube import DENSE_LIMIT, Cube
-from sfumato.domain.lattice import DROPPED
+from sfumato.domain.lattice import DROPPED, Lattice, LatticeAxis
+
+MOST_PACKED = 2**62
+"""Packed integers stay below this."""
+
+
+class Packing:
+    """How the cells of a lattice's axes make one integer, or several beyond ``MOST_PACKED``.
+
+    The order of packed rows is the order of their cells. DROPPED in the first integer drops a row.
+
+    Attributes
+    ----------
+    lattice : Lattice
+    groups : list of lists of int
+        The axes that each integer packs.
+    sizes : list of int
+        How many values each integer can take.
+    """
+
+    def __init__(self, lattice: Lattice) -> None:
+        self.lattice = lattice
+        self.groups: list[list[int]] = [[]]
+        self.sizes: list[int] = [1]
+        for axis, size in enumerate(lattice.shape):
+            if self.groups[-1] and self.sizes[-1] * size > MOST_PACKED:
+                self.groups.append([])
+                self.sizes.append(1)
+            self.groups[-1].append(axis)
+            self.sizes[-1] *= size
+
+    def pack(self, cells: list[Array], n_rows: int = 0) -> list[Array]:
+        """Pack rows: one int64 ndarray of shape (rows,) for each integer.
+
+        Parameters
+        ----------
+        cells : list of int64 ndarray of shape (rows,)
+            The cell of each row on each axis. The arrays are not changed.
+        n_rows : int
+            How many rows there are, if the lattice has no axes: all lie in its one cell.
+        """
+        if not cells:
+            return [np.zeros(n_rows, np.int64)]
+        if len(cells) == 1:
+            return cells
+        packed = [self._packed(cells, group) for group in self.groups]
+        dropped = [axis < 0 for axis in cells if len(axis) and axis.min() < 0]
+        if dropped:
+            packed[0] = np.where(np.logical_or.reduce(dropped), DROPPED, packed[0])
+        return packed
+
+    def _packed(self, cells: list[Array], group: list[int]) -> Array:
+        packed = cells[group[0]]
+        for axis in group[1:]:
+            # The product is a new array, so adding in place changes no array of the caller's.
+            packed = packed * self.lattice.shape[axis]
+            packed += cells[axis]
+        return packed
+
+    def unpack(self, packed: list[Array]) -> Array:
+        """Give the coordinates of packed rows: int64 ndarray of shape (rows, axes)."""
+        coordinates: list[Array] = []
+        for integers, group in zip(packed, self.groups, strict=True):
+            shape = tuple(self.lattice.shape[axis] for axis in group)
+            coordinates.extend(np.unravel_index(integers, shape))
+        return np.stack(coordinates, axis=1).astype(np.int64, copy=False)
+
+    def narrowed(self, packed: list[Array]) -> list[Array]:
+        """Give packed rows as 32-bit integers where they fit, to halve what is remembered."""
+        return [
+            integers.astype(np.int32) if size < 2**31 else integers
+            for integers, size in zip(packed, self.sizes, strict=True)
+        ]
+
+
+Cells: TypeAlias = Mapping[LatticeAxis, Array]
+"""The cells of a chunk on each axis: int64 ndarrays of shape (rows,)."""
+
+
+class RowForm:
+    """The integers that a need keeps of each row. DROPPED in the first of them drops the row.
+
+    Attributes
+    ----------
+    packing : Packing
+        Of the lattice.
+    """
+
+    def __init__(self, needs: Needs) -> None:
+        self.packing = Packing(needs.lattice)
+        self._values = [summed.axis for summed in needs.sums]
+
+    @property
+    def n_cells(self) -> int:
+        """How many of the integers are packed cells; the others are values."""
+        return len(self.packing.groups)
+
+    def of(self, cells: Cells) -> list[Array]:
+        """Give the integers of a chunk: int64 ndarrays of shape (rows,)."""
+        packed = packed_cells(self.packing, cells)
+        values = [cells[axis] for axis in self._values]
+        missing = [value < 0 for value in values if len(value) and value.min() < 0]
+        if missing:
+            first = np.where(np.logical_or.reduce(missing), DROPPED, packed[0])
+            packed = [first, *packed[1:]]
+        return [*packed, *values]
+
+    def narrowed(self, integers: list[Array]) -> list[Array]:
+        """Give the same as 32-bit integers where they fit, to halve what is remembered."""
+        packed = self.packing.narrowed(integers[: self.n_cells])
+        values = [
+            value.astype(np.int32) if axis.size < 2**31 else value
+            for value, axis in zip(integers[self.n_cells :], self._values, strict=True)
+        ]
+        return [*packed, *values]
+
+
+def packed_cells(packing: Packing, cells: Cells) -> list[Array]:
+    """Pack the cells of a chunk on the axes of a lattice."""
+    n_rows = len(next(iter(cells.values()), ()))
+    return packing.pack([cells[axis] for axis in packing.lattice.axes], n_rows)
+
 
 MOST_IN_32_BITS = 2**32 - 1
 """How many rows a counter of 32 bits can hold."""

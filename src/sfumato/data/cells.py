@@ -1,0 +1,353 @@
+"""Find the cells of rows on the axes of a lattice.
+
+Find the cells of dates and times on axes of the calendar, such as months and weekdays.
+
+Three forms of a column have a calendar:
+
+* dates, and times of a type without a zone: they are local already;
+* times of a type with a zone: they are instants, which are read on the clocks of the axis' zone;
+* text and Python objects, of which each value by itself is one or the other. They are handed on as
+  *moments*: an instant in UTC, or the local time as if it were, and which of the two it is.
+
+What is finer than a microsecond is dropped. A time outside the years 1 to 9999, in UTC or on local
+clocks, is missing.
+
+Keep the rows that satisfy the public conditions of a source; see ``privacy/where.py``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from sfumato.basics.numbers import Array
+from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
+from sfumato.data.dates import is_moments, local, zoned_moments
+from sfumato.data.keys import KeyNumbers
+from sfumato.data.packed_counts import Cells
+from sfumato.data.priorities import ChosenBy, KeyWords, number_words
+from sfumato.domain.conditions import Condition, OneOf, Within
+from sfumato.domain.domain import Domain, Interval, Listed
+from sfumato.domain.lattice import (
+    DROPPED,
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    LabelAxis,
+    LatticeAxis,
+)
+from sfumato.domain.scale import number_of
+from sfumato.domain.times import (
+    DAYS_BEFORE_EPOCH,
+    MICROSECONDS_A_DAY,
+    Part,
+    TimeUnit,
+    period_number,
+)
+from sfumato.errors import InternalError
+
+_EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
+_FIRST = (1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
+_END = (dt.date.max.toordinal() + 1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
+_MICROSECONDS_AN_HOUR = MICROSECONDS_A_DAY // 24
+
+
+class CellsOfColumn(Protocol):
+    """Sends a column to the cells of one axis of labels."""
+
+    def cells(self, array: pa.Array) -> Array:
+        """Give the cells of a column: int64 ndarray of shape (rows,)."""
+
+
+class CalendarCells:
+    """Sends dates and times to the cells of one axis of the calendar."""
+
+    def __init__(self, axis: LabelAxis) -> None:
+        self._axis = axis
+
+    def cells(self, array: pa.Array) -> Array:
+        """Give the cells of a column: int64 ndarray of shape (rows,)."""
+        return calendar_cells(array, self._axis)
+
+
+def cells_of(axis: LabelAxis) -> CellsOfColumn:
+    """What finds the cells of an axis: its labels stand in the column, or are derived from it."""
+    return Labels(axis) if axis.calendar is msgspec.UNSET else CalendarCells(axis)
+
+
+def calendar_cells(column: pa.Array, axis: LabelAxis) -> Array:
+    """Give the cells of a column on an axis of the calendar: int64 ndarray of shape (rows,).
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Of a type that fits; see ``column_types.misfit``.
+    axis : LabelAxis
+        With a field of the calendar.
+    """
+    field = axis.calendar
+    if field is msgspec.UNSET:
+        raise InternalError("An axis of listed labels shows no field of the calendar.")
+    times, is_known = local_times(column, field.timezone)
+    cells = np.full(len(times), axis.missing_cell, np.int64)
+    numbers = _calendar_numbers(times[is_known], field.part, spanned=field.first is not None)
+    if field.first is not None:
+        numbers = numbers - (period_number(field.part, field.first) or 0)
+    outside = (numbers < 0) | (numbers >= axis.n_listed)
+    cells[is_known] = np.where(outside, axis.unlisted_cell, numbers)
+    return cells
+
+
+def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
+    """What local clocks show, and in which rows they show it.
+
+    Returns
+    -------
+    times : int64 ndarray of shape (rows,)
+        Microseconds since 1970-01-01 of the local clocks; anything where it is not known.
+    is_known : bool ndarray of shape (rows,)
+        False where the time is missing, or outside the years 1 to 9999.
+    """
+    array = decoded(column)
+    n_rows = len(array)
+    if pt.is_null(array.type):
+        return np.zeros(n_rows, np.int64), np.zeros(n_rows, bool)
+    is_known = array.is_valid().to_numpy(zero_copy_only=False)
+    times = whole_times(array, "microsecond")
+    is_known = is_known & (times >= _FIRST) & (times < _END)
+    is_zoned = _is_zoned(array)
+    if timezone is not None and is_zoned is not None:
+        read = is_known & is_zoned
+        times = times.copy()
+        times[read] = local(times[read], timezone)
+        is_known = is_known & (times >= _FIRST) & (times < _END)
+    return times, is_known
+
+
+def _is_zoned(array: pa.Array) -> Array | None:
+    """Which rows hold instants: bool ndarray of shape (rows,); None where none does."""
+    if is_moments(array.type):
+        return zoned_moments(array)
+    if pt.is_timestamp(array.type) and array.type.tz is not None:
+        return np.ones(len(array), bool)
+    return None
+
+
+def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
+    """Number the fields of local times as the labels of an axis are numbered, from 0 on."""
+    days = times // MICROSECONDS_A_DAY
+    if part == "hour":
+        return (times % MICROSECONDS_A_DAY) // _MICROSECONDS_AN_HOUR
+    if part == "weekday":
+        return (days + DAYS_BEFORE_EPOCH) % 7
+    if part == "week":
+        return (days + DAYS_BEFORE_EPOCH) // 7 if spanned else _weeks_of_year(days) - 1
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + 1970 * 12
+    if part == "month":
+        return months if spanned else months % 12
+    return months // 12
+
+
+def _weeks_of_year(days: Array) -> Array:
+    """The numbers of weeks by ISO 8601, 1 to 53."""
+    dates = pa.array(days.astype(np.int32)).view(pa.date32())
+    return np.asarray(pc.iso_week(dates).to_numpy(zero_copy_only=False))
+
+
+_Reading: TypeAlias = tuple[str, TimeUnit | None]
+"""A column, and what its numbers count."""
+
+_Numeric: TypeAlias = GridAxis | EdgesAxis | BinsAndMissing
+
+
+class LocatedRows(NamedTuple):
+    """The cells of rows, and what chooses among the rows of a person.
+
+    Attributes
+    ----------
+    cells : mapping of LatticeAxis to int64 ndarray of shape (rows,)
+    values : list of ndarray of shape (rows,)
+        What is hashed of the values of each axis of the choice.
+    key_words : dict of KeyAxis to uint64 ndarray of shape (rows,)
+    """
+
+    cells: Cells
+    values: list[Array]
+    key_words: dict[KeyAxis, Array]
+
+    def kept(self, which: Array) -> LocatedRows:
+        """The rows for which a bool ndarray holds."""
+        return LocatedRows(
+            {axis: cells[which] for axis, cells in self.cells.items()},
+            [values[which] for values in self.values],
+            {axis: words[which] for axis, words in self.key_words.items()},
+        )
+
+
+class RowLocator:
+    """Finds the cells of rows: each distinct axis is located once, each column converted once.
+
+    Parameters
+    ----------
+    axes : sequence of LatticeAxis
+    choice : tuple of LatticeAxis
+        Whose columns' values choose among the rows of a person.
+    key : bytes of length 32
+        The secret of the choice.
+
+    Attributes
+    ----------
+    key_numbers : dict of KeyAxis to KeyNumbers
+        The keys that have occurred, of each axis of keys.
+    """
+
+    def __init__(
+        self, axes: Sequence[LatticeAxis], choice: ChosenBy = (), key: bytes = bytes(32)
+    ) -> None:
+        self._axes = list(dict.fromkeys(axes))
+        self._choice = choice
+        known = dict.fromkeys((*axes, *choice))
+        self._labels = {axis: cells_of(axis) for axis in known if isinstance(axis, LabelAxis)}
+        self.key_numbers = {axis: KeyNumbers() for axis in known if isinstance(axis, KeyAxis)}
+        self._key_words = {
+            axis: KeyWords(numbers, key) for axis, numbers in self.key_numbers.items()
+        }
+
+    @property
+    def known_keys(self) -> int:
+        """How many keys have occurred on the axis that has the most."""
+        return max(map(len, self.key_numbers.values()), default=0)
+
+    def cells(self, batch: pa.RecordBatch) -> Cells:
+        """Give the cells of a batch on each axis: int64 ndarrays of shape (rows,)."""
+        return self._cells_on(batch, {})
+
+    def located(self, batch: pa.RecordBatch) -> LocatedRows:
+        """Give the cells of a batch, and what chooses among its rows."""
+        converted: dict[_Reading, Array] = {}
+        cells = self._cells_on(batch, converted)
+        for axis in self._choice:
+            if axis not in cells and isinstance(axis, LabelAxis | KeyAxis):
+                cells[axis] = self._cells(batch, axis, converted)
+        key_words = {axis: words.of(cells[axis]) for axis, words in self._key_words.items()}
+        values: list[Array] = []
+        for axis in self._choice:
+            if isinstance(axis, KeyAxis):
+                values.append(key_words[axis])
+            elif isinstance(axis, LabelAxis):
+                values.append(cells[axis])
+            else:
+                values.append(number_words(_numbers(batch, axis, converted)))
+        return LocatedRows(cells, values, key_words)
+
+    def _cells_on(
+        self, batch: pa.RecordBatch, converted: dict[_Reading, Array]
+    ) -> dict[LatticeAxis, Array]:
+        return {axis: self._cells(batch, axis, converted) for axis in self._axes}
+
+    def _cells(
+        self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]
+    ) -> Array:
+        """The cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
+        if isinstance(axis, LabelAxis):
+            return self._labels[axis].cells(batch[axis.column_name])
+        if isinstance(axis, KeyAxis):
+            return self.key_numbers[axis].cells(batch[axis.column_name])
+        return axis.locate(_numbers(batch, axis, converted))
+
+
+def _numbers(batch: pa.RecordBatch, axis: _Numeric, converted: dict[_Reading, Array]) -> Array:
+    """The numbers of a batch along an axis; ``converted`` keeps them."""
+    # One column may be read as days by one axis, and as microseconds by another.
+    reading = (axis.column_name, axis.time)
+    if reading not in converted:
+        converted[reading] = numbers(batch[axis.column_name], axis.time)
+    return converted[reading]
+
+
+class RowFilter:
+    """Says which rows of a batch satisfy all conditions.
+
+    Parameters
+    ----------
+    conditions : sequence of OneOf or Within
+    domain : Domain
+        Its axes say how the columns are read.
+
+    Attributes
+    ----------
+    axes : tuple of LatticeAxis
+        What it looks at.
+    """
+
+    def __init__(self, conditions: Sequence[Condition], domain: Domain) -> None:
+        compiled = [_compiled(condition, domain) for condition in conditions]
+        self.axes: tuple[LatticeAxis, ...] = tuple(axis for axis, _ in compiled)
+        self._kept_cells = [kept for _, kept in compiled]
+        self._locator = RowLocator(self.axes)
+
+    @property
+    def conditions(self) -> list[tuple[LatticeAxis, Array]]:
+        """Each axis, with the cells that satisfy its condition: bool ndarray of shape (cells,)."""
+        return list(zip(self.axes, self._kept_cells, strict=True))
+
+    def satisfied(self, batch: pa.RecordBatch) -> Array:
+        """Which rows satisfy all conditions: bool ndarray of shape (rows,)."""
+        satisfied = np.ones(len(batch), bool)
+        cells = self._locator.cells(batch)
+        for axis, kept in zip(self.axes, self._kept_cells, strict=True):
+            found = cells[axis]
+            satisfied &= np.where(found == DROPPED, False, kept[found])
+        return satisfied
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that satisfy all conditions."""
+        columns = [_filterable(column) for column in batch.columns]
+        plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+        return plain.filter(pa.array(self.satisfied(batch)))
+
+
+def _filterable(column: pa.Array) -> pa.Array:
+    """The column in a form that every version of Arrow can filter."""
+    is_view = pt.is_string_view(column.type) or pt.is_binary_view(column.type)
+    return viewless(column) if is_view else column
+
+
+def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]:
+    """The axis that a condition looks at, and which of its cells satisfy it."""
+    declared = domain[condition.axis]
+    match condition:
+        case OneOf(axis=name, labels=labels) if isinstance(declared, Listed):
+            axis = declared.label_axis(name)
+            wanted = {(type(label), label) for label in labels}
+            return axis, np.array([(type(label), label) in wanted for label in axis.labels])
+        case Within() if isinstance(declared, Interval):
+            return _range(condition, declared)
+        case _:
+            raise InternalError("A condition does not fit the axis that it was made for.")
+
+
+def _range(condition: Within, interval: Interval) -> tuple[EdgesAxis, Array]:
+    """The axis cut at the ends of a range, and which of the pieces lies between them."""
+    low, high = interval.numbers
+    lower = low if condition.lower is None else number_of(condition.lower)
+    upper = high if condition.upper is None else number_of(condition.upper)
+    edges = sorted({low, lower, upper, high})
+    axis = EdgesAxis(
+        condition.axis,
+        tuple(edges),
+        interval.time,
+        interval.stand_in,
+        interval.stride,
+        low,
+        interval.column,
+    )
+    return axis, np.array([lower <= edge < upper for edge in edges[:-1]])

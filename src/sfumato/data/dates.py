@@ -1,0 +1,409 @@
+"""Read dates and times that are written as a stated format says, such as 14.03.2024.
+
+A format is written with the usual directives: ``%d.%m.%Y`` or ``%m/%d/%Y %I:%M %p``. They are read
+here, and not by Python's ``strptime``, because that reads names of months in the language of the
+machine: the same file would count differently elsewhere.
+
+Read a whole column of dates that are written as a format says.
+
+Each field is read as ``DateFormat.microseconds`` reads it (``tests/data/test_date_columns.py``).
+
+Read instants on local clocks, with daylight saving.
+
+The offsets from UTC are those of Python's ``zoneinfo``, which knows the rules of every year. Arrow
+has such functions too, but looks for its zone database in other places on each platform, and with
+some forms of the database it passes over the rules of years to come.
+
+An offset is looked up twice for each day in UTC: at its beginning and its end. Where they agree, it
+holds all day (``tests/data/test_local_times.py`` tries this for all zones); on the other days, a
+few in a year, it is looked up for each second.
+
+Moments: times of which each by itself has a zone or not, as in text and in Python objects.
+
+The type of a column of times says whether all of them are instants. A field of text says it of
+itself alone, so both are handed on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from sfumato.basics.numbers import Array
+from sfumato.domain.times import (
+    BLANKS,
+    MICROSECONDS_A_DAY,
+    MICROSECONDS_A_SECOND,
+    field_microseconds,
+    microseconds,
+)
+from sfumato.errors import UsageError
+
+_FULL_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+MONTHS = tuple(month[:3] for month in _FULL_MONTHS)
+
+_PARTS: dict[str, tuple[str, str]] = {
+    "Y": ("year", "[0-9]{4}"),
+    "y": ("year", "[0-9]{2}"),
+    "m": ("month", "[0-9]{1,2}"),
+    "b": ("month", "|".join(MONTHS)),
+    "B": ("month", "|".join(_FULL_MONTHS)),
+    "d": ("day", "[0-9]{1,2}"),
+    "H": ("hour", "[0-9]{1,2}"),
+    "I": ("hour", "[0-9]{1,2}"),
+    "M": ("minute", "[0-9]{1,2}"),
+    "S": ("second", "[0-9]{1,2}"),
+    "f": ("fraction", "[0-9]{1,9}"),
+    "p": ("half", "am|pm"),
+    "z": ("zone", "z|[+-][0-9]{2}(?::?[0-9]{2})?"),
+}
+"""What each directive reads, and how it is written; letters in any case."""
+
+_NEEDS = (
+    ("month", "year", "a year: %Y for 2024, %y for 24"),
+    ("day", "month", "a month: %m for 3, %b for Mar, %B for March"),
+    ("hour", "day", "a day: %d"),
+    ("minute", "hour", "an hour: %H, or %I with %p"),
+    ("second", "minute", "a minute: %M"),
+    ("fraction", "second", "a second: %S"),
+)
+"""What a part needs beside it."""
+
+PIVOT = 69
+"""Of two digits, 69 to 99 are 1969 to 1999, as POSIX has it."""
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """A format of dates or times, ready to read fields.
+
+    Attributes
+    ----------
+    text : str
+        The format as it was stated.
+    """
+
+    text: str
+    _directives: tuple[str, ...]
+    _pattern: re.Pattern[bytes]
+
+    def microseconds(self, field: bytes) -> int | None:
+        """Read one field: microseconds since 1970-01-01 in UTC; None where it does not parse.
+
+        >>> date_format("%m/%d/%Y").microseconds(b"1/2/1970") // 86_400_000_000
+        1
+        >>> date_format("%d.%m.%Y").microseconds(b"1970-01-02") is None
+        True
+        """
+        found = self._pattern.fullmatch(field.strip(BLANKS))
+        iso = None if found is None else self._iso(found)
+        return None if iso is None else field_microseconds(iso.encode())
+
+    def _iso(self, found: re.Match[bytes]) -> str | None:
+        parts = {name: (text or b"").decode().lower() for name, text in found.groupdict().items()}
+        date = f"{self._year(parts):04d}-{self._month(parts):02d}-{int(parts.get('day', 1)):02d}"
+        if "hour" not in parts:
+            return date
+        hour = self._hour(parts)
+        if hour is None:
+            return None
+        second = f"{int(parts.get('second', 0)):02d}.{parts.get('fraction', '0')}"
+        zone = parts.get("zone", "z").upper()
+        return f"{date}T{hour:02d}:{int(parts.get('minute', 0)):02d}:{second}{zone}"
+
+    def _year(self, parts: dict[str, str]) -> int:
+        year = int(parts["year"])
+        if not self.has_short_years:
+            return year
+        return year + (1900 if year >= PIVOT else 2000)
+
+    def _month(self, parts: dict[str, str]) -> int:
+        if "m" in self._directives:
+            return int(parts["month"])
+        return MONTHS.index(parts["month"][:3]) + 1 if "month" in parts else 1
+
+    def _hour(self, parts: dict[str, str]) -> int | None:
+        hour = int(parts["hour"])
+        if "I" not in self._directives:
+            return hour
+        return hour % 12 + 12 * (parts["half"] == "pm") if 1 <= hour <= 12 else None
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether every field has a zone; otherwise none has."""
+        return "z" in self._directives
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern by which Arrow finds the parts of all fields of a column.
+
+        None if the parts have to be found field by field: Arrow's patterns are about ASCII here,
+        and a zone is no number.
+        """
+        return None if self.has_zone or not self.text.isascii() else self._pattern.pattern.decode()
+
+    @property
+    def has_short_years(self) -> bool:
+        """Whether years have two digits."""
+        return "y" in self._directives
+
+
+@cache
+def date_format(text: str) -> DateFormat:
+    """Read a format.
+
+    Raises
+    ------
+    UsageError
+        If a directive is unknown or there twice, or the format has no year, or leaves a gap, such
+        as a day without a month.
+    """
+    directives = tuple(re.findall("%(.?)", text.replace("%%", ""), re.DOTALL))
+    unknown = [letter for letter in directives if letter not in _PARTS]
+    if unknown:
+        raise _wrong(text, f"%{unknown[0]} is not read here")
+    parts = [_PARTS[letter][0] for letter in directives]
+    for part in parts:
+        if parts.count(part) > 1:
+            raise _wrong(text, f"it names the {part} twice")
+    if "year" not in parts:
+        raise _wrong(text, "it has no year")
+    for part, needed, how in _NEEDS:
+        if part in parts and needed not in parts:
+            raise _wrong(text, f"it has the {part} and lacks {how}")
+    if ("I" in directives) != ("half" in parts):
+        raise _wrong(text, "hours to twelve are %I, and need %p for AM or PM")
+    pattern = _translated(text, lambda letter: "(?P<{}>{})".format(*_PARTS[letter]))
+    return DateFormat(text, directives, re.compile(pattern.encode(), re.IGNORECASE))
+
+
+def _translated(text: str, group_of: Callable[[str], str]) -> str:
+    """Write a format as a pattern: each directive as a group, and all else as it stands."""
+    pieces = re.split("(%.)", text, flags=re.DOTALL)
+    return "".join(
+        group_of(piece[1:])
+        if piece.startswith("%") and piece != "%%"
+        else re.escape("%" if piece == "%%" else piece)
+        for piece in pieces
+    )
+
+
+def _wrong(text: str, obstacle: str) -> UsageError:
+    return UsageError(
+        f"the date format {text!r}",
+        obstacle,
+        "Write %d for the day, %m for the month, %Y for the year, and for times %H, %M and %S: "
+        '14.03.2024 is "%d.%m.%Y", and 3/14/2024 5:30 PM is "%m/%d/%Y %I:%M %p"',
+    )
+
+
+def read_dates(texts: pa.Array, format_: DateFormat) -> pa.Array:
+    """Read the fields of a column.
+
+    Parameters
+    ----------
+    texts : pyarrow.BinaryArray of shape (rows,)
+    format_ : DateFormat
+
+    Returns
+    -------
+    pyarrow.Int64Array of shape (rows,)
+        Microseconds since 1970-01-01 in UTC; null where a field is missing or does not parse.
+    """
+    if format_.pattern is not None:
+        parts = pc.extract_regex(texts, rf"(?i)^[ \t]*{format_.pattern}[ \t]*$")
+        return _microseconds(parts, format_.has_short_years)
+    distinct = texts.dictionary_encode()
+    found = [format_.microseconds(field) for field in distinct.dictionary.to_pylist()]
+    return pa.array(found, pa.int64()).take(distinct.indices)
+
+
+def _microseconds(fields: pa.StructArray, has_short_years: bool) -> pa.Array:
+    """Turn the parts of fields into microseconds since 1970-01-01; null where there is no field."""
+    n_fields = len(fields)
+    names = [field.name for field in fields.type]
+
+    def part(name: str, default: int) -> Array:
+        if name not in names:
+            return np.full(n_fields, default, np.int64)
+        return _whole_numbers(pc.struct_field(fields, name), name)
+
+    year = part("year", 0)
+    if has_short_years:
+        year = year + np.where(year >= PIVOT, 1900, 2000)
+    hour = part("hour", 0)
+    is_hour = hour <= 23
+    if "half" in names:
+        is_hour = (hour >= 1) & (hour <= 12)
+        hour = hour % 12 + part("half", 0)
+    minute = part("minute", 0)
+    second = part("second", 0)
+    days, is_day = _days(year, part("month", 1), part("day", 1))
+    seconds = days * 86_400 + hour * 3600 + minute * 60 + second
+    is_time = is_day & is_hour & (minute <= 59) & (second <= 59)
+    is_time &= fields.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(seconds * MICROSECONDS_A_SECOND + part("fraction", 0), mask=~is_time)
+
+
+def _whole_numbers(texts: pa.Array, name: str) -> Array:
+    """One part of all fields as int64 ndarray; 0 where there is no field."""
+    texts = texts.cast(pa.string()).fill_null("0")
+    if name == "fraction":
+        texts = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, 6, "0"), 0, 6)
+    elif name == "half":
+        is_afternoon = pc.equal(pc.utf8_lower(texts), "pm").to_numpy(zero_copy_only=False)
+        return np.where(is_afternoon, 12, 0)
+    elif name == "month":
+        short = pc.utf8_lower(pc.utf8_slice_codeunits(texts, 0, 3))
+        number = pc.add(pc.index_in(short, pa.array(MONTHS)), 1).cast(pa.string())
+        texts = pc.coalesce(number, texts)
+    return np.asarray(texts.cast(pa.int64()))
+
+
+def _days(year: Array, month: Array, day: Array) -> tuple[Array, Array]:
+    """Days since 1970-01-01, and whether there is such a day."""
+    is_month = (month >= 1) & (month <= 12)
+    months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
+    first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    next_first = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
+    return first + day - 1, is_month & (day >= 1) & (day <= next_first - first)
+
+
+SECONDS_A_DAY = 86_400
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH_ORDINAL = _EPOCH.toordinal()
+
+# Offsets are looked up within these days, so that no time leaves the years that Python knows.
+FIRST_DAY = 2 - _EPOCH_ORDINAL
+LAST_DAY = dt.date.max.toordinal() - 2 - _EPOCH_ORDINAL
+
+
+def local(instants: Array, timezone: str | None) -> Array:
+    """What local clocks show, as microseconds since 1970-01-01 there: int64 ndarray.
+
+    Parameters
+    ----------
+    instants : int64 ndarray of shape (n,)
+        Microseconds since 1970-01-01 in UTC, of the years 1 to 9999.
+    timezone : str or None
+        None: UTC.
+
+    >>> summer = np.array([1_711_846_799_000_000, 1_711_846_800_000_000])
+    >>> ((local(summer, "Europe/Berlin") - summer) // 3_600_000_000).tolist()
+    [1, 2]
+    """
+    if timezone is None or not len(instants):
+        return instants
+    days = instants // MICROSECONDS_A_DAY
+    first = int(days.min())
+    days -= first
+    starts, ends = _offsets_of_days(timezone, first, days)
+    offsets = starts[days]
+    on_change = (starts != ends)[days]
+    if on_change.any():
+        seconds, again = np.unique(
+            instants[on_change] // MICROSECONDS_A_SECOND, return_inverse=True
+        )
+        found = [offset_at(timezone, second) for second in seconds.tolist()]
+        offsets[on_change] = np.array(found, np.int64)[again]
+    return np.asarray(instants + offsets)
+
+
+def _offsets_of_days(timezone: str, first: int, days: Array) -> tuple[Array, Array]:
+    """The offsets at the beginning and at the end of days that are counted from the first on.
+
+    They are looked up for the days that occur. All days of the calendar are less than 2^22.
+    """
+    occurs = np.bincount(days) > 0
+    starts = np.zeros(len(occurs), np.int64)
+    ends = np.zeros(len(occurs), np.int64)
+    for day in np.flatnonzero(occurs).tolist():
+        starts[day] = _offset_of_day(timezone, first + day)
+        ends[day] = _offset_of_day(timezone, first + day + 1)
+    return starts, ends
+
+
+@lru_cache(maxsize=2**18)
+def _offset_of_day(timezone: str, day: int) -> int:
+    """The offset at the beginning of a day in UTC."""
+    return offset_at(timezone, day * SECONDS_A_DAY)
+
+
+def offset_at(timezone: str, second: int) -> int:
+    """How many microseconds local clocks are ahead of UTC at a second since 1970-01-01."""
+    held = min(max(second, FIRST_DAY * SECONDS_A_DAY), LAST_DAY * SECONDS_A_DAY)
+    then = (_EPOCH + dt.timedelta(seconds=held)).astimezone(ZoneInfo(timezone))
+    offset = then.utcoffset() or dt.timedelta()
+    return round(offset.total_seconds()) * MICROSECONDS_A_SECOND
+
+
+_TIME = pa.timestamp("us", "UTC")
+MOMENT = pa.struct([("time", _TIME), ("zoned", pa.bool_())])
+"""An instant in UTC, or a local time as if it were in UTC; and which of the two."""
+
+_ZONED_FIELD = r"[0-9]{2}[ T][0-9:.]+(Z|[+-][0-9:]+)[ \t]*$"
+
+
+def is_moments(type_: pa.DataType) -> bool:
+    """Whether a column holds moments."""
+    return bool(type_.equals(MOMENT))
+
+
+def times_of(array: pa.Array) -> pa.Array:
+    """The times of a column of moments; any other column as it is."""
+    return pc.struct_field(array, "time") if is_moments(array.type) else array
+
+
+def zoned_moments(array: pa.Array) -> Array:
+    """Which of the moments have a zone: bool ndarray of shape (rows,)."""
+    return np.asarray(
+        pc.struct_field(array, "zoned").fill_null(False).to_numpy(zero_copy_only=False)
+    )
+
+
+def of_fields(texts: pa.Array, times: pa.Array) -> pa.Array:
+    """Make moments of fields of text, and of the times that were read from them.
+
+    Parameters
+    ----------
+    texts : pyarrow.BinaryArray of shape (rows,)
+    times : pyarrow.Array of shape (rows,)
+        Null where a field is missing or does not parse.
+    """
+    zoned = pc.match_substring_regex(texts, _ZONED_FIELD).fill_null(False)
+    return _joined(times.cast(_TIME), zoned)
+
+
+def all_alike(times: pa.Array, *, zoned: bool) -> pa.Array:
+    """Make moments of times that all have a zone, or all have none; null where a time is null."""
+    return _joined(times.cast(_TIME), pa.array(np.full(len(times), zoned)))
+
+
+def of_objects(objects: list[object]) -> pa.Array:
+    """Make moments of Python objects; null where an object is no date or time."""
+    times = [microseconds(each) for each in objects]
+    zoned = [isinstance(each, dt.datetime) and each.tzinfo is not None for each in objects]
+    return _joined(pa.array(times, pa.int64()).cast(_TIME), pa.array(zoned, pa.bool_()))
+
+
+def _joined(times: pa.Array, zoned: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays(
+        [times, zoned], fields=list(MOMENT), mask=pa.compute.is_null(times)
+    )
+
+
+def holds_times(type_: pa.DataType) -> bool:
+    """Whether a type is one of dates or times, or of moments."""
+    return pt.is_date(type_) or pt.is_timestamp(type_) or is_moments(type_)

@@ -1,0 +1,248 @@
+"""Arrays that are used again and again, so that their memory is asked for once.
+
+The system fills every page that a process asks for with zeros. For arrays of a few megabytes this
+takes as long as a few passes over them.
+
+A keyed hash of whole numbers: what chooses among the cells and rows of a person.
+
+The hash of a fixed number of 64-bit words is their AES-256 CBC-MAC. Messages of one length are
+prefix-free, so it is a pseudorandom function, as ``text_hash`` says with its source.
+
+A keyed hash of texts and bytes: the AES-256 CBC-MAC of the length and the bytes, two words.
+
+It is a pseudorandom function, as ``random/macs.py`` says with its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import DTypeLike
+
+from sfumato.basics.numbers import Array
+from sfumato.random.streams import Macs
+
+_LEAST_BYTES = 2**22  # numpy asks for huge pages from this size on
+
+
+class Scratch:
+    """Hands out arrays by name. An array is valid until its name is asked for again."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Array] = {}
+
+    def array(self, name: str, length: int, dtype: DTypeLike) -> Array:
+        """Give an array of the length and type; what is in it is arbitrary.
+
+        Parameters
+        ----------
+        name : str
+            Always of one type.
+        """
+        held = self._arrays.get(name)
+        if held is None or len(held) < length:
+            itemsize = np.dtype(dtype).itemsize
+            # A little more than was asked for: the next partition may be a little larger.
+            room = length + length // 8
+            if room * itemsize >= _LEAST_BYTES // 4:
+                room = max(room, _LEAST_BYTES // itemsize)
+            held = self._arrays[name] = np.empty(room, dtype)
+        return held[:length]
+
+
+Purpose = Literal["rows", "copies", "cells", "keys"]
+"""What is hashed. Each purpose has a secret of its own."""
+
+_PURPOSES: tuple[Purpose, ...] = ("rows", "copies", "cells", "keys")
+
+# The secrets of person tokens lie in the keystream of a scan's key from 2**127 on. These lie
+# beyond them.
+_SECRETS_COUNTER = 2**127 + 2**64
+
+_BLOCK = 16  # bytes of an AES block
+
+
+def secret_for(key: bytes, purpose: Purpose) -> bytes:
+    """Derive the secret of one purpose from the key of a scan: 32 bytes."""
+    counter = _SECRETS_COUNTER + 2 * _PURPOSES.index(purpose)
+    mode = modes.CTR(counter.to_bytes(_BLOCK, "big"))
+    return Cipher(algorithms.AES256(key), mode).encryptor().update(bytes(32))
+
+
+class KeyedHash:
+    """Hashes rows of words, under a secret that follows from the key of a scan."""
+
+    def __init__(self, key: bytes, purpose: Purpose) -> None:
+        secret = secret_for(key, purpose)
+        self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
+        self._scratch = Scratch()
+        self._turn = 0  # a block is encrypted from one array to the other
+
+    def of(self, words: list[Array], start: Sequence[Array] = ()) -> Array:
+        """Give the hash of each row: uint64 ndarray of shape (rows,).
+
+        Parameters
+        ----------
+        words : list of int ndarray of shape (rows,)
+            At least one. Hashes are as if drawn independently among rows of as many words; those of
+            fewer or more words are not independent of them.
+        start : sequence of int ndarray of shape (rows,)
+            At most two words that the first block is combined with, by exclusive or. Rows with the
+            same start have the same hash only if they have the same words, but for collisions. Rows
+            with different starts have hashes of different messages, unless their first two words
+            differ just as their starts do.
+        """
+        n_rows = len(words[0])
+        state = self._scratch.array("state", 2 * n_rows, np.uint64).reshape(n_rows, 2)
+        for column in range(2):
+            word = words[column] if column < len(words) else None
+            _set(state[:, column], word, start[column] if column < len(start) else None)
+        state = self._encrypted(state)
+        for i in range(2, len(words), 2):
+            for column, word in enumerate(words[i : i + 2]):
+                state[:, column] ^= _unsigned(word)
+            state = self._encrypted(state)
+        return np.ascontiguousarray(state[:, 0])
+
+    def _encrypted(self, blocks: Array) -> Array:
+        # The cipher wants room for one block more than it fills.
+        room = self._scratch.array(f"room {self._turn}", blocks.nbytes + _BLOCK, np.uint8)
+        self._turn = 1 - self._turn
+        self._cipher.update_into(blocks.reshape(-1).view(np.uint8).data, room.data)
+        return room[: blocks.nbytes].view(np.uint64).reshape(-1, 2)
+
+
+def _set(column: Array, word: Array | None, start: Array | None) -> None:
+    """Fill one half of each block."""
+    if word is None or start is None:
+        one = start if word is None else word
+        column[:] = 0 if one is None else _unsigned(one)
+    else:
+        np.bitwise_xor(_unsigned(word), _unsigned(start), out=column)
+
+
+def _unsigned(word: Array) -> Array:
+    """Whole numbers as words of 64 bits; negative ones modulo 2**64."""
+    if word.dtype == np.uint64:
+        return word
+    return word.astype(np.int64, copy=False).view(np.uint64)
+
+
+OBJECT = "\0"
+"""What the id of a person begins with that was an object, and no text (see ``objects``)."""
+
+_WRITTEN_INTEGER = r"^(?:\x00[mn])?(?:0|-?[1-9][0-9]{0,19})\z"
+_SURE_DIGITS = 18  # so many always fit 64 bits
+
+
+class TextHash:
+    """Hashes texts under a secret of 32 bytes."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._macs = Macs(secret)
+
+    def of(self, texts: pa.Array) -> list[Array]:
+        """Give the two words of each text: uint64 ndarrays of shape (texts,).
+
+        Parameters
+        ----------
+        texts : pyarrow.Array
+            Of text or bytes, without nulls.
+        """
+        macs = self._macs.of(*_bytes_of(texts))
+        return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]
+
+    def of_blocks(self, blocks: list[list[Array]]) -> list[Array]:
+        """Give the CBC-MACs of messages of one length: two uint64 ndarrays of shape (rows,).
+
+        Parameters
+        ----------
+        blocks : list of lists of uint64 ndarray of shape (rows,)
+            One or two words for each block.
+        """
+        state = np.zeros((len(blocks[0][0]), 2), np.uint64)
+        for block in blocks:
+            for column, word in enumerate(block):
+                state[:, column] ^= word
+            state = self._macs.encrypted(state)
+        return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
+
+
+def with_written_integers(texts: pa.Array, words: Array) -> Array:
+    """Give texts that write a whole number of 64 bits that number in place of their word.
+
+    So 17, 17.00 and "17" are the same for a hash, whatever a file format makes of a column; and a
+    time that was an object is its nanoseconds.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array
+        Of text or bytes, without nulls.
+    words : uint64 ndarray of shape (texts,)
+        It is not changed.
+    """
+    texts = _as_texts(texts)
+    writes = pc.match_substring_regex(texts, _WRITTEN_INTEGER).to_numpy(zero_copy_only=False)
+    if not writes.any():
+        return words
+    found = texts.filter(pa.array(writes)).cast(pa.large_string())
+    found = pc.utf8_ltrim(found, f"{OBJECT}mn")
+    found_words = words[writes]
+    is_sure = pc.less_equal(pc.utf8_length(found), _SURE_DIGITS).to_numpy(zero_copy_only=False)
+    sure = found.filter(pa.array(is_sure)).cast(pa.int64())
+    found_words[is_sure] = sure.to_numpy(zero_copy_only=False).view(np.uint64)
+    for index in np.flatnonzero(~is_sure).tolist():
+        number = int(found[index].as_py())
+        if -(2**63) <= number < 2**64:
+            found_words[index] = number % 2**64
+    words = words.copy()
+    words[writes] = found_words
+    return words
+
+
+def written_decimals(decimals: pa.Array) -> pa.Array:
+    """Write decimals so that equal ones of any scale are written alike: LargeStringArray.
+
+    >>> from decimal import Decimal
+    >>> written_decimals(pa.array([Decimal("7.50"), Decimal("700.00"), None])).to_pylist()
+    ['7.5', '700', None]
+    """
+    texts = decimals.cast(pa.large_string())
+    # Arrow writes small numbers, and those of a negative scale, with an exponent.
+    has_exponent = pc.match_substring(texts, "E")
+    if pc.any(has_exponent).as_py():
+        odd = texts.filter(has_exponent.fill_null(False)).to_pylist()
+        written = pa.array([format(Decimal(text), "f") for text in odd], pa.large_string())
+        texts = pc.replace_with_mask(texts, has_exponent.fill_null(False), written)
+    stripped = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    return pc.if_else(pc.match_substring(texts, "."), stripped, texts)
+
+
+def _as_texts(texts: pa.Array) -> pa.Array:
+    """Text as large strings, anything else as large bytes."""
+    if pt.is_fixed_size_binary(texts.type):
+        texts = texts.cast(pa.binary())
+    if pt.is_string(texts.type):
+        return texts.cast(pa.large_string())
+    if pt.is_large_string(texts.type) or pt.is_large_binary(texts.type):
+        return texts
+    return texts.cast(pa.large_binary())
+
+
+def _bytes_of(texts: pa.Array) -> tuple[Array, Array]:
+    """The bytes of all texts, and where each begins: int64 offsets of shape (texts + 1,)."""
+    texts = _as_texts(texts)
+    _, offsets, data = texts.buffers()
+    all_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if len(texts) == 0:
+        return np.zeros(1, np.int64), all_bytes
+    # An array may be a slice: its offsets begin at ``texts.offset``.
+    first = texts.offset
+    return np.frombuffer(offsets, np.int64)[first : first + len(texts) + 1], all_bytes

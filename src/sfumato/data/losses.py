@@ -1,0 +1,592 @@
+"""What a check of a table found, and how it is printed for the custodian's screen.
+
+The numbers are true counts, and none is protected. A ``Check`` can be printed or written as JSON,
+which says that it is not for publication. It cannot be pickled.
+
+Count what each axis of a table loses: missing values, clamped numbers, unlisted labels.
+
+All of it is true of the data, and serves ``sfumato check`` only.
+
+Count what persons lose to their limits, for a check that only the custodian sees.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn, Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from sfumato.answers.counts import Needs
+from sfumato.basics.numbers import Array
+from sfumato.data.bounding import CellBounder, CellChoice, fresh_key
+from sfumato.data.cells import calendar_cells
+from sfumato.data.columns import dictionary_of, numbers, values_of
+from sfumato.data.external_partitions import Records
+from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells
+from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
+from sfumato.data.priorities import PersonRows
+from sfumato.data.tallies import limits_within
+from sfumato.domain.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    LabelAxis,
+    LatticeAxis,
+)
+from sfumato.errors import UsageError
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import MOST_ROWS, Unit
+
+WIDTH = 80
+BANNER = "NOT FOR PUBLICATION: true counts, for the custodian's own screen."
+ADVICE = (
+    "Bounds, labels or a limit chosen from these numbers are no longer public: "
+    "choose them from what is publicly known. "
+    "Mending the file, or writing a label as the file does, is no such choice."
+)
+
+
+class Unmatched(msgspec.Struct, frozen=True):
+    """A label that is not listed, the number of its rows, and the nearest listed label."""
+
+    label: str
+    rows: int
+    nearest: str | None
+
+
+class AxisCheck(msgspec.Struct, frozen=True):
+    """How many rows one axis loses or clamps.
+
+    Attributes
+    ----------
+    missing : int
+        Rows without a value; a field that did not parse is one of them.
+    unparsed, not_utf8 : int
+        How many of the missing fields did not parse, and how many of these are not UTF-8.
+    below, above : int
+        Rows that are clamped to the lower or to the upper end.
+    edges : bool
+        Whether the ends are edges of bins that the question states; otherwise they are the bounds
+        of the axis.
+    unmatched : int
+        Rows whose label is not listed.
+    labels : tuple of Unmatched
+        The most frequent of the labels that are not listed.
+    exact : bool
+        False if there were more such labels than are remembered: the counts of ``labels`` are then
+        lower bounds.
+    span: bool
+        Whether the axis is a span of the calendar: ``unmatched`` are the rows outside.
+    stepped : bool
+        Whether the axis has a step, so that its upper bound itself counts as the last step below.
+    """
+
+    name: str
+    missing: int = 0
+    unparsed: int = 0
+    not_utf8: int = 0
+    below: int = 0
+    above: int = 0
+    edges: bool = False
+    unmatched: int = 0
+    labels: tuple[Unmatched, ...] = ()
+    exact: bool = True
+    span: bool = False
+    stepped: bool = False
+
+
+class QuestionCheck(msgspec.Struct, frozen=True):
+    """How many rows one question counts, and how many it loses.
+
+    Attributes
+    ----------
+    title : str
+    counted : int
+        Rows that are counted.
+    dropped : int
+        Rows with a missing or unlisted value, or without a person.
+    beyond_limit : int
+        Rows that are not counted because their person has more than the limit.
+    persons : int or None
+        Persons with a row that could be counted; None without a person column.
+    persons_beyond_limit : int
+        How many of them have more rows than the limit.
+    limits : str
+        The limits by cell that the question counts under, in words; empty without any.
+    """
+
+    title: str
+    counted: int
+    dropped: int
+    beyond_limit: int = 0
+    persons: int | None = None
+    persons_beyond_limit: int = 0
+    limits: str = ""
+
+
+class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """What a table would lose, for the custodian only; see ``Publisher.check``. Print it.
+
+    Attributes
+    ----------
+    source : str
+    rows : int or None
+        Rows read; None if the table is refused.
+    refused : str or None
+        Why a release would be refused.
+    wrong_length : int
+        Rows of CSV that were dropped because they have another number of fields than the header.
+    unended : int
+        Rows of CSV that were dropped because they are too long or a quotation mark is not closed.
+    not_asked : int
+        Rows that do not satisfy the source's conditions. All other numbers are about the rest.
+    without_person : int
+        Rows without a person.
+    limit : int
+        How many rows of one person are counted at most.
+    axes : tuple of AxisCheck
+    questions : tuple of QuestionCheck
+    hints : tuple of str
+        What may be wrong with the form of the file.
+    """
+
+    source: str
+    rows: int | None = None
+    refused: str | None = None
+    wrong_length: int = 0
+    unended: int = 0
+    not_asked: int = 0
+    without_person: int = 0
+    limit: int = 1
+    axes: tuple[AxisCheck, ...] = ()
+    questions: tuple[QuestionCheck, ...] = ()
+    hints: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "<Check, not for publication: print it to read it>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "pickling a Check", "it holds true counts", "Print it, and keep it to yourself"
+        )
+
+    def __str__(self) -> str:
+        return page(self, WIDTH)
+
+    def to_json(self) -> bytes:
+        """Write the check as JSON, marked as not for publication."""
+        plain = {"not_for_publication": True, **msgspec.to_builtins(self)}
+        return msgspec.json.format(msgspec.json.encode(plain))
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def page(check: Check, width: int) -> str:
+    """Lay a check out as text of at most ``width`` columns."""
+    lines = [BANNER, "", *_summary(check)]
+    if check.rows is not None:
+        for axis in check.axes:
+            lines += ["", *_axis(axis)]
+        for question in check.questions:
+            lines += ["", *_question(question, check)]
+    for hint in check.hints:
+        lines += ["", hint]
+    lines += ["", ADVICE]
+    return "\n".join(part for line in lines for part in _folded(line, width))
+
+
+def _folded(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    hanging = indent + "  " if indent else ""
+    lines = textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
+    return lines or [""]
+
+
+def _summary(check: Check) -> Iterator[str]:
+    if check.rows is None:
+        yield f"{printable(check.source)}: a release would be refused, and nothing charged."
+        yield printable(check.refused or "")
+        return
+    yield f"{printable(check.source)}: {check.rows:,} rows"
+    for rows, what in (
+        (check.wrong_length, "more lines are dropped: another number of fields than the header"),
+        (check.unended, "more lines are dropped: too long, or a quotation mark is not closed"),
+        (check.not_asked, "rows do not satisfy the conditions (where), and are dropped"),
+        (check.without_person, "rows without a person are dropped"),
+    ):
+        if rows:
+            yield f"  {rows:,} {what}"
+
+
+def _axis(axis: AxisCheck) -> Iterator[str]:
+    yield f"{printable(axis.name)}:"
+    lines = [f"  {rows:,} {what}" for rows, what in _losses(axis) if rows]
+    yield from lines or ["  every row has a value that is listed or within the bounds"]
+    at_least = "" if axis.exact else "at least "
+    for label in axis.labels:
+        rows = "row" if label.rows == 1 else "rows"
+        nearest = "" if label.nearest is None else f"; nearest listed: {label.nearest!r}"
+        parts = [part.strip() for part in label.label.split(",")]
+        if len(parts) > 1 and label.nearest and label.nearest in parts:
+            nearest += '. In --axis, write a label with a comma as "a, b"'
+        yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{printable(nearest)}"
+
+
+def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
+    """How many rows an axis loses, and what becomes of them."""
+    no_value = "rows have no value"
+    if axis.unparsed:
+        no_value += f", {axis.unparsed:,} because the field does not parse"
+    if axis.edges:
+        below = "rows lie below the first edge, and are counted in the bin there"
+        above = "rows lie above the last edge, and are counted in the bin there"
+    else:
+        below = "rows lie below the lower bound, and are clamped to it"
+        above = "rows lie above the upper bound, and are clamped to it"
+        if axis.stepped:
+            above = "rows lie at or above the upper bound, and count as the last step below it"
+    unmatched = "rows lie outside the span" if axis.span else "rows have a label that is not listed"
+    return [
+        (axis.missing, no_value),
+        (axis.not_utf8, "of these fields are not UTF-8"),
+        (axis.below, below),
+        (axis.above, above),
+        (axis.unmatched, unmatched),
+    ]
+
+
+def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
+    yield f"{printable(question.title)}:"
+    yield f"  {question.counted:,} of {check.rows:,} rows are counted"
+    if question.dropped:
+        yield f"  {question.dropped:,} are dropped: a missing or unlisted value, or no person"
+    if question.persons is not None:
+        limit = f"limit of {check.limit:,} a person"
+        if question.limits:
+            limit = f"limits of a person ({question.limits})"
+        yield (
+            f"  {question.beyond_limit:,} are beyond the {limit}: "
+            f"{question.persons_beyond_limit:,} of {question.persons:,} persons have more"
+        )
+
+
+def printable(text: str) -> str:
+    """Write characters that would control a terminal as their escapes."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+MOST_LABELS = 10_000
+"""How many unlisted labels of an axis are counted exactly."""
+
+SHOWN = 5
+_LABEL_LENGTH = 60
+
+
+class AxisLosses(Protocol):
+    """What one axis loses."""
+
+    def add(self, column: pa.Array) -> Array:
+        """Count a column; say which rows have a cell: bool ndarray of shape (rows,)."""
+
+    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
+        """Give the counts, with the fields that did not parse and those that are not UTF-8."""
+
+
+def losses_of(axis: LatticeAxis) -> AxisLosses:
+    """Start to count for an axis."""
+    if isinstance(axis, BinsAndMissing):
+        return _NumberLosses(axis.bins, has_cell=True)
+    if isinstance(axis, LabelAxis):
+        return _LabelLosses(axis) if axis.calendar is msgspec.UNSET else _CalendarLosses(axis)
+    return _KeyLosses(axis) if isinstance(axis, KeyAxis) else _NumberLosses(axis)
+
+
+class _NumberLosses:
+    def __init__(self, axis: GridAxis | EdgesAxis, *, has_cell: bool = False) -> None:
+        self._axis = axis
+        self._keeps_missing = has_cell or axis.missing is not None
+        self._lower, self._upper = axis.ends
+        # The last value of an axis with a step is one step below its upper bound.
+        self._stepped = isinstance(axis, GridAxis) and axis.step is not None
+        self._missing = 0
+        self._below = 0
+        self._above = 0
+
+    def add(self, column: pa.Array) -> Array:
+        values = numbers(column, self._axis.time)
+        missing = np.isnan(values)
+        self._missing += int(missing.sum())
+        self._below += int((values < self._lower).sum())
+        is_above = values >= self._upper if self._stepped else values > self._upper
+        self._above += int(is_above.sum())
+        return np.ones(len(values), bool) if self._keeps_missing else ~missing
+
+    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
+        return AxisCheck(
+            self._axis.name,
+            missing=self._missing,
+            unparsed=unparsed,
+            not_utf8=not_utf8,
+            below=self._below,
+            above=self._above,
+            edges=isinstance(self._axis, EdgesAxis),
+            stepped=self._stepped,
+        )
+
+
+class _LabelLosses:
+    def __init__(self, axis: LabelAxis) -> None:
+        self._axis = axis
+        self._missing = 0
+        self._unmatched = 0
+        self._seen = Counter[str]()
+        self._exact = True
+
+    def add(self, column: pa.Array) -> Array:
+        encoded = dictionary_of(column)
+        if pt.is_null(encoded.type):
+            self._missing += len(column)
+            return np.full(len(column), self._axis.missing)
+        values = [None if _is_nan(value) else value for value in values_of(encoded.dictionary)]
+        cells = self._axis.lookup(values)
+        # Null in the indices is one more entry, after those of the dictionary.
+        indices = encoded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy()
+        n_rows = np.bincount(indices, minlength=len(values) + 1)
+        is_missing = np.append([value is None for value in values], True)
+        self._missing += int(n_rows[is_missing].sum())
+        self._add_unlisted(values, cells, n_rows)
+        return np.asarray(np.append(cells, self._axis.missing_cell)[indices] >= 0)
+
+    def _add_unlisted(self, values: list[object], cells: Array, n_rows: Array) -> None:
+        """Count the rows of each label that is not listed."""
+        present = np.array([value is not None for value in values], bool)
+        is_listed = (cells >= 0) & (cells < self._axis.n_listed)
+        for index in np.flatnonzero(present & ~is_listed & (n_rows[:-1] > 0)):
+            self._seen[str(values[index])[:_LABEL_LENGTH]] += int(n_rows[index])
+            self._unmatched += int(n_rows[index])
+        # Memory is bounded: the rarer half is forgotten, and the counts become lower bounds.
+        if len(self._seen) > 2 * MOST_LABELS:
+            self._seen = Counter(dict(self._seen.most_common(MOST_LABELS)))
+            self._exact = False
+
+    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
+        listed = [str(label) for label in self._axis.listed]
+        labels = [
+            Unmatched(label, n_rows, _nearest(label, listed))
+            for label, n_rows in self._seen.most_common(SHOWN)
+        ]
+        return AxisCheck(
+            self._axis.name,
+            missing=self._missing,
+            unparsed=unparsed,
+            not_utf8=not_utf8,
+            unmatched=self._unmatched,
+            labels=tuple(labels),
+            exact=self._exact,
+        )
+
+
+class _CalendarLosses:
+    def __init__(self, axis: LabelAxis) -> None:
+        self._axis = axis
+        # A cell of its own for each of the two, so that they can be told apart.
+        self._apart = msgspec.structs.replace(
+            axis,
+            labels=(*axis.labels[: axis.n_listed], "other", "missing"),
+            other=True,
+            missing=True,
+        )
+        self._missing = 0
+        self._outside = 0
+
+    def add(self, column: pa.Array) -> Array:
+        cells = calendar_cells(column, self._apart)
+        outside = cells == self._apart.unlisted_cell
+        missing = cells == self._apart.missing_cell
+        self._outside += int(outside.sum())
+        self._missing += int(missing.sum())
+        dropped = np.zeros(len(cells), bool)
+        if not self._axis.other:
+            dropped |= outside
+        if not self._axis.missing:
+            dropped |= missing
+        return np.asarray(~dropped)
+
+    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
+        return AxisCheck(
+            self._axis.name,
+            missing=self._missing,
+            unparsed=unparsed,
+            not_utf8=not_utf8,
+            unmatched=self._outside,
+            span=True,
+        )
+
+
+class _KeyLosses:
+    def __init__(self, axis: KeyAxis) -> None:
+        self._axis = axis
+        self._missing = 0
+
+    def add(self, column: pa.Array) -> Array:
+        is_present: Array = column.is_valid().to_numpy(zero_copy_only=False)
+        self._missing += int((~is_present).sum())
+        return is_present
+
+    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
+        return AxisCheck(
+            self._axis.name, missing=self._missing, unparsed=unparsed, not_utf8=not_utf8
+        )
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _nearest(label: str, listed: Sequence[str]) -> str | None:
+    """The listed label that is likely meant: equal but for case and blanks, or nearly equal."""
+    for candidate in listed:
+        if candidate.strip().casefold() == label.strip().casefold():
+            return candidate
+    close = difflib.get_close_matches(label, listed, n=1)
+    return close[0] if close else None
+
+
+class PersonLosses(NamedTuple):
+    """What the persons of one question lose: true counts.
+
+    Attributes
+    ----------
+    kept : int
+        The rows that are counted.
+    persons : int
+        The persons with a row that could be counted.
+    beyond : int
+        How many of them have more rows than the limit.
+    limits : str
+        The limits by cell in words; empty without any.
+    """
+
+    kept: int
+    persons: int
+    beyond: int
+    limits: str = ""
+
+
+class PersonCounter(PersonRecords[None]):
+    """Counts the rows of each person that each question could count."""
+
+    def __init__(self, limit: int, n_questions: int) -> None:
+        super().__init__()
+        self._most = limit
+        self._totals = np.zeros((n_questions, 3), np.int64)
+
+    def add(self, tokens: list[Array], counted: list[Array]) -> None:
+        """Take a batch of rows, all of which have a person.
+
+        Parameters
+        ----------
+        tokens : list of uint64 ndarray of shape (rows,)
+            The words of the person token of each row.
+        counted : list of bool ndarray of shape (rows,)
+            Whether each question could count the row.
+        """
+        if len(tokens[0]):
+            self._add(tokens, [which.astype(np.int64) for which in counted])
+
+    def per_question(self) -> list[PersonLosses]:
+        """What the persons of each question lose."""
+        for _ in self._all_finished():
+            pass
+        return [
+            PersonLosses(kept, persons, beyond) for kept, persons, beyond in self._totals.tolist()
+        ]
+
+    def _finished(self, records: Records, splits: int) -> None:
+        """Count the persons of one partition."""
+        numbers = self._reduced(records, splits)[self._n_tokens :]
+        for question, n_rows in enumerate(numbers):
+            kept = np.minimum(n_rows, self._most).sum()
+            self._totals[question] += kept, (n_rows > 0).sum(), (n_rows > self._most).sum()
+
+    def _reduced(self, records: Records, splits: int) -> Records:
+        return joined_by(records, self._n_tokens)
+
+
+def limits_on_cells(needs: Needs, unit: Unit) -> Unit | None:
+    """The unit under which a question counts, if its limits are about cells."""
+    if needs.counted == "persons" and needs.sums:
+        # All rows of a person in a cell make one value together: none of them is left out.
+        limits = Limits(cells_per_person=unit.cells_of_person)
+        return msgspec.structs.replace(unit, rows_per_person=MOST_ROWS, limits=limits)
+    if needs.counted == "persons":
+        return unit.counting_persons(unit.cells_of_person)
+    return unit if unit.by_cell and needs.counted == "rows" else None
+
+
+class CellPersonCounter(CellBounder):
+    """The same under limits by cell, for one question.
+
+    No row is forgotten before the end: who loses rows can be told only where all of them are seen.
+    """
+
+    def __init__(self, needs: Needs, unit: Unit) -> None:
+        assert unit.limits is not msgspec.UNSET
+        key = fresh_key()
+        super().__init__(key, unit.rows_per_person, limits_within(needs, unit))
+        self._form = RowForm(msgspec.structs.replace(needs, lattice=needs.row_lattice))
+        self._limited = None if needs.cells is None else Packing(needs.cells)
+        self._cell_choice = None
+        if unit.limits.cells_per_person is not None:
+            self._cell_choice = CellChoice(key, needs.cells or needs.row_lattice)
+        self._totals = np.zeros(3, np.int64)
+        all_rows = unit.rows_per_person == MOST_ROWS
+        rows = [] if all_rows else [f"at most {unit.rows_per_person:,} rows"]
+        limits = unit.limits
+        if needs.norm is not None:
+            limits = Limits(norm_in_tables=limits.norm_per_person)
+        self._words = ", ".join([*rows, *limits.in_words()])
+
+    def add_cells(self, persons: PersonRows, cells: Cells) -> None:
+        """Take a batch."""
+        counted = self._form.of(cells)
+        limited = counted[: self._form.n_cells]
+        if self._limited is not None:
+            limited = packed_cells(self._limited, cells)
+        choice = (
+            None if self._cell_choice is None else self._cell_choice.of(persons, limited, cells)
+        )
+        self.add(persons, limited, counted, choice)
+
+    def losses(self) -> PersonLosses:
+        """What the persons of the question lose."""
+        for _ in self.bounded():
+            pass
+        kept, persons, beyond = self._totals.tolist()
+        return PersonLosses(kept, persons, beyond, self._words)
+
+    def _finished(self, records: Records, splits: int) -> list[Array]:
+        """Count the persons of one partition; no row is wanted."""
+        _, rows = self._sorted_rows(records, splits, only_candidates=False)
+        kept = self._limits.kept(rows)
+        persons = person_numbers(rows.tokens)
+        n_rows = np.bincount(persons)
+        n_kept = np.bincount(persons[kept], minlength=len(n_rows))
+        self._totals += len(kept), len(n_rows), (n_kept < n_rows).sum()
+        return []
+
+    def _reduced(self, records: Records, splits: int) -> Records:
+        return records

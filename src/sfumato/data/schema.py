@@ -1,0 +1,465 @@
+"""What a column may hold, decided by its Arrow type alone, before any value is read.
+
+What several axes may read from one column, and what the columns of a table must be called.
+
+What a table must have so that something can be counted of it, looked at before any charge.
+
+Names of columns and their declared types decide, and never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+import pyarrow.types as pt
+
+from sfumato.data.dates import holds_times
+from sfumato.data.reader import Column, Columns, PersonColumns, Reader, guarded
+from sfumato.domain.domain import Domain
+from sfumato.domain.lattice import GridAxis, LatticeAxis
+from sfumato.errors import DataError, UsageError, nearest, printable
+from sfumato.privacy.unit import Unit
+
+if TYPE_CHECKING:
+    from sfumato.answers.counts import Needs
+
+AS_DECLARED = {b"sfumato_as_declared": b""}
+"""The metadata of a field whose values have no type of their own: each of them is read by itself,
+as the domain declares its column.
+"""
+
+ENGINE_TYPE = b"sfumato_engine_type"
+"""The key of a field's metadata under which a reader says what its engine calls the type."""
+
+_MOST_DIGITS = 76  # of a decimal of Arrow
+_NESTED = "a nested type, or one of the engine's own"
+_TypeTest = Callable[[pa.DataType], bool]
+_KINDS: dict[str, tuple[_TypeTest, ...]] = {
+    "null": (pt.is_null,),
+    "boolean": (pt.is_boolean,),
+    "number": (pt.is_integer, pt.is_floating, pt.is_decimal),
+    "text": (pt.is_string, pt.is_large_string, pt.is_string_view),
+    "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
+    "time": (holds_times,),
+}
+
+
+def _own_name(type_: pa.DataType) -> str:
+    """What a type is called that no column may have."""
+    if (named := getattr(type_, "type_name", None)) is not None:
+        return printable(str(named))  # an engine's own
+    # Readers write an empty one, or a list of nothing, for types that they do not know.
+    if pt.is_struct(type_):
+        return "struct" if type_.num_fields else _NESTED
+    if pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_):
+        return _NESTED if pt.is_null(type_.value_type) else "list"
+    tests = {"map": pt.is_map, "union": pt.is_union, "time": pt.is_time, "interval": pt.is_interval}
+    plain = str(type_) if pt.is_primitive(type_) else _NESTED
+    return next((name for name, is_of in tests.items() if is_of(type_)), plain)
+
+
+def _kind(type_: pa.DataType) -> str:
+    for kind, tests in _KINDS.items():
+        if any(test(type_) for test in tests):
+            return kind
+    return "other"
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values: for a dictionary column, that of its dictionary."""
+    return type_.value_type if pt.is_dictionary(type_) or pt.is_run_end_encoded(type_) else type_
+
+
+def type_name(type_: pa.DataType) -> str:
+    """What an error calls a type.
+
+    It leaves out names of fields and numbers of digits, which an engine may have read off the
+    values.
+    """
+    plain = plain_type(type_)
+    if pt.is_decimal(plain):
+        return "decimal"
+    if _kind(plain) == "other":
+        return _own_name(plain)
+    return str(type_)
+
+
+def described_type(field: pa.Field) -> str:
+    """What an error says of the type of a column."""
+    named = (field.metadata or {}).get(ENGINE_TYPE)
+    if named is not None:
+        return f"of type {printable(named.decode())}"
+    name = type_name(field.type)
+    return f"of {name}" if name == _NESTED else f"of type {name}"
+
+
+def misfit(column: Column, type_: pa.DataType) -> str | None:
+    """Say what a column would have to hold instead; None if its type fits."""
+    kind = _kind(plain_type(type_))
+    if kind == "null":
+        return None
+    if column is None:
+        fits = kind in ("number", "boolean", "text", "bytes", "time")
+        return None if fits else "ids of persons are text, numbers, booleans, dates or times"
+    if (
+        column.calendar is not msgspec.UNSET
+        and column.calendar.part == "hour"
+        and pt.is_date(plain_type(type_))
+    ):
+        return "dates have no hour: it is taken from times"
+    # Of the numbers, only integers of 64 bits can be keys.
+    fits = keys_kind(type_) is not None if column.has_keys else kind in column.value_kinds
+    return None if fits else column.declared
+
+
+def keys_kind(type_: pa.DataType) -> str | None:
+    """Say what kind of keys a column holds.
+
+    Returns
+    -------
+    {"text", "boolean", "number", "null"} or None
+        "null" for a column of nothing but nulls, None if its values cannot be keys.
+    """
+    plain = plain_type(type_)
+    kind = _kind(plain)
+    if kind == "number":
+        return kind if pt.is_integer(plain) and not pt.is_uint64(plain) else None
+    return kind if kind in ("text", "boolean", "null") else None
+
+
+def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Choose the one type to which the ids of persons of several files are converted.
+
+    Returns
+    -------
+    pyarrow.DataType or None
+        None if equal ids might become unequal: 0.1 in single precision is not 0.1 in double.
+    """
+    plain = [plain_type(type_) for type_ in types]
+    distinct = list(dict.fromkeys(type_ for type_ in plain if not pt.is_null(type_)))
+    if not distinct:
+        return pa.null()
+    if len(distinct) == 1:
+        return distinct[0]
+    if all(_kind(type_) == "text" for type_ in distinct):
+        return pa.large_string()
+    if all(_kind(type_) == "bytes" for type_ in distinct):
+        return pa.large_binary()
+    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
+        return pa.int64()
+    return _wide_decimal(distinct) if all(map(pt.is_decimal, distinct)) else None
+
+
+def _wide_decimal(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """A decimal type that holds all values of some; None if there is none."""
+    scale = max(type_.scale for type_ in types)
+    digits = scale + max(type_.precision - type_.scale for type_ in types)
+    return pa.decimal256(digits, scale) if digits <= _MOST_DIGITS else None
+
+
+# --- types that change while rows are read ------------------------------------------------------
+
+
+def of_known_types(
+    name: str,
+    columns: Columns,
+    person: str | None,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Pass batches on, and refuse one whose types are not those checked before the charge.
+
+    Whether a cast to the expected type succeeds would depend on the values. And if ids of persons
+    changed their type within a table, they would name other persons from there on.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the table.
+    columns : Columns
+    person : str or None
+        The person's column.
+    batches : iterator of pyarrow.RecordBatch
+    """
+    last: pa.Schema | None = None
+    ids = pa.null()  # what all ids so far can be converted to
+    for batch in batches:
+        schema = batch.schema
+        if last is None or not schema.equals(last):
+            _check_batch(name, columns, schema)
+            if person is not None:
+                ids = _form_with(name, person, ids, schema.field(person).type)
+            last = schema
+        yield batch
+
+
+def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
+    for column, asked in columns.items():
+        index = schema.get_field_index(column)
+        if index < 0:
+            raise _changed(name, column, "some of its rows come without the column")
+        field = schema.field(index)
+        if obstacle := misfit(asked, field.type):
+            raise _changed(
+                name, column, f"some of its rows are {described_type(field)}, and {obstacle}"
+            )
+
+
+def _form_with(name: str, person: str, ids: pa.DataType, type_: pa.DataType) -> pa.DataType:
+    form = ids_form([ids, type_])
+    if form is None:
+        raise _changed(name, person, "ids of persons are of different types in different rows")
+    return form
+
+
+def _changed(name: str, column: str, obstacle: str) -> DataError:
+    return DataError(
+        f"{name}, column {column!r}", obstacle, "Write the column with one type in all rows"
+    )
+
+
+def shared(first: LatticeAxis, second: LatticeAxis) -> LatticeAxis:
+    """How a column is read that two axes are about.
+
+    Raises
+    ------
+    UsageError
+        If one of them reads the column as values of another kind.
+    """
+    if first.name == second.name or _readings(first) == _readings(second):
+        return second
+    if _reads_times(first) and _reads_times(second):
+        # Moments say more than times: whether each of them has a zone.
+        return first if first.calendar is not msgspec.UNSET else second
+    raise UsageError(
+        f"axes {first.name!r} and {second.name!r}",
+        f"both are about the column {second.column_name!r}, and read it as values of another kind",
+        "Ask them one after another, or write the column twice, under two names",
+    )
+
+
+def _readings(axis: LatticeAxis) -> object:
+    """What decides how the fields of a column are read."""
+    return axis.has_keys, axis.has_labels, axis.listed, axis.value_kinds, axis.calendar
+
+
+def _reads_times(axis: LatticeAxis) -> bool:
+    return axis.value_kinds == {"time"}
+
+
+def counts_days(column: LatticeAxis) -> bool:
+    """Whether a column may hold a period: it is read as dates, or a calendar is made of it."""
+    if column.calendar is not msgspec.UNSET:
+        return True
+    return column.has_edges and column.scale.kind == "date"
+
+
+def dates(name: str) -> GridAxis:
+    """An axis of all dates that Python knows, by which readers read a column as dates."""
+    return GridAxis(name, -719_162.0, 2_932_897.0, 1, "day")
+
+
+def type_names(types: Sequence[pa.DataType]) -> str:
+
+    return " and ".join(sorted({type_name(type_) for type_ in types}))
+
+
+def check_names(table: Reader, columns: Iterable[str], person: Sequence[str] = ()) -> None:
+    """Refuse a table that has not each of these columns once; some of them name the person."""
+    names = guarded(table.name, table.names)
+    for name in columns:
+        if name not in names:
+            explained = guarded(table.name, table.misreading)
+            header = not table.has_schema
+            obstacle, remedy = explained or _no_column(name, names, header=header)
+            if explained is None and name in person:
+                remedy = "Give person the name of a column"
+            if name in table.index_names():
+                obstacle = "it is the index of the frame, and no column"
+                remedy = "Give frame.reset_index()"
+            raise DataError(f"{table.name}, column {name!r}", obstacle, remedy)
+        if names.count(name) > 1:
+            raise DataError(
+                f"{table.name}, column {name!r}",
+                "several columns have that name",
+                "Rename the columns",
+            )
+
+
+def check_person_names(table: Reader, person: Sequence[str]) -> None:
+    """Find a misspelt person at once: an account is bound to the person's column for good.
+
+    What else is wrong with the table is said when a question is asked, before the charge.
+    """
+    if not person:
+        return
+    try:
+        # The part knows whether its first line may hold data, which is not quoted then.
+        first = guarded(table.name, table.parts)[0]
+        guarded(first.name, first.names)
+    except DataError:
+        return
+    check_names(first, person, person)
+
+
+def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
+    """Say what stands in the way, and what to do, if a table lacks a column.
+
+    The first line of a file may hold data: it is quoted only where it nearly is the name asked for.
+    """
+    suggestion = nearest(name, names)
+    if header and not suggestion.startswith("did you mean"):
+        return (
+            "there is no column of that name in the first line",
+            "Name the axis as the column is named, or give the file a header; if lines stand above "
+            "it, add header_row=3 (command line: --header-row 3)",
+        )
+    return f"there is no column of that name; {suggestion}", "Name the axis as the column is named"
+
+
+class Requirements:
+    """What a source requires of its table.
+
+    Parameters
+    ----------
+    reader : Reader
+    domain : Domain
+    unit : Unit
+    filtered : sequence of LatticeAxis
+        The axes that the conditions on rows look at.
+    """
+
+    def __init__(
+        self, reader: Reader, domain: Domain, unit: Unit, filtered: Sequence[LatticeAxis]
+    ) -> None:
+        self._reader = reader
+        self._domain = domain
+        self._unit = unit
+        self._filtered = filtered
+
+    def check(self, needs: Sequence[Needs]) -> None:
+        """Refuse a table on which the needs cannot be counted; see ``Source.require``."""
+        from sfumato.data.external_partitions import memory_limit
+
+        columns = self.columns(needs)
+        parts = guarded(self._reader.name, self._reader.parts)
+        uses = self._uses(needs)
+        schemas = [self._fitting_schema(part, columns, uses) for part in parts]
+        for part, schema in zip(parts, schemas, strict=True):
+            self._check_period(part, schema)
+        if (person := self._unit.person) is not None:
+            memory_limit()  # a bad limit is refused now, and not after the charge
+            self._check_ids([schema.field(person).type for schema in schemas])
+        for name, column in columns.items():
+            if column is not None and column.has_keys:
+                self._check_keys(name, [schema.field(name).type for schema in schemas])
+        guarded(self._reader.name, partial(self._reader.require, needs, self._unit))
+
+    def columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
+        """The columns that are needed, and the person's, each with the axis that it is read as."""
+        columns: dict[str, Column] = {}
+        for axis in self._axes_of(needs):
+            if axis.name not in self._domain:
+                raise UsageError(
+                    f"axis {axis.name!r}",
+                    f"the domain has no axis of that name; {nearest(axis.name, self._domain)}",
+                    "Declare it there",
+                )
+            name = axis.column_name
+            columns[name] = axis if (held := columns.get(name)) is None else shared(held, axis)
+        if self._unit.person is not None:
+            if columns.setdefault(self._unit.person, None) is not None:
+                columns = PersonColumns(columns, self._unit.person)
+            self._add_period(columns)
+        elif any(need.counted != "rows" for need in needs):
+            raise UsageError(
+                "counting persons",
+                "no column names them",
+                'Give the source person="rider", the column that names the person',
+            )
+        return columns
+
+    def _uses(self, needs: Sequence[Needs]) -> dict[str, list[Column]]:
+        """What each column is read as: its type must fit all of it."""
+        uses: dict[str, list[Column]] = {}
+        for axis in self._axes_of(needs):
+            uses.setdefault(axis.column_name, []).append(axis)
+        if self._unit.person is not None:
+            uses.setdefault(self._unit.person, []).append(None)
+        return uses
+
+    def _axes_of(self, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
+        """The axes that the needs and the conditions look at."""
+        for need in needs:
+            yield from need.columns
+        yield from self._filtered
+
+    def _add_period(self, columns: dict[str, Column]) -> None:
+        """Have the column of the period read as dates."""
+        period = self._unit.period
+        if period is msgspec.UNSET:
+            return
+        column = columns.setdefault(period, dates(period))
+        if column is None or not counts_days(column):
+            raise UsageError(
+                f"person = [{self._unit.person!r}, {period!r}]",
+                "the second column is a period, and the domain declares it as no dates",
+                "Declare it as an Interval of dates, or leave it out of the domain",
+            )
+
+    def _fitting_schema(
+        self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
+    ) -> pa.Schema:
+        """The schema of one table, if it has each column once and of a type that fits."""
+
+        check_names(table, columns, self._unit.person_columns)
+        schema = guarded(table.name, partial(table.schema, columns))
+        for name, column in columns.items():
+            field = schema.field(name)
+            for use in uses.get(name, (column,)):
+                if obstacle := misfit(use, field.type):
+                    raise DataError(
+                        f"{table.name}, column {name!r}",
+                        f"it is {described_type(field)}, and {obstacle}",
+                        "Convert the column, or declare it as what it is",
+                    )
+        return schema
+
+    def _check_ids(self, types: list[pa.DataType]) -> None:
+
+        if ids_form(types) is None:
+            raise DataError(
+                f"{self._reader.name}, column {self._unit.person!r}",
+                f"ids of persons are of different types in different files: {type_names(types)}",
+                "Write the files with ids of one type, so that a person is the same in all of them",
+            )
+
+    def _check_keys(self, name: str, types: list[pa.DataType]) -> None:
+
+        if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
+            raise DataError(
+                f"{self._reader.name}, column {name!r}",
+                f"its keys are of different types in different files: {type_names(types)}",
+                "Write the files with keys of one type, so that a key is the same in all of them",
+            )
+
+    def _check_period(self, table: Reader, schema: pa.Schema) -> None:
+        """Refuse a period that is no date; text and objects are read as if they were."""
+        import pyarrow.types as pt
+
+        period = self._unit.period
+        if period is msgspec.UNSET:
+            return
+        field = schema.field(period)
+        if field.metadata == AS_DECLARED:
+            return
+        type_ = plain_type(field.type)
+        if not (pt.is_date(type_) or pt.is_null(type_)):
+            raise DataError(
+                f"{table.name}, column {period!r}",
+                f"it is {described_type(field)}, and a period is a date",
+                "Convert the column to dates",
+            )
