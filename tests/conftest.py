@@ -19,8 +19,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from sfumato.ledger.postgres import database as server
-from sfumato.ledger.sqlite import database as file
+from sfumato.ledger import postgres_server as server
+from sfumato.ledger import sqlite_file as file
 from support.evidence import line_of, page_of
 from support.postgres import quick_folder
 from support.workers import HANG

@@ -13,8 +13,7 @@ import pytest
 
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
-from sfumato.ledger.postgres.addresses import public_address
-from sfumato.ledger.postgres.schema import BOOK
+from sfumato.ledger.postgres_server import BOOK, public_address
 from support import mistakes, postgres
 from support.mistakes import Mistake
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sfumato.ledger import Step, Store, journal
-from sfumato.ledger.chain import linked, opened, sealed
-from sfumato.ledger.entries import OVER
-from sfumato.ledger.name_rows import NameRow
+from sfumato.ledger.entries import OVER, linked, opened, sealed
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import (
+    NameRow,
     Position,
     PublicRows,
     SecretRows,

@@ -10,12 +10,12 @@ import pytest
 
 from conformance.stores import SHARED, STORES
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Binding, Book, Store, process_identity
+from sfumato.ledger import Binding, Book, Store
+from sfumato.ledger import leases as process_identity
 from sfumato.ledger.anchor import Anchor
+from sfumato.ledger.charge import Hold
 from sfumato.ledger.entries import OVER
-from sfumato.ledger.hold import Hold
-from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres.rows import PostgresPublicRows
+from sfumato.ledger.postgres import PostgresPublicRows, PostgresStore
 from sfumato.ledger.secrets import KEY_BYTES
 from sfumato.ledger.store import (
     PublicRows,

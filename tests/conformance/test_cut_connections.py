@@ -20,8 +20,9 @@ from ledger.adding import add_one, open_stream
 from ledger.postgres.people import BOUND, settle
 from sfumato.errors import LedgerError
 from sfumato.ledger import Book
-from sfumato.ledger.migrating import migrate
-from sfumato.ledger.postgres import PostgresStore, database
+from sfumato.ledger import postgres_server as database
+from sfumato.ledger.moving import migrate
+from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from support import postgres
 from support.servers import Server

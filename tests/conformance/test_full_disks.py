@@ -16,7 +16,7 @@ import pytest
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import Book, open_ledger
-from sfumato.ledger.postgres import database
+from sfumato.ledger import postgres_server as database
 from support.servers import Server
 
 SIZE = 100 * 2**20  # bytes of the small disk

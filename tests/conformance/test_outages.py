@@ -13,7 +13,8 @@ import pytest
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Book
-from sfumato.ledger.postgres import PostgresStore, database
+from sfumato.ledger import postgres_server as database
+from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.store import StoreError
 from support.servers import Server
 from support.storms import begin, judge, published, work

@@ -24,10 +24,8 @@ from conformance.stores import (
 from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, journal
 from sfumato.ledger.audit import audit
-from sfumato.ledger.chain import linked
-from sfumato.ledger.entries import OVER
-from sfumato.ledger.name_rows import NameRow
-from sfumato.ledger.store import Part, PublicRows, SecretRows, StreamRows
+from sfumato.ledger.entries import OVER, linked
+from sfumato.ledger.store import NameRow, Part, PublicRows, SecretRows, StreamRows
 from support.memory_store import MemorySecretStore, MemoryStore
 
 

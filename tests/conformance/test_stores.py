@@ -20,10 +20,8 @@ from conformance.stores import (
 )
 from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, Spender, Step, Store, journal
-from sfumato.ledger.chain import fields, link, payload_digest
-from sfumato.ledger.entries import OVER
-from sfumato.ledger.name_rows import NameRow
-from sfumato.ledger.store import Part, Position, PublicRows, SecretRows
+from sfumato.ledger.entries import OVER, fields, link, payload_digest
+from sfumato.ledger.store import NameRow, Part, Position, PublicRows, SecretRows
 from support.memory_store import MemoryPublicRows, MemorySecretRows, MemoryStore
 
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
 from sfumato.cli import run
 from sfumato.ledger import Book, open_ledger
-from sfumato.ledger.migrating import migrate
+from sfumato.ledger.moving import migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.pages import report

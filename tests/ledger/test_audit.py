@@ -16,8 +16,8 @@ import pytest
 import sfumato as sf
 from sfumato.errors import LedgerError
 from sfumato.ledger import open_ledger
-from sfumato.ledger.chain import fields, link
-from sfumato.ledger.sql_public import COLUMNS, entry_of
+from sfumato.ledger.entries import fields, link
+from sfumato.ledger.sql import COLUMNS, entry_of
 from support.tampering import unguarded, verified_after
 
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))

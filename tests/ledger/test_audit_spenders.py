@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.ledger import Book, Entry
 from sfumato.ledger.audit import Books, audited
-from sfumato.ledger.chain import fields, link, opening
+from sfumato.ledger.entries import fields, link, opening
 from support.memory_store import MemoryStore
 
 

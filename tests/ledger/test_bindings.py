@@ -10,7 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded
-from sfumato.ledger import Ledger, bindings, journal, open_ledger
+from sfumato.ledger import Ledger, journal, open_ledger
+from sfumato.ledger import journal as bindings
 from sfumato.ledger.entries import Binding
 from sfumato.privacy.unit import Unit
 

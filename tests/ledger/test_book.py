@@ -50,7 +50,7 @@ def test_accounts_and_logs_are_apart(ledger, release):
 
 
 def test_a_long_log_is_read_in_batches(ledger, monkeypatch):
-    monkeypatch.setattr("sfumato.ledger.reading.BATCH", 5)
+    monkeypatch.setattr("sfumato.ledger.book.BATCH", 5)
     for number in range(11):
         ledger.reserve("trips", str(number), "d", (0, 0), "")
     assert [entry.sequence for entry in ledger.log("trips")] == list(range(1, 13))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.ledger import chain
+from sfumato.ledger import entries as chain
 
 LINKED = "68e50156bee5c9a59c5349a480a43581db01cad7770cb680bef575376c13054b"
 SEALED = "5c18662cc9a3b404cc028f46803b2d5652c12d00ce5140889a7aa08f6ae69c10"

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Account, Ledger, open_ledger, process_identity
+from sfumato.ledger import Account, Ledger, open_ledger
+from sfumato.ledger import leases as process_identity
 from sfumato.ledger.store import PublicRows
 from support.tampering import unguarded
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.ledger.export import exported
+from sfumato.ledger.moving import exported
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))

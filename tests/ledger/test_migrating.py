@@ -12,7 +12,7 @@ from conformance.stores import STORES, filled, public_rows, secret_rows
 from ledger.adding import add_one, open_stream
 from sfumato.errors import LedgerError
 from sfumato.ledger import Book, Store
-from sfumato.ledger.migrating import COPIED, migrate
+from sfumato.ledger.moving import COPIED, migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import MOVED
@@ -151,7 +151,7 @@ def test_a_move_that_was_cut_off_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"sfumato.ledger.migrating.{name}", cut)
+        patch.setattr(f"sfumato.ledger.moving.{name}", cut)
         with pytest.raises(KeyboardInterrupt):
             migrate(source(), target())
     with pytest.raises(LedgerError, match="was moved to"):

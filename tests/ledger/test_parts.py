@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.ledger import open_ledger
-from sfumato.ledger.sqlite.public import SQLitePublicRows
+from sfumato.ledger.sqlite import SQLitePublicRows
 from support.tampering import secrets_of
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sfumato.ledger import process_identity
+from sfumato.ledger import leases as process_identity
 
 
 @pytest.mark.skipif(

@@ -10,8 +10,7 @@ import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Ledger, open_ledger
-from sfumato.ledger.export import exported
-from sfumato.ledger.migrating import migrate
+from sfumato.ledger.moving import exported, migrate
 from sfumato.ledger.sqlite import SQLiteStore
 
 

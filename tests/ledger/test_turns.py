@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.turns import Turns
+from sfumato.ledger.sqlite_file import Turns
 
 
 def test_a_second_thread_waits_until_the_first_is_done() -> None:

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, Self, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.chain import ceiling_of
-from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Spender, Step
-from sfumato.ledger.name_rows import NameRow
+from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Spender, Step, ceiling_of
+from sfumato.ledger.sqlite_file import Turns
 from sfumato.ledger.store import (
     FORKED,
     MOVED,
     ONCE_EACH,
     REFUSED,
     REPORT,
+    NameRow,
     Position,
     PublicRows,
     SecretRows,
@@ -32,7 +32,6 @@ from sfumato.ledger.store import (
     StreamRow,
     Tip,
 )
-from sfumato.ledger.turns import Turns
 from support.ledger_rules import broken
 
 T = TypeVar("T")

@@ -23,9 +23,8 @@ import pytest
 from conformance.stores import public_rows
 from ledger.postgres.people import BOUND, People, settle
 from sfumato.ledger import Binding, Entry, Hold, journal
-from sfumato.ledger.chain import binding, fields, link, payload_digest
-from sfumato.ledger.entries import NOTHING
-from sfumato.ledger.sql_public import columns_of
+from sfumato.ledger.entries import NOTHING, binding, fields, link, payload_digest
+from sfumato.ledger.sql import columns_of
 from support import postgres
 
 ENTER = f"SELECT {{0}}.enter(ROW({', '.join(['%s'] * 19)})::{{0}}.entries, %s)"

@@ -22,7 +22,7 @@ from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.output_paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Book, Entry, open_ledger, written
-from sfumato.ledger.export import exported
+from sfumato.ledger.moving import exported
 from sfumato.privacy.measures import measure_of, rule_of, total_of
 
 
@@ -159,8 +159,8 @@ def migrate(source: str | Path, target: str | Path, as_json: bool) -> None:
     Example:
       sfumato ledger migrate budget.db postgresql://host/database
     """
-    from sfumato.ledger.migrating import migrate as move
-    from sfumato.ledger.opening import store_of
+    from sfumato.ledger.book import store_of
+    from sfumato.ledger.moving import migrate as move
 
     with (
         closing(store_of(source, create=False)) as old,

@@ -147,9 +147,9 @@ def roles(
     Example:
       sfumato ledger roles --analyst ann --analyst ben --auditor eve
     """
-    from sfumato.ledger.opening import store_of
+    from sfumato.ledger.book import store_of
     from sfumato.ledger.postgres import PostgresStore
-    from sfumato.ledger.postgres.roles import Person, give, grants, people
+    from sfumato.ledger.postgres_roles import Person, give, grants, people
 
     asked = [
         *(Person(name, "custodian") for name in custodian),

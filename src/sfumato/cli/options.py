@@ -16,7 +16,7 @@ from sfumato.cli.output_paths import FileOrFolder, NewFile, NewFolder, Picture
 from sfumato.cli.source_file import SourceFile
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger, open_ledger
-from sfumato.ledger.opening import open_to_charge
+from sfumato.ledger.book import open_to_charge
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 P = ParamSpec("P")

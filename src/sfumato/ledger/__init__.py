@@ -2,7 +2,8 @@
 
 from typing import TypeAlias
 
-from sfumato.ledger.book import Book
+from sfumato.ledger.book import Book, open_ledger
+from sfumato.ledger.charge import Hold
 from sfumato.ledger.entries import (
     LARGEST,
     Account,
@@ -14,8 +15,6 @@ from sfumato.ledger.entries import (
     Verification,
     written,
 )
-from sfumato.ledger.hold import Hold
-from sfumato.ledger.opening import open_ledger
 from sfumato.ledger.store import Store
 from sfumato.ledger.stream_record import StreamRecord
 

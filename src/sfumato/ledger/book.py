@@ -2,24 +2,202 @@
 
 The book is written once, over any `Store`. It knows nothing of questions, measures or data, and
 nothing of SQL.
+
+Reading and checking a ledger: all that an auditor needs, without its secrets.
+
+Opening a ledger from the path that a user gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from sfumato.basics import signing
+from sfumato.basics.text import kind_of
 from sfumato.errors import UsageError
-from sfumato.ledger import bindings, journal, refusals, spenders, stream_record
-from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender
-from sfumato.ledger.hold import Hold
-from sfumato.ledger.reading import BookReader
-from sfumato.ledger.request import Request, require_amount, require_text
-from sfumato.ledger.store import MOVED, PublicRows, Store
+from sfumato.ledger import audit as audit_streams
+from sfumato.ledger import journal, refusals, stream_record
+from sfumato.ledger.anchor import Anchor
+from sfumato.ledger.audit import MOST_FAULTS, audit
+from sfumato.ledger.charge import OPEN_IT, Charges, Hold, Parts, require_account
+from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender, Verification
+from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.secrets import Secrets
+from sfumato.ledger.sqlite import SQLiteStore
+from sfumato.ledger.store import (
+    MOVED,
+    PublicRows,
+    Request,
+    SecretRows,
+    Store,
+    StoreError,
+    require_amount,
+    require_text,
+)
 from sfumato.ledger.stream_record import StreamRecord
+
+BATCH = 500  # entries of the log that are read at a time
+
+
+class BookReader:
+    """The part of a `Book` that changes nothing.
+
+    Parameters
+    ----------
+    store : Store
+    anchor : str, Path or None
+        As for `Book`.
+    """
+
+    def __init__(self, store: Store, anchor: str | Path | None) -> None:
+        self._parts = Parts(store, None if anchor is None else Anchor(anchor))
+        self._store = store
+        self._charges = Charges(self._parts)
+
+    @property
+    def label(self) -> str:
+        """What messages call it; an address without user and password."""
+        return self._store.label
+
+    # --- accounts ---------------------------------------------------------------------------------
+
+    def accounts(self) -> list[Account]:
+        """All accounts, in the order in which they were opened."""
+        return self._store.reading(lambda rows: rows.accounts())
+
+    def account(self, name: str, *, remedy: str = OPEN_IT) -> Account:
+        """One account, as it stands now; of one that does not exist, a refusal with this remedy."""
+        label = self._store.label
+        return self._store.reading(lambda rows: require_account(rows, name, label, remedy))
+
+    def spenders(self, account: str) -> list[Spender]:
+        """The spenders of an account, in the order in which they were named."""
+        return self._store.reading(lambda rows: rows.spenders(self._known(rows, account).name))
+
+    def _known(self, rows: PublicRows, name: str) -> Account:
+        return require_account(rows, name, self._store.label)
+
+    # --- the log ----------------------------------------------------------------------------------
+
+    def log(self, account: str | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """Entries in order, of one account or of all; only those after a number, if it is given."""
+        if account is not None:
+            self.account(account)
+        return self._entries(account, after)
+
+    def _entries(self, account: str | None, last: int) -> Iterator[Entry]:
+        while True:
+            batch = self._store.reading(partial(_batch, after=last, account=account))
+            yield from batch
+            if len(batch) < BATCH:
+                return
+            last = batch[-1].sequence
+
+    def answer(self, entry: int) -> bytes | None:
+        """What is stored under a charge: its answer, or what a stream was opened with.
+
+        Parameters
+        ----------
+        entry : int
+            The number of the reservation, as receipts name it.
+
+        Returns
+        -------
+        bytes or None
+            None where the entry is no reservation, or nothing is stored yet.
+
+        Raises
+        ------
+        LedgerError
+            The answer is missing, or is not the one that was entered.
+        """
+        first = self._charges.find(entry)
+        return None if first is None else self._charges.answer(first)
+
+    def steps(self, entry: int) -> StreamRecord | None:
+        """The stream that a charge paid for; None where there is none."""
+        first = self._charges.find(entry)
+        secrets = self._parts.secrets_if_any()
+        if first is None or secrets is None:
+            return None
+        store = secrets.store
+        if store.reading(lambda rows: rows.stream(entry)) is None:
+            return None
+        return store.reading(lambda rows: stream_record.found(rows, first, store))
+
+    def was(self, entry: int) -> str | None:
+        """The hash that an entry had before the ledger was upgraded; None where it has no other."""
+        secrets = self._parts.secrets_if_any()
+        return None if secrets is None else secrets.replaced(entry)
+
+    # --- checking it ------------------------------------------------------------------------------
+
+    def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
+        """Recompute the whole ledger, and say what does not agree.
+
+        It finds an entry, answer, step or account that was edited, added, deleted or moved; a
+        balance, lease or total that does not follow from the entries; a stream's state that does
+        not belong to its last step; triggers that were dropped or replaced; a damaged file; and a
+        plain cut of the tail.
+
+        Alone, it cannot find a history that someone with write access rewrote as a whole, hashes
+        and counters included, or an older copy put back in place: both are valid chains. Against
+        them, keep the ``head`` of an earlier verification, or any receipt, elsewhere, and pass it
+        here: that entry must then still stand where it stood. What was added after the latest head
+        kept elsewhere can be cut without being noticed.
+
+        Parameters
+        ----------
+        head : Entry, or tuple of int and str, or None
+            An entry, or its number and hash, that must stand in this ledger.
+
+        Returns
+        -------
+        Verification
+            Also where the ledger cannot be read at all: that is then its fault.
+        """
+        try:
+            return self._verify((head.sequence, head.hash) if isinstance(head, Entry) else head)
+        except StoreError as error:
+            return Verification(0, (0, ""), (f"the ledger cannot be read: {error.obstacle}",))
+
+    def _verify(self, known: tuple[int, str] | None) -> Verification:
+        parts = self._parts
+        secrets = parts.secrets_if_any()
+        if secrets is not None and known is not None:
+            known = self._upgraded(secrets, known)
+        # The public part comes first. A stream that is paid for between the two looks has a later
+        # number than the last entry seen, and is not judged.
+        found = self._store.reading(partial(audit, known=known))
+        faults = list(found.verification.faults)
+        if parts.anchor is not None:
+            fault = parts.anchor_fault(parts.anchor, secrets)
+            if fault is not None:
+                faults.append(fault)
+        if secrets is not None:
+            last = found.verification.head[0]
+
+            def look(rows: SecretRows) -> list[str]:
+                streams = audit_streams.faults(rows, found.paid, found.begun, last)
+                return [*rows.damage(), *streams]
+
+            faults += secrets.store.reading(look)
+        return dataclasses.replace(found.verification, faults=tuple(faults[:MOST_FAULTS]))
+
+    def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
+        """An entry known by its hash before the ledger was upgraded, by the one it has now."""
+        number, digest = known
+        if secrets.replaced(number) != digest:
+            return known
+        return number, self._parts.hash_of(number) or ""
+
+
+def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
+    return list(rows.entries(after, account, BATCH))
 
 
 class Book(BookReader):
@@ -200,8 +378,8 @@ class Book(BookReader):
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, or that it may not begin with."""
         self._parts.examine()
-        bindings.require_fit(account, binding)
-        self._store.reading(lambda rows: bindings.require_named(rows, account, binding))
+        journal.require_fit(account, binding)
+        self._store.reading(lambda rows: journal.require_named(rows, account, binding))
 
     def cap(self, account: str, binding: Binding) -> None:
         """Fix the ceiling of the data set that an account pays for, if it has none yet.
@@ -211,10 +389,10 @@ class Book(BookReader):
         self._parts.examine()
 
         def is_capped(rows: PublicRows) -> bool:
-            return bindings.is_capped(rows, self._known(rows, account), binding)
+            return journal.is_capped(rows, self._known(rows, account), binding)
 
         def settle(rows: PublicRows) -> None:
-            bindings.cap_once(rows, self._known(rows, account), binding)
+            journal.cap_once(rows, self._known(rows, account), binding)
 
         if self._store.reading(is_capped):
             return
@@ -264,7 +442,7 @@ class Book(BookReader):
 
         def settle(rows: PublicRows) -> Spender:
             known = self._known(rows, account)
-            return spenders.name_spender(rows, known, name, limit, new=new)
+            return journal.name_spender(rows, known, name, limit, new=new)
 
         found = self._store.writing(settle)
         self._parts.anchor_last_entry()
@@ -481,3 +659,82 @@ def _is_of_state(rows: PublicRows, charge: int, state: str) -> bool:
     """Whether a charge asked about a state, as the guard says; no where there is none."""
     guard = rows.guard()
     return guard is not None and guard.is_of_state(charge, state)
+
+
+SERVERS = ("postgresql://", "postgres://")
+
+
+def open_ledger(
+    where: str | Path | None,
+    *,
+    create: bool = True,
+    anchor: str | Path | None = None,
+    spender: str | None = None,
+) -> Book:
+    """Open the ledger in a file or on a server, or one in memory that ends with its process.
+
+    Parameters
+    ----------
+    where : str, Path or None
+        A file, created readable by its owner only, with a file of secrets beside it; the address of
+        a PostgreSQL database, such as ``"postgresql://user@host/database"``, which needs the extra
+        ``postgres``; None or ``":memory:"`` for an account book in memory.
+    create : bool
+        Whether a missing ledger is created.
+    anchor : str, Path or None
+        A second file, best on another disk, to which every charge appends the last entry's number
+        and hash. An older copy of the ledger that is put back is then refused.
+    spender : str or None
+        Who spends, where an account has spenders; on a server, the role that logs in.
+
+    Raises
+    ------
+    UsageError
+        If ``where`` is the address of another kind of server, or psycopg is not installed.
+    LedgerError
+        If it cannot be opened, or is no ledger.
+
+    >>> with open_ledger(None) as ledger:
+    ...     _ = ledger.open_account("trips", "pure", (3_000_000_000, 0))
+    ...     with ledger.reserve("trips", "key", "digest", (500_000_000, 0), "a histogram") as hold:
+    ...         answer = hold.store(b"noisy counts")
+    ...     ledger.account("trips").remaining
+    (2500000000, 0)
+    """
+    return Book(store_of(where, create=create), anchor=anchor, spender=spender)
+
+
+def open_to_charge(
+    where: str | Path | None,
+    *,
+    anchor: str | Path | None = None,
+    spender: str | None = None,
+) -> Book:
+    """Open the ledger that is to pay for a release; see ``open_ledger``.
+
+    A missing file is created. A missing ledger on a server is not: it may be another database than
+    the one that was meant, whose owner does not expect a ledger in it, and the budget of a new
+    ledger would be spent beside that of the right one.
+    """
+    return open_ledger(where, create=not _is_server(where), anchor=anchor, spender=spender)
+
+
+def store_of(where: str | Path | None, *, create: bool) -> Store:
+    """The store of a ledger in a file, on a server or in memory; see ``open_ledger``."""
+    if isinstance(where, str) and _is_server(where):
+        return PostgresStore(where, create=create)
+    kind = None if where is None else kind_of(str(where))
+    if kind is not None:
+        # An address may hold a password: only its kind is quoted.
+        asked = f"ledger = {kind}:..." if kind else "ledger = an address"
+        obstacle = "a ledger is a file, or a PostgreSQL database"
+        remedy = (
+            'Give a path such as "budget.db", or "postgresql://user@host/database"; '
+            "for a file with such a name, its path from the root"
+        )
+        raise UsageError(asked, obstacle, remedy)
+    return SQLiteStore(where, create=create)
+
+
+def _is_server(where: str | Path | None) -> bool:
+    return isinstance(where, str) and where.startswith(SERVERS)

@@ -1,6 +1,17 @@
 """How an entry is numbered, dated, balanced and chained to the one before it.
 
 Every function here runs within a transaction of the public part that writes.
+
+What limits a charge besides the total: whom the account protects, and its data set's ceiling.
+
+The privacy losses of two charges add up only if both protect the same persons by the same relation,
+and if both are in one measure. What cannot be added is refused, before anything is entered.
+
+Who may spend from an account: named spenders, each up to a ceiling of their own.
+
+The custodian of a ledger names them. From then on every charge of the account belongs to one of
+them, whatever store the ledger is kept in. Only a server can check who somebody is; a file takes
+their word.
 """
 
 from __future__ import annotations
@@ -8,8 +19,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sfumato.ledger import chain
-from sfumato.ledger.chain import (
+from sfumato.errors import UsageError, nearest
+from sfumato.ledger import entries, refusals
+from sfumato.ledger.entries import (
+    MIXED,
+    NOTHING,
+    Account,
+    Amount,
+    Binding,
+    Entry,
+    Kind,
+    Spender,
     binding,
     capping,
     capping_spender,
@@ -17,8 +37,7 @@ from sfumato.ledger.chain import (
     opening,
     payload_digest,
 )
-from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind, Spender
-from sfumato.ledger.store import PublicRows, Tip
+from sfumato.ledger.store import Caller, PublicRows, Tip
 
 
 def stamp(time: datetime) -> str:
@@ -86,7 +105,7 @@ def numbered(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry
     if draft.spender is not None:
         own = _plus(draft.spender.spent, draft.cost)
         entry = replace(entry, spender=draft.spender.name, own=own)
-    return replace(entry, hash=link(*chain.fields(entry)))
+    return replace(entry, hash=link(*entries.fields(entry)))
 
 
 def _plus(first: Amount, second: Amount) -> Amount:
@@ -152,3 +171,162 @@ def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> Entry:
     stored = numbered(rows, replace(draft, payload_hash=payload_digest(payload)))
     rows.add_answered(stored, payload)
     return stored
+
+
+def require_fit(account: Account, binding: Binding) -> None:
+    """Refuse a binding that differs from the account's own, if it has one."""
+    if account.protects not in ("", MIXED, binding.protects):
+        raise refusals.protects_others(account, binding)
+    if account.data and account.data != binding.data:
+        raise refusals.other_data(account, binding)
+
+
+def require_named(rows: PublicRows, account: Account, binding: Binding) -> None:
+    """Refuse to bind an account to data without a name in a ledger that limits data sets.
+
+    Those data may be of a data set with a ceiling, which adds up accounts by the name.
+    """
+    if not account.protects and not binding.data and rows.ceilings():
+        raise refusals.nameless(account)
+
+
+def fix(rows: PublicRows, account: Account, binding: Binding) -> None:
+    """Fix with its first charge what the account protects; refuse a later charge that differs."""
+    if account.protects:
+        require_fit(account, binding)
+        return
+    require_named(rows, account, binding)
+    bind(rows, account.name, binding.protects, binding.data)
+
+
+def is_capped(rows: PublicRows, account: Account, binding: Binding) -> bool:
+    """Whether `cap_once` has nothing to do."""
+    data = account.data if account.protects else binding.data
+    return not data or binding.ceiling is None or data in rows.ceilings()
+
+
+def cap_once(rows: PublicRows, account: Account, binding: Binding) -> None:
+    """Set the ceiling of a data set, if it has none and the account counts towards it."""
+    data = account.data if account.protects else binding.data
+    if binding.ceiling is not None and not is_capped(rows, account, binding):
+        cap(rows, account.name, data, account.rule, binding.ceiling)
+
+
+def require_under_ceiling(
+    rows: PublicRows, account: Account, binding: Binding | None, cost: Amount
+) -> None:
+    """Refuse a charge that would pass the ceiling of its data set, if that has one.
+
+    A charge that says nothing of its data is about those of its account.
+    """
+    binding = binding or Binding(account.protects, account.data)
+    data = account.data if account.protects else binding.data
+    if data:
+        _require_together(rows, account, data, binding.ceiling, cost)
+    elif binding.data and (binding.ceiling is not None or binding.data in rows.ceilings()):
+        # The ceiling adds up accounts by their data set. This one has none, so its charges would
+        # not be among them.
+        raise refusals.outside_ceiling(account, binding.data)
+
+
+def _require_together(
+    rows: PublicRows,
+    account: Account,
+    data: str,
+    stated: Amount | None,
+    cost: Amount,
+) -> None:
+    """Refuse a charge by which all accounts of one data set would pass its ceiling together."""
+    kept = rows.ceilings().get(data)
+    if kept is None:
+        if stated is None:
+            return
+        cap(rows, account.name, data, account.rule, stated)
+        kept = (account.rule, stated)
+    rule, ceiling = kept
+    left = _left(rows, account, data, rule, ceiling)
+    if left is None or (stated is not None and stated != ceiling):
+        raise refusals.other_ceiling(account, data, rule, ceiling)
+    if cost[0] > left[0] or cost[1] > left[1]:
+        raise refusals.above_ceiling(account, data, cost, left, ceiling)
+
+
+def _left(
+    rows: PublicRows,
+    account: Account,
+    data: str,
+    rule: str,
+    ceiling: Amount,
+) -> Amount | None:
+    """What is left of a ceiling over all accounts; None where they do not add up in its rule."""
+    if rule != account.rule:
+        return None
+    # The account itself is not yet among those of the data set if this is its first charge.
+    others = [other for other in rows.accounts(data) if other.name != account.name]
+    if any(other.rule != rule and any(other.spent) for other in others):
+        return None
+    together = (*others, account)
+    first = ceiling[0] - sum(each.spent[0] for each in together)
+    second = ceiling[1] - sum(each.spent[1] for each in together)
+    return first, second
+
+
+def require_spender(
+    rows: PublicRows, account: Account, caller: Caller, cost: Amount
+) -> Spender | None:
+    """The spender of a charge, as they stand before it; None where the account has no spenders.
+
+    Raises
+    ------
+    UsageError
+        The account has spenders, and the caller is none of them.
+    BudgetExceeded
+        The charge would pass the spender's own ceiling.
+    """
+    must_be_one = caller.stated or not caller.is_custodian
+    if not must_be_one and not rows.has_spenders(account.name):
+        return None
+    if not caller.name:
+        raise refusals.unstated_spender(account)
+    found = rows.spender(account.name, caller.name)
+    if found is None:
+        names = [each.name for each in rows.spenders(account.name)]
+        raise refusals.no_spender(account, caller, nearest(caller.name, names) if names else "")
+    left = found.remaining
+    if cost[0] > left[0] or cost[1] > left[1]:
+        raise refusals.above_own_ceiling(found, cost)
+    return found
+
+
+def require_own(first: Entry, caller: Caller) -> None:
+    """Refuse to answer a charge of another spender: they paid for a draw of their own."""
+    if first.spender != caller.name and (first.spender or not caller.is_custodian):
+        raise refusals.of_another_spender(first)
+
+
+def name_spender(
+    rows: PublicRows, account: Account, name: str, ceiling: Amount, *, new: bool
+) -> Spender:
+    """Name a spender, or change the ceiling of one; the same ceiling again changes nothing.
+
+    Parameters
+    ----------
+    new : bool
+        Whether the spender must be new, rather than known.
+    """
+    found = rows.spender(account.name, name)
+    if found is not None and found.ceiling == ceiling:
+        return found
+    if new and found is not None:
+        raise refusals.spender_differs(found, ceiling)
+    if not new and found is None:
+        names = (each.name for each in rows.spenders(account.name))
+        raise UsageError(
+            f"the ceiling of {name!r} in account {account.name!r}",
+            f"it has no such spender ({nearest(name, names)})",
+            "Name the spender first: `sfumato ledger spender add`",
+        )
+    spent = NOTHING if found is None else found.spent
+    spender = Spender(account.name, name, account.rule, ceiling, spent)
+    cap_spender(rows, spender)
+    return spender

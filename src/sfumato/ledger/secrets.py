@@ -17,9 +17,17 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.name_rows import NameRow, NameRows
-from sfumato.ledger.request import NewCharge, Request
-from sfumato.ledger.store import MOVED, Guard, PublicRows, SecretRows, SecretStore
+from sfumato.ledger.store import (
+    MOVED,
+    Guard,
+    NameRow,
+    NameRows,
+    NewCharge,
+    PublicRows,
+    Request,
+    SecretRows,
+    SecretStore,
+)
 
 T = TypeVar("T")
 

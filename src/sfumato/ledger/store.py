@@ -23,19 +23,162 @@ balances and answers are read off the entries, so they need nothing else.
 A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a
 row. It refuses a thread that is in the middle of using it, such as a signal handler, and it refuses
 a child process where it cannot cross a fork.
+
+The rows by which a question is found again under its key, or under its own tag.
+
+A request for a charge, checked before the ledger is read.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from sfumato.errors import LedgerError
-from sfumato.ledger.entries import Account, Amount, Entry, Kind, Spender, Step
-from sfumato.ledger.name_rows import NameRow, NameRows
-from sfumato.ledger.request import NewCharge
+from sfumato.errors import LedgerError, UsageError
+from sfumato.ledger.entries import LARGEST, Account, Amount, Binding, Entry, Kind, Spender, Step
+
+
+class NameRow(NamedTuple):
+    """The name of a question in an account: its key, its tag (an HMAC), and a random digest."""
+
+    key: str
+    tag: bytes
+    digest: str
+
+
+class NameRows(ABC):
+    """The secret rows that naming a question needs, within one transaction."""
+
+    @abstractmethod
+    def value(self, name: str) -> bytes | None:
+        """One of the values that are kept by name."""
+
+    @abstractmethod
+    def of_key(self, account: str, key: str) -> NameRow | None:
+        """The name that has a key."""
+
+    @abstractmethod
+    def of_tag(self, account: str, tag: bytes) -> NameRow | None:
+        """The name that was made for a question, and not given by a user."""
+
+    @abstractmethod
+    def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
+        """Write a name. ``derived``: its key was made for the question, and not given by a user.
+
+        It replaces an older name with the same key, or one that was made for the same question.
+        """
+
+
+LONGEST_TEXT = 4096  # bytes
+LONGEST_LEASE = 366 * 86400.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for a charge; the parameters of `Book.reserve`.
+
+    ``digest`` is random. It is found, or made, together with the key. ``formerly`` is what was
+    asked for in the words of earlier versions. ``spender`` is as the user stated it.
+    """
+
+    account: str
+    key: str | None
+    asked: str
+    cost: Amount
+    note: str
+    lease: float
+    resumes: int | None
+    binding: Binding | None = None
+    digest: str = ""
+    formerly: tuple[str, ...] = ()
+    spender: str | None = None
+
+    def __post_init__(self) -> None:
+        require_text("account", self.account)
+        require_text("asked", self.asked)
+        require_text("note", self.note, empty=True)
+        if self.key is not None:
+            require_text("key", self.key)
+        if self.spender is not None:
+            require_text("spender", self.spender)
+        require_amount("cost", self.cost)
+        if not 0 <= self.lease <= LONGEST_LEASE:
+            asked = f"lease={self.lease!r}"
+            raise UsageError(
+                asked,
+                "a lease lasts from 0 seconds to a year",
+                "Choose a lease such as 900 seconds",
+            )
+
+    @property
+    def name(self) -> str:
+        """The key, once it is found or made."""
+        assert self.key is not None
+        return self.key
+
+
+class NewCharge(NamedTuple):
+    """A charge for a question that has no name yet, if nothing stands in its way.
+
+    Attributes
+    ----------
+    account : str
+    name : NameRow
+        What the question is to be called, with its tag in the words of now.
+    given : bool
+        Whether the user gave its key.
+    former : sequence of bytes
+        The tags of the question in the words of earlier versions.
+    cost, note, lease
+        As for `Request`.
+    holder : str
+        The identity of the process that charges.
+    protects, data, ceiling
+        What it is bound to; None without a binding, or without a ceiling.
+    """
+
+    account: str
+    name: NameRow
+    given: bool
+    former: Sequence[bytes]
+    cost: Amount
+    note: str
+    lease: float
+    holder: str
+    protects: str | None
+    data: str | None
+    ceiling: Amount | None
+
+
+def require_text(name: str, value: object, *, empty: bool = False) -> None:
+    """Refuse a value that is not text which every store can keep."""
+    if isinstance(value, str) and "\0" not in value and (value or empty):
+        try:
+            fits = len(value.encode()) <= LONGEST_TEXT
+        except UnicodeEncodeError:
+            fits = False
+        if fits:
+            return
+    asked, remedy = f"the {name} of a charge", f"Choose a shorter or plainer {name}"
+    if value == "":
+        asked, remedy = f"an empty {name} of a charge", f"Give a text that names the {name}"
+    raise UsageError(asked, f"it must be text of at most {LONGEST_TEXT} bytes", remedy)
+
+
+def require_amount(name: str, amount: object) -> None:
+    """Refuse an amount that is not two whole numbers which every store can keep."""
+    if isinstance(amount, tuple | list) and len(amount) == 2 and all(map(_is_part, amount)):
+        return
+    obstacle = f"an amount is two whole numbers from 0 to {LARGEST}"
+    raise UsageError(f"{name}={amount!r}", obstacle, "Give it in the account's units")
+
+
+def _is_part(part: object) -> bool:
+    return type(part) is int and 0 <= part <= LARGEST
+
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.chain import linked, opened, sealed
-from sfumato.ledger.entries import OVER, Entry, Step
+from sfumato.ledger.entries import OVER, Entry, Step, linked, opened, sealed
 from sfumato.ledger.secrets import require_here
 from sfumato.ledger.store import (
     REFUSED,

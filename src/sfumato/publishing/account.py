@@ -11,7 +11,7 @@ from sfumato.basics.numbers import Exactly, positive
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Ledger, written
-from sfumato.ledger.opening import open_to_charge
+from sfumato.ledger.book import open_to_charge
 from sfumato.privacy.measures import (
     CentralMeasure,
     Money,

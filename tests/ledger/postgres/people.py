@@ -9,7 +9,7 @@ import psycopg
 
 from sfumato.ledger import Binding, Book
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres.roles import Person, give
+from sfumato.ledger.postgres_roles import Person, give
 from support import postgres
 
 BOUND = Binding("one row", "n")

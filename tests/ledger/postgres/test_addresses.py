@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.ledger.postgres.addresses import public_address
+from sfumato.ledger.postgres_server import public_address
 
 
 def test_what_messages_call_a_server() -> None:

@@ -13,8 +13,9 @@ import pytest
 from conformance.stores import filled, public_rows, reserve
 from sfumato.errors import LedgerError, SfumatoError, UsageError
 from sfumato.ledger import journal, open_ledger
-from sfumato.ledger.postgres import PostgresStore, database
-from sfumato.ledger.sql_public import Ask
+from sfumato.ledger import postgres_server as database
+from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.sql import Ask
 from sfumato.ledger.store import PublicRows
 from support import postgres
 from support.postgres import schema_of

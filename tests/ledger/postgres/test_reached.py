@@ -10,7 +10,7 @@ from conformance.stores import filled, reserve
 from sfumato.errors import LedgerError
 from sfumato.ledger import journal
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres.reached import Facts, Reached
+from sfumato.ledger.postgres_server import Facts, Reached
 
 
 def test_facts_stand_if_each_hash_is_found() -> None:

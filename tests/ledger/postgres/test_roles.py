@@ -14,10 +14,11 @@ import sfumato as sf
 from ledger.adding import add_one, open_stream
 from ledger.postgres.people import BOUND, People, settle
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Binding, Book, bindings
-from sfumato.ledger.migrating import migrate
+from sfumato.ledger import Binding, Book
+from sfumato.ledger import journal as bindings
+from sfumato.ledger.moving import migrate
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres.roles import Person, give
+from sfumato.ledger.postgres_roles import Person, give
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import Role
 from sfumato.publishing.verifying import verify

@@ -11,7 +11,7 @@ import pytest
 from sfumato.errors import LedgerError
 from sfumato.ledger import Book
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres.schema import BOOK, SECRETS, expected_objects, objects
+from sfumato.ledger.postgres_server import BOOK, SECRETS, expected_objects, objects
 from support.postgres import address, schema_of
 
 CHANGES = {

@@ -12,10 +12,9 @@ import pytest
 from conformance.stores import filled, public_rows, reserve
 from sfumato.errors import LedgerError
 from sfumato.ledger import Book, Entry, journal
-from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.postgres.rows import PostgresPublicRows
-from sfumato.ledger.postgres.statements import Statements, marked, noted
-from sfumato.ledger.sql_public import Row
+from sfumato.ledger.postgres import PostgresPublicRows, PostgresStore
+from sfumato.ledger.postgres_server import Statements, marked, noted
+from sfumato.ledger.sql import Row
 from sfumato.ledger.store import PublicRows
 from support import postgres
 from support.wire import Wire

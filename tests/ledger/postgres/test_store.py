@@ -15,8 +15,7 @@ from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, Entry
 from sfumato.ledger.entries import LARGEST, MIXED
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.request import NewCharge
-from sfumato.ledger.store import StoreError, Unclear
+from sfumato.ledger.store import NewCharge, StoreError, Unclear
 from support import postgres
 
 BOUND = Binding("one row", "n")

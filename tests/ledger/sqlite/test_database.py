@@ -18,7 +18,7 @@ import pytest
 
 from sfumato.errors import LedgerError, SfumatoError
 from sfumato.ledger import open_ledger
-from sfumato.ledger.sqlite import database
+from sfumato.ledger import sqlite_file as database
 
 
 def in_child(action, *, user: int | None = None) -> int:

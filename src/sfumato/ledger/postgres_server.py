@@ -4,41 +4,475 @@ A transaction that writes takes its turn before it looks at anything: a lock on 
 transactions that write run one after another, and two charges cannot both see the same balance. It
 is told its number at once. Where the connection is cut while it commits, the server is asked by
 that number whether it is done, and then for what it wrote: this stands, or it is run again.
+
+What a process saw committed on a server, so that it notices a server that has forgotten it.
+
+A server may be replaced while a process uses it: by a copy that lagged behind, or by its own files
+of yesterday. Charges that were confirmed may be missing then, and would be spent a second time.
+
+What the two schemas of a ledger hold: their tables and rules, and how to check them.
+
+What errors of PostgreSQL mean to the caller. Its own messages quote rows, so they go nowhere.
+
+Addresses of servers, and the driver that reads them.
+
+Sending the statements of a transaction, as few times as possible.
+
+A statement that finds nothing, such as an insert, waits until the next one that does, or until the
+transaction is committed; they are then sent together. Each time that is sent costs a round trip
+while others wait for their turn. If one fails, those after it are not carried out.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache, partial
+from importlib import resources
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from sfumato.basics.processes import renewed_in_children
-from sfumato.errors import LedgerError
-from sfumato.ledger.postgres.addresses import driver, public_address
-from sfumato.ledger.postgres.failures import (
-    TURNED_AWAY,
-    UNREACHABLE,
-    is_clash,
-    is_lost,
-    is_refused,
-    meaning_of,
-)
-from sfumato.ledger.postgres.reached import Reached
-from sfumato.ledger.postgres.schema import SchemaKind, script
-from sfumato.ledger.postgres.statements import Statements, asking, marked, plain, quoted
-from sfumato.ledger.sql_public import Ask, Row
-from sfumato.ledger.store import StoreError, Unclear
-from sfumato.ledger.turns import Turns
+from sfumato.basics.text import require_clear
+from sfumato.errors import LedgerError, UsageError
+from sfumato.ledger.sql import Ask, Row
+from sfumato.ledger.sqlite_file import Turns
+from sfumato.ledger.store import REFUSED, REPORT, StoreError, Unclear
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     import psycopg
+    from psycopg.abc import QueryNoTemplate
 
     Connection: TypeAlias = psycopg.Connection[Row]
+
+Fact: TypeAlias = tuple[int, str]
+"""The number of an entry or a step, and its hash."""
+
+ENTRY = "SELECT hash FROM entries WHERE sequence = ?"
+STEP = "SELECT hash FROM steps WHERE stream = ? AND step = ?"
+VALUE = "SELECT value FROM about WHERE name = ?"
+
+
+@dataclass
+class Facts:
+    """Some of what a transaction wrote, by which it is known again.
+
+    Attributes
+    ----------
+    entry : tuple of int and str, or None
+        The last entry: its number and hash.
+    steps : dict
+        The last step of each stream: its number and hash.
+    values : dict
+        Secret values, by their names.
+    """
+
+    entry: Fact | None = None
+    steps: dict[int, Fact] = field(default_factory=dict)
+    values: dict[str, bytes] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.entry or self.steps or self.values)
+
+    def stand(self, ask: Ask) -> bool:
+        """Whether the part of a ledger that is asked has all of them."""
+        asked: list[tuple[str, tuple[object, ...], str | bytes]] = []
+        if self.entry is not None:
+            number, digest = self.entry
+            asked.append((ENTRY, (number,), digest))
+        for stream, (number, digest) in self.steps.items():
+            asked.append((STEP, (stream, number), digest))
+        asked += [(VALUE, (name,), value) for name, value in self.values.items()]
+        return all(list(ask(query, values)) == [(found,)] for query, values, found in asked)
+
+
+class Reached:
+    """How far one part of a ledger had come when this process last wrote to it.
+
+    Attributes
+    ----------
+    known : Facts
+        What is committed.
+    written : Facts
+        What the open transaction has written.
+    now : datetime or None
+        The server's time when the open transaction got its turn; None unless it writes.
+    """
+
+    def __init__(self) -> None:
+        self.known = Facts()
+        self.written = Facts()
+        self.now: datetime | None = None
+
+    def begin(self, now: datetime | None) -> None:
+        """Begin a transaction."""
+        self.written = Facts()
+        self.now = now
+
+    def settle(self) -> None:
+        """The transaction is committed."""
+        self.known.entry = self.written.entry or self.known.entry
+        self.known.steps |= self.written.steps
+
+
+@dataclass(frozen=True)
+class SchemaKind:
+    """One kind of schema.
+
+    Attributes
+    ----------
+    mark : str
+        The comment that says what the schema is; its version follows.
+    version : int
+    scripts : tuple of str
+        The SQL that makes an empty schema one of this kind.
+    noun : str
+        What messages call it.
+    suffix : str
+        What its name adds to the name of the ledger's schema.
+    """
+
+    mark: str
+    version: int
+    scripts: tuple[str, ...]
+    noun: str
+    suffix: str
+
+
+BOOK = SchemaKind(
+    "sfumato ledger, version", 5, ("book.sql", "charge.sql", "guard.sql"), "the ledger", ""
+)
+SECRETS = SchemaKind(
+    "sfumato secrets, version", 2, ("secrets.sql",), "the secrets of the ledger", "_secrets"
+)
+
+LAST = "only_owner.sql"
+"""What is run at the end, whatever the kind."""
+
+# One line for each table, column, constraint, index, trigger and function of the schema in use, and
+# for each right of a role that no command of this library gives.
+OBJECTS = """
+    SELECT format('table %s %s rules %s policies %s', c.relname, c.relkind, c.relhasrules,
+                  c.relrowsecurity)
+    FROM pg_class c
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind NOT IN ('i', 'S')
+    UNION ALL
+    SELECT format('column %s.%s %s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+                  CASE WHEN a.attnotnull THEN ' not null' ELSE '' END)
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+      AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT format('constraint %s %s', r.conrelid::regclass, pg_get_constraintdef(r.oid))
+    FROM pg_constraint r
+    WHERE r.connamespace = current_schema()::regnamespace AND r.contype IN ('c', 'p', 'f', 'u')
+    UNION ALL
+    SELECT format('index %s', pg_get_indexdef(i.indexrelid, 0, true))
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE c.relnamespace = current_schema()::regnamespace AND NOT i.indisprimary
+    UNION ALL
+    SELECT format('trigger %s %s', t.tgenabled, pg_get_triggerdef(t.oid, true))
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
+    UNION ALL
+    SELECT format('function %s %s guarded %s owned %s', p.oid::regprocedure, md5(p.prosrc),
+                  p.prosecdef AND p.proconfig = ARRAY[format('search_path=%s, %s, pg_temp',
+                    quote_ident(current_schema() || '_secrets'), quote_ident(current_schema()))],
+                  p.proowner = n.nspowner)
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = current_schema()
+    UNION ALL
+    SELECT format('right to %s %s given to %s', lower(x.privilege_type), of.what,
+                  coalesce(r.rolname, 'everybody'))
+    FROM (
+      SELECT c.relname, c.relowner, c.relacl, 'SELECT'
+      FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind <> 'i'
+      UNION ALL
+      SELECT c.relname, c.relowner, a.attacl, 'SELECT'
+      FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+      WHERE c.relnamespace = current_schema()::regnamespace AND a.attacl IS NOT NULL
+      UNION ALL
+      SELECT p.proname, p.proowner, p.proacl, 'EXECUTE'
+      FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+      UNION ALL
+      SELECT 'schema', n.nspowner, n.nspacl, 'USAGE'
+      FROM pg_namespace n WHERE n.nspname = current_schema()
+    ) AS of (what, owner, rights, usual), aclexplode(of.rights) x
+    LEFT JOIN pg_roles r ON r.oid = x.grantee
+    WHERE x.grantee <> of.owner
+      AND (x.privilege_type <> of.usual OR x.grantee = 0 OR x.is_grantable
+           OR right(current_schema(), 8) = '_secrets')
+"""
+
+
+@cache
+def script(kind: SchemaKind) -> str:
+    """The statements that make an empty schema one of a kind."""
+    folder = resources.files("sfumato.ledger") / "tables" / "postgres"
+    names = (*kind.scripts, LAST)
+    texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    return "\n".join(texts)
+
+
+@cache
+def expected_objects(kind: SchemaKind) -> frozenset[str]:
+    """The lines of ``OBJECTS`` for a schema that nobody has touched."""
+    folder = resources.files("sfumato.ledger") / "tables" / "postgres"
+    name = kind.scripts[0].replace(".sql", ".objects")
+    return frozenset(folder.joinpath(name).read_text(encoding="utf-8").splitlines())
+
+
+def objects(ask: Ask) -> frozenset[str]:
+    """The lines of ``OBJECTS`` for the schema in use."""
+    (schema,) = next(iter(ask("SELECT quote_ident(current_schema())", ())))
+    found: Iterable[object] = (line for (line,) in ask(OBJECTS, ()))
+    return frozenset(str(line).replace(f"{schema}.", "") for line in found)
+
+
+def differences(ask: Ask, kind: SchemaKind) -> list[str]:
+    """Tables, constraints, triggers and functions that are not what this version creates."""
+    changed = expected_objects(kind) ^ objects(ask)
+    edited = "was dropped, replaced or added to the ledger's tables and rules"
+    named = sorted({" ".join(line.split()[:3]) for line in changed})
+    return [f"{name!r} {edited}" for name in named]
+
+
+NO_SPENDER = "SFM01"  # the codes of guard.sql
+MOVED = "SFM02"
+TOO_LARGE = "22003"
+
+# What a class of SQLSTATE codes, or one code, means to the caller: the obstacle and the remedy.
+MEANING: dict[str, tuple[str, str]] = {
+    "08": ("the connection to the server was lost", "Ask again, under the same key"),
+    "22": ("a text in it cannot be stored", "Leave out characters that are not printed"),
+    "23": (REFUSED, REPORT),
+    "25006": ("the server takes no changes: it is a copy", "Give the address of the first server"),
+    "28": ("the server does not let this user in", "Check the user's name and password"),
+    "3D": ("the server has no such database", "Check the name of the database"),
+    NO_SPENDER: (
+        "this role is no spender of the account",
+        "Ask the custodian of the ledger to run `sfumato ledger spender add`",
+    ),
+    MOVED: ("the ledger was moved to another place", "Ask its custodian for the new address"),
+    "42501": ("this user may not do that", "Ask the owner of the ledger for access"),
+    "53300": ("the server has no connection to spare", "Ask again, or raise its max_connections"),
+    "53": ("the server has no room left", "Free some space on it, then ask again"),
+    "54000": (
+        "a name or key in it is too long for the indexes of the server",
+        "Choose names and keys of at most 1,000 bytes",
+    ),
+    "55P03": (
+        "others kept it busy",
+        "Ask again; if it stays so, look for a process that is stopped",
+    ),
+    "57014": ("somebody cancelled it on the server", "Ask again, under the same key"),
+    "57": ("the server is going down", "Ask again, under the same key, once it is up"),
+}
+UNREACHABLE = ("the server cannot be reached", "Check its address, and that it is up")
+TURNED_AWAY = (
+    "the server is up, and refused the connection",
+    "Check the names of user and database, the password, the right to connect, and how many "
+    "connections it allows",
+)
+UNKNOWN = ("the server refused", "Read the server's log")
+
+LOST = ("08", "57P")
+"""Codes of a connection that is gone."""
+
+CLASHES = ("40001", "40P01")
+"""Codes of a transaction that another one got in the way of: it may be tried again."""
+
+
+def meaning_of(error: psycopg.Error) -> tuple[str, str]:
+    """The obstacle, with the server's code for it, and the remedy."""
+    code = error.sqlstate
+    if code is None:
+        return UNREACHABLE if is_lost(error) else UNKNOWN
+    found = MEANING.get(code) or MEANING.get(code[:2]) or UNKNOWN
+    return f"{found[0]} (SQLSTATE {code})", found[1]
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection is gone. No code comes with one that was cut."""
+    import psycopg
+
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(LOST)
+
+
+def is_clash(error: psycopg.Error) -> bool:
+    """Whether another transaction got in the way."""
+    return error.sqlstate in CLASHES
+
+
+def is_refused(error: psycopg.Error) -> bool:
+    """Whether a rule of the ledger, or a constraint, refused a row.
+
+    A sum that is larger than any number that the server keeps is more than any account has.
+    """
+    code = error.sqlstate or ""
+    return code.startswith("23") or code == TOO_LARGE
+
+
+def public_address(address: str) -> str:
+    """An address without what opens it: neither user, nor password, nor parameters.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or it is not clear where its password ends.
+    """
+    require_clear(address, "the address of a ledger")
+    psycopg = driver()
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.Error:
+        raise UsageError(
+            "the address of a ledger",
+            "it is no address of a PostgreSQL database",
+            'Write it as in "postgresql://user@host/database"',
+        ) from None
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"
+
+
+def driver() -> ModuleType:
+    """The driver, which the core does not need."""
+    try:
+        import psycopg
+    except ImportError:
+        raise UsageError(
+            "a ledger in PostgreSQL",
+            "psycopg is not installed",
+            "Run: pip install 'sfumato[postgres]'",
+        ) from None
+    return psycopg
+
+
+FINDS = "SELECT"
+WRITES = ("INSERT INTO", "DELETE FROM")
+"""How a statement begins whose next word is the only table that it changes of those looked at."""
+
+
+class Statements:
+    """The statements of one transaction of a connection; an `Ask`.
+
+    Parameters
+    ----------
+    db : psycopg.Connection
+    opening : sequence of str
+        What begins the transaction, sent with its first statement that finds something.
+    begun : callable or None
+        Given the row that the last statement of the opening finds.
+    """
+
+    def __init__(
+        self,
+        db: Connection,
+        opening: Sequence[str] = (),
+        begun: Callable[[Row], None] | None = None,
+    ) -> None:
+        self._db = db
+        self._opening = opening
+        self._begun = begun
+        self._waiting: list[tuple[QueryNoTemplate, tuple[object, ...]]] = []
+        self._foreseen: list[tuple[str, tuple[object, ...], list[Row]]] = []
+
+    def __call__(self, query: str, values: tuple[object, ...]) -> Iterable[Row]:
+        """Run a statement with the values of its question marks: the rows that it finds."""
+        if query.lstrip().startswith(FINDS):
+            for known, of, found in self._foreseen:
+                if known == query and of == values:
+                    return found
+            (cursor,) = self._send([(marked(query), values)])
+            return cursor.fetchall()
+        self._forget(query)
+        self._waiting.append((marked(query), values))
+        return ()
+
+    def foresee(self, asked: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        """Ask together what will be asked one by one, unless it is written to before.
+
+        Nobody else writes meanwhile: the transaction has its turn.
+        """
+        cursors = self._send([(marked(query), values) for query, values in asked])
+        self._foreseen += [
+            (query, values, cursor.fetchall())
+            for (query, values), cursor in zip(asked, cursors, strict=True)
+        ]
+
+    def _forget(self, query: str) -> None:
+        """Drop what was foreseen of a table that is written to; in doubt, everything."""
+        first, second, table, *_ = (*query.split(maxsplit=3), "", "", "")
+        if f"{first} {second}" not in WRITES:
+            self._foreseen = []
+        self._foreseen = [each for each in self._foreseen if table not in each[0]]
+
+    def commit(self) -> None:
+        """Carry out what waits, and commit."""
+        if self._opening:
+            # Its row is needed before the commit: it tells how to ask what became of that.
+            self._send([])
+        self._send([("COMMIT", ())])
+
+    def _send(
+        self, queries: Sequence[tuple[QueryNoTemplate, tuple[object, ...]]]
+    ) -> list[psycopg.Cursor[Row]]:
+        """Send the opening, what waits and some queries: the cursors of these."""
+        opening, self._opening = self._opening, ()
+        waiting, self._waiting = self._waiting, []
+        first = [(plain(query), ()) for query in opening]
+        everything = [*first, *waiting, *queries]
+        if len(everything) == 1:
+            return [self._db.execute(*everything[0])]
+        with self._db.pipeline():
+            cursors = [self._db.execute(*each) for each in everything]
+        if opening and self._begun is not None:
+            (row,) = cursors[len(opening) - 1].fetchall()
+            self._begun(row)
+        return cursors[len(first) + len(waiting) :]
+
+
+def noted(asked: list[tuple[str, tuple[object, ...]]]) -> Ask:
+    """Notes each statement, and finds nothing."""
+
+    def ask(query: str, values: tuple[object, ...]) -> Iterable[Row]:
+        asked.append((query, values))
+        return ()
+
+    return ask
+
+
+def marked(query: str) -> QueryNoTemplate:
+    """A query that this library wrote, with its question marks as the driver wants them."""
+    return query.replace("%", "%%").replace("?", "%s").encode()
+
+
+def asking(db: Connection) -> Ask:
+    """Runs each statement at once."""
+
+    def ask(query: str, values: tuple[object, ...]) -> Iterable[Row]:
+        cursor = db.execute(marked(query), values)
+        return cursor.fetchall() if cursor.description else ()
+
+    return ask
+
+
+def plain(query: str) -> QueryNoTemplate:
+    """A query that this library wrote: no text of a user is part of it."""
+    return query.encode()
+
+
+def quoted(query: str, name: str) -> QueryNoTemplate:
+    """A query with the name of a schema in it."""
+    escaped = name.replace('"', '""')
+    return plain(query.format(f'"{escaped}"'))
+
 
 T = TypeVar("T")
 

@@ -3,25 +3,234 @@
 Each state is an entry, and durable before anyone hears of it. Every method that writes runs one
 transaction of the public part, in which it looks at what was entered under the key before. So of
 two callers who ask at once, one charges, and the other finds that charge.
+
+A reservation, while its caller computes the answer.
+
+The parts of a ledger, each opened when it is needed: public rows, secrets, and an anchor.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from types import TracebackType
 
+from sfumato.basics.processes import renewed_in_children
 from sfumato.errors import LedgerError, UsageError, nearest
-from sfumato.ledger import bindings, journal, process_identity, refusals, spenders
-from sfumato.ledger.chain import payload_digest
-from sfumato.ledger.entries import BEGUN, MIXED, Account, Entry
-from sfumato.ledger.hold import Hold
-from sfumato.ledger.own_leases import OWN_LEASES
-from sfumato.ledger.parts import Parts
-from sfumato.ledger.request import Request
-from sfumato.ledger.secrets import Conflict, Name, Unknown, named_by
-from sfumato.ledger.store import Caller, PublicRows, Unclear
+from sfumato.ledger import journal, leases, refusals
+from sfumato.ledger.anchor import Anchor
+from sfumato.ledger.audit import first_fault
+from sfumato.ledger.entries import BEGUN, MIXED, Account, Entry, payload_digest
+from sfumato.ledger.leases import OWN_LEASES
+from sfumato.ledger.secrets import Conflict, Name, Secrets, Unknown, named_by, new_identity
+from sfumato.ledger.store import Caller, PublicRows, Request, SecretRows, Store, Unclear
+from sfumato.ledger.stream_record import StreamRecord
+
+
+class Hold:
+    """A reservation, while its caller computes the answer; a context manager.
+
+    Leaving it without an answer ends the lease, so that the next caller may resume the key at once.
+    The charge stands either way.
+
+    Attributes
+    ----------
+    entry : Entry
+        The reservation. Its sequence, time and hash go into the receipt.
+    stored : bytes or None
+        The answer, if the key was answered before; then nothing was charged.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        stored: bytes | None,
+        store: Callable[[bytes], bytes],
+        abandon: Callable[[], None],
+    ) -> None:
+        self.entry = entry
+        self.stored = stored
+        self._store = store
+        self._abandon = abandon
+
+    def __repr__(self) -> str:
+        whose = f"account={self.entry.account!r}, key={self.entry.key!r}"
+        return f"Hold({whose}, answered={self.stored is not None})"
+
+    def store(self, payload: bytes) -> bytes:
+        """Make an answer durable, and return the answer that is stored.
+
+        If another process stored one first, that one stays and is returned. So all processes that
+        answer one key return the same bytes.
+        """
+        if not isinstance(payload, bytes):
+            raise UsageError(
+                f"an answer of type {type(payload).__name__}",
+                "the ledger stores bytes",
+                "Encode the answer first",
+            )
+        # Once something is stored, a second answer would be a second draw under one charge.
+        if self.stored is None:
+            self.stored = self._store(payload)
+        return self.stored
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.stored is not None:
+            return
+        try:
+            self._abandon()
+        except LedgerError:
+            # A lease that cannot be ended runs out by itself. The error because of which the
+            # caller left must not be hidden by this one.
+            if error is None:
+                raise
+
+
+class Parts:
+    """The parts of one ledger, which everything that a `Book` does shares.
+
+    Attributes
+    ----------
+    store : Store
+        The public rows. Whoever reads or verifies a copy of a ledger needs no more.
+    anchor : Anchor or None
+    """
+
+    def __init__(self, store: Store, anchor: Anchor | None) -> None:
+        self.store = store
+        self.anchor = anchor
+        self._secrets: Secrets | None = None
+        self._examined = False
+        self._renew()
+        renewed_in_children(self, Parts._renew)
+
+    def _renew(self) -> None:
+        """Begin with a new lock, as a child process must: its parent may hold the old one."""
+        self._opening = threading.RLock()
+
+    def close(self) -> None:
+        """Close both parts; closing twice is harmless."""
+        if self._secrets is not None:
+            self._secrets.close()
+        self.store.close()
+
+    # --- secrets ----------------------------------------------------------------------------------
+
+    def secrets(self) -> Secrets:
+        """The secrets, opened before any transaction that needs them begins."""
+        if self._secrets is None:
+            # Without the lock, two threads would make two secrets for one ledger in memory.
+            with self._opening:
+                self._secrets = self._secrets or self._open_secrets()
+        return self._secrets
+
+    def _open_secrets(self) -> Secrets:
+        known = self.store.reading(lambda rows: rows.identity())
+        identity = known or self.store.writing(new_identity)
+        # A ledger that was charged had secrets. New ones would let its streams begin again under
+        # their old charge, with new noise for steps that are already published.
+        create = not self.store.reading(lambda rows: rows.charged())
+        return Secrets(self.store.secrets(create=create), identity, create=create)
+
+    def secrets_if_any(self) -> Secrets | None:
+        """The secrets; None where the ledger has none, as an auditor's copy."""
+        if self._secrets is None and not self.store.has_secrets():
+            return None
+        return self.secrets()
+
+    def examined_secrets(self) -> Secrets:
+        """The secrets, after one check of the whole ledger that must come before any change."""
+        secrets = self.secrets()
+        self._examine(secrets)
+        return secrets
+
+    def examine(self) -> None:
+        """Check the whole ledger once, as must be done before any change.
+
+        It finds what a damaged or an older ledger shows at once; `audit` finds the rest. A caller
+        who may not read the secrets looks at the public part.
+        """
+        self._examine(self.secrets() if self.store.caller(None).is_custodian else None)
+
+    def _examine(self, secrets: Secrets | None) -> None:
+        if self._examined:
+            return
+        fault = self.store.reading(first_fault)
+        if fault is not None:
+            remedy = "Restore a copy that verifies; do not publish from this one"
+            raise LedgerError(self.store.label, fault, remedy)
+        if secrets is not None and secrets.store.reading(lambda rows: rows.any_stream()):
+            self.store.require_private()
+        if self.anchor is not None:
+            self._require_anchored(self.anchor, secrets)
+        self._examined = True
+
+    # --- the anchor -------------------------------------------------------------------------------
+
+    def _require_anchored(self, anchor: Anchor, secrets: Secrets | None) -> None:
+        fault = self.anchor_fault(anchor, secrets)
+        if fault is not None:
+            raise LedgerError(self.store.label, fault, "Restore the latest copy, with its secrets")
+        anchor.require_writable()
+
+    def anchor_fault(self, anchor: Anchor, secrets: Secrets | None) -> str | None:
+        """What the anchor remembers and the ledger lacks, as a sentence; None if nothing.
+
+        Without the secrets, only entries are compared: steps of streams are among the secrets.
+        """
+        reached = anchor.read()
+        sequence, digest = reached.entry
+        agrees = sequence == 0 or self.hash_of(sequence) == digest
+        if agrees and secrets is not None:
+            agrees = secrets.store.reading(partial(_has_steps, reached=reached.streams))
+        if agrees:
+            return None
+        obstacle = "an older copy was put back, or its history was rewritten"
+        return f"it is not the ledger that {anchor.label} knows: {obstacle}"
+
+    def hash_of(self, sequence: int) -> str | None:
+        """The hash of the entry of a number; None where there is no such entry."""
+        entry = self.store.reading(lambda rows: rows.entry(sequence))
+        return None if entry is None else entry.hash
+
+    def anchor_last_entry(self) -> None:
+        """Append the last entry to the anchor, if there is one."""
+        if self.anchor is not None:
+            tip = self.store.reading(lambda rows: rows.tip(""))
+            self.anchor.note(f"entry {tip.sequence} {tip.hash}")
+
+    def anchor_last_steps(self, streams: list[StreamRecord]) -> None:
+        """Append the last step of each stream that has taken one to the anchor, if there is one."""
+        if self.anchor is None:
+            return
+        lines: list[str] = []
+        for stream in streams:
+            step, digest = stream.head()
+            if step:
+                lines.append(f"stream {stream.entry.sequence} {step} {digest}")
+        if lines:
+            self.anchor.note(*lines)
+
+
+def _has_steps(rows: SecretRows, reached: Mapping[int, tuple[int, str]]) -> bool:
+    """Whether each stream has the step, with the hash, that the anchor remembers."""
+    for number, (step, digest) in reached.items():
+        found = rows.step(number, step)
+        if step and (found is None or found.hash != digest):
+            return False
+    return True
+
 
 FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
 LAST_PAUSE = 0.1
@@ -66,7 +275,7 @@ class Charges:
         is_mixed = bound is not None and bound.protects == MIXED  # `_charge` says why not
         if is_mixed or not self._may_call(request.spender):
             return None
-        new = self._parts.secrets().new_charge(request, process_identity.current())
+        new = self._parts.secrets().new_charge(request, leases.current())
         try:
             mine = self._store.charge(new)
         except BaseException as error:
@@ -145,7 +354,7 @@ class Charges:
         last = past[-1]
         if _is_leased(rows, last):
             return None
-        spenders.require_own(past[0], caller)
+        journal.require_own(past[0], caller)
         self._require_here(rows)
         self._fix_binding(rows, request)
         if _is_running(rows, last) and OWN_LEASES.is_unused(last):
@@ -240,12 +449,12 @@ class Charges:
         left = account.remaining
         if cost[0] > left[0] or cost[1] > left[1]:
             raise refusals.exceeded(account, cost)
-        spender = spenders.require_spender(rows, account, caller, cost)
+        spender = journal.require_spender(rows, account, caller, cost)
         if account.protects == MIXED:
             raise refusals.mixed(account)
         if request.binding is not None:
-            bindings.fix(rows, account, request.binding)
-        bindings.require_under_ceiling(rows, account, request.binding, cost)
+            journal.fix(rows, account, request.binding)
+        journal.require_under_ceiling(rows, account, request.binding, cost)
         draft = journal.Draft(
             request.account,
             "reserve",
@@ -254,7 +463,7 @@ class Charges:
             cost,
             request.note,
             until=journal.lease_end(rows, request.lease),
-            holder=process_identity.current(),
+            holder=leases.current(),
             spender=spender,
         )
         return journal.append(rows, draft)
@@ -263,7 +472,7 @@ class Charges:
         """Bind the account of a charge that version 0.1 made, and that is taken over now."""
         if request.binding is not None:
             account = require_account(rows, request.account, self._store.label)
-            bindings.fix(rows, account, request.binding)
+            journal.fix(rows, account, request.binding)
 
     def _is_being_answered(self, entry: Entry) -> bool:
         """Whether another process is at work on the key of an entry by now."""
@@ -406,7 +615,7 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
         raise refusals.resumed_too_often(past[0])
     _require_same_cost(request, past[0])
     until = journal.lease_end(rows, request.lease)
-    draft = journal.follow(past[0], "resume", until=until, holder=process_identity.current())
+    draft = journal.follow(past[0], "resume", until=until, holder=leases.current())
     return journal.append(rows, draft)
 
 
@@ -437,4 +646,4 @@ def _is_running(rows: PublicRows, last: Entry) -> bool:
     """Whether the last entry of a key is a lease that runs, of a process that has not ended."""
     if last.kind not in ("reserve", "resume") or journal.stamp(rows.clock()) >= last.until:
         return False
-    return not process_identity.ended(last.holder)
+    return not leases.ended(last.holder)

@@ -13,8 +13,8 @@ from typing import cast
 
 from sfumato.errors import UsageError
 from sfumato.ledger import refusals
-from sfumato.ledger.postgres.store import PostgresStore
-from sfumato.ledger.sql_public import Ask
+from sfumato.ledger.postgres import PostgresStore
+from sfumato.ledger.sql import Ask
 from sfumato.ledger.store import Role
 
 GUARD = (

@@ -4,6 +4,12 @@ Each commit is synced to a write-ahead log before it returns. SQLite's own wait 
 sleeps longer each time and leaves some processes without a turn for seconds (measured: of 16
 writers, one got 1 turn while another got 7,910). So this module waits by itself, in short sleeps of
 random length.
+
+What the two kinds of files of a ledger hold: their tables and rules, and how to check them.
+
+What errors of SQLite mean to the caller.
+
+One caller at a time: no second thread, and no signal handler within one thread.
 """
 
 from __future__ import annotations
@@ -15,27 +21,237 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError, missing_file
-from sfumato.ledger.sqlite.failures import MEANING, UNKNOWN, error_name, primary_code
-from sfumato.ledger.sqlite.schema import (
-    BOOK,
-    SECRETS,
-    FileKind,
-    script,
-    statements,
-    version_of,
+from sfumato.ledger.store import (
+    FORKED,
+    IN_USE,
+    ONCE_EACH,
+    OUTSIDE,
+    REFUSED,
+    REOPEN,
+    REPORT,
+    StoreError,
 )
-from sfumato.ledger.store import FORKED, ONCE_EACH, StoreError
-from sfumato.ledger.turns import Turns
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """One kind of file.
+
+    Attributes
+    ----------
+    application, version : int
+        How the header of the file marks it.
+    script : str
+        The SQL that makes an empty file one of this kind.
+    noun : str
+        What messages call it.
+    pragmas : tuple of str
+        Settings of each connection to it, beside those of every file.
+    owner_only : bool
+        Whether a file that others than its owner may open is refused.
+    later : str
+        The SQL that adds to a file what a later use of it needs, and makes it one of the next
+        version; "" where there is none.
+    """
+
+    application: int
+    version: int
+    script: str
+    noun: str
+    pragmas: tuple[str, ...] = ()
+    owner_only: bool = False
+    later: str = ""
+
+    @property
+    def newest(self) -> int:
+        """The highest version that such a file may have."""
+        return self.version + 1 if self.later else self.version
+
+
+BOOK = FileKind(0x53666D74, 4, "book.sql", "the ledger", later="spenders.sql")  # "Sfmt"
+SECRETS = FileKind(
+    0x53666D73,  # "Sfms"
+    1,
+    "secrets.sql",
+    "the secrets of the ledger",
+    # What is overwritten or deleted is zeroed in the file, so that a wiped state is gone.
+    pragmas=("secure_delete = ON",),
+    owner_only=True,
+)
+OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+
+
+@cache
+def script(name: str) -> str:
+    """The statements of a script."""
+    folder = resources.files("sfumato.ledger") / "tables" / "sqlite"
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    """The version of a file's tables; 0 where there are none yet."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def extend(db: sqlite3.Connection, kind: FileKind) -> None:
+    """Make a file one of the newest version of its kind, within a transaction."""
+    for statement in statements(script(kind.later)):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {kind.newest}")
+
+
+def statements(script: str) -> Iterator[str]:
+    """Cut a script into statements; each ends at the end of a line."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text
+            text = ""
+
+
+@cache
+def expected_objects(kind: FileKind, version: int) -> Mapping[str, str]:
+    """The tables, indexes and triggers of a kind of file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for statement in statements(script(kind.script)):
+            db.execute(statement)
+        if version > kind.version:
+            extend(db, kind)
+        return dict(db.execute(OBJECTS).fetchall())
+
+
+def differences(db: sqlite3.Connection, kind: FileKind) -> list[str]:
+    """Tables, indexes and triggers that are not what this version creates."""
+    expected = expected_objects(kind, version_of(db))
+    found = dict(db.execute(OBJECTS).fetchall())
+    known = expected.keys() | found.keys()
+    names = sorted(name for name in known if expected.get(name) != found.get(name))
+    edited = "was dropped, replaced or added to the ledger's tables and rules"
+    return [f"{name!r} {edited}" for name in names]
+
+
+def damage(db: sqlite3.Connection) -> list[str]:
+    """What SQLite itself finds wrong with the file."""
+    found = [str(line) for (line,) in db.execute("PRAGMA integrity_check(5)")]
+    return [] if found == ["ok"] else [f"the file is damaged: {line}" for line in found]
+
+
+# What a result code of SQLite means to the caller: the obstacle and the remedy.
+MEANING: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: (
+        "the disk is full",
+        "Free some space and ask again; what is written stands, what is not was never charged",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "the disk refused to read or write",
+        "Check the disk, its quota and its space, then ask again",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "the file or its folder is read-only",
+        "Make both writable, or use another ledger",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "the file may not be opened by this user",
+        "Ask its owner for access, or use another ledger",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "the file cannot be opened",
+        "Check that its folder exists and that both may be written",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "the file is not a ledger",
+        "Give the path of a ledger, or of a file that does not exist yet",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the file is damaged",
+        "Keep a copy, do not publish from it, and restore the latest whole copy",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        "other processes kept it busy",
+        "Ask again; if it stays so, look for a process that is stopped",
+    ),
+    sqlite3.SQLITE_CONSTRAINT: (REFUSED, REPORT),
+    sqlite3.SQLITE_TOOBIG: ("the answer is too large to be stored", "Ask for fewer cells"),
+}
+UNKNOWN = (
+    "the file cannot be used",
+    "Verify the ledger, and restore the latest whole copy if it is damaged",
+)
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """The primary result code of an error, or -1."""
+    number = getattr(error, "sqlite_errorcode", None)
+    return -1 if number is None else number & 0xFF
+
+
+def error_name(error: sqlite3.Error) -> str:
+    """The name of an error's result code."""
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))
+
 
 T = TypeVar("T")
+
+
+class Turns:
+    """Gives something that cannot be shared to one caller at a time, until it is closed.
+
+    Parameters
+    ----------
+    label : str
+        What messages call it.
+
+    Attributes
+    ----------
+    lock : RLock
+        Whoever holds it keeps all others out, also from closing.
+    closed : bool
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.closed = False
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with a new lock, as a child process must: its parent may hold the old one."""
+        self.lock = threading.RLock()
+        self._entered = False
+
+    def alone(self, action: Callable[[], T]) -> T:
+        """Run an action while nobody else can run one.
+
+        Raises
+        ------
+        LedgerError
+            If this thread is in the middle of another one, or it is closed.
+        """
+        # The lock keeps other threads out, and lets this thread in again. So a flag refuses a
+        # signal handler that interrupts this thread here: what it does would become part of the
+        # open transaction. The ``with`` of a lock leaves no gap for an interrupt.
+        with self.lock:
+            if self._entered:
+                raise LedgerError(self.label, IN_USE, OUTSIDE)
+            if self.closed:
+                raise LedgerError(self.label, "it is closed", REOPEN)
+            self._entered = True
+            try:
+                return action()
+            finally:
+                self._entered = False
+
+
 Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
 """Runs one statement, with the values of its question marks."""
 

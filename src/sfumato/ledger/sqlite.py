@@ -1,18 +1,101 @@
-"""The two files of a ledger in SQLite as the two parts of a store."""
+"""The two files of a ledger in SQLite as the two parts of a store.
+
+The public rows of a ledger in SQLite; the tables are in ``book.sql``.
+
+The secret rows of a ledger in SQLite; the tables are in ``secrets.sql``.
+"""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.sqlite.database import Database
-from sfumato.ledger.sqlite.public import SQLitePublicRows
-from sfumato.ledger.sqlite.schema import BOOK, SECRETS
-from sfumato.ledger.sqlite.secret import SQLiteSecretRows, SQLiteStreamRows
-from sfumato.ledger.store import PublicRows, SecretRows, SecretStore, Store, StreamRows
+from sfumato.ledger.entries import NOTHING, Entry, Step
+from sfumato.ledger.sql import SQLPublicRows, SQLSecretRows, SQLStreamRows
+from sfumato.ledger.sqlite_file import (
+    BOOK,
+    SECRETS,
+    Database,
+    damage,
+    differences,
+    extend,
+    version_of,
+)
+from sfumato.ledger.store import (
+    MOVED,
+    Position,
+    PublicRows,
+    SecretRows,
+    SecretStore,
+    Store,
+    StreamRows,
+)
+
+
+class SQLitePublicRows(SQLPublicRows):
+    """The public rows within one transaction of a connection."""
+
+    place: ClassVar[str] = "rowid"
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__(db.execute)
+        self._db = db
+        # Asked in each transaction: another process may name the first spender meanwhile.
+        self.with_spenders = version_of(db) == BOOK.newest
+
+    def add(self, entry: Entry) -> None:
+        if (entry.spender or entry.own != NOTHING) and not self.with_spenders:
+            extend(self._db, BOOK)
+            self.with_spenders = True
+        super().add(entry)
+
+    def highest(self) -> int:
+        query = "SELECT seq FROM sqlite_sequence WHERE name = 'entries'"
+        found = self._db.execute(query).fetchone()
+        return found[0] if found else 0
+
+    def damage(self, *, thorough: bool) -> list[str]:
+        found = differences(self._db, BOOK)
+        return [*damage(self._db), *found] if thorough else found
+
+
+# Where the ledger was moved to another store, no seal is the one that the step was computed from.
+COMMIT_STEP = f"""
+    INSERT INTO moves VALUES (
+      ?, CASE WHEN EXISTS (SELECT 1 FROM about WHERE name = '{MOVED}') THEN NULL ELSE ? END,
+      ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+class SQLiteStreamRows(SQLStreamRows):
+    """What taking a step needs; each call is one statement."""
+
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
+        published = (step.number, step.event, step.output, step.hash)
+        values = (stream, before, *published, after.state, after.tallied, after.seal)
+        # A row for the view `moves` takes the step: its trigger compares the seal, adds the step
+        # and replaces the stream's row, all in this one statement.
+        try:
+            self._ask(COMMIT_STEP, values)
+        except sqlite3.IntegrityError:
+            return False
+        return True
+
+
+class SQLiteSecretRows(SQLiteStreamRows, SQLSecretRows):
+    """The secret rows within one transaction of a connection."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__(db.execute)
+        self._db = db
+
+    def damage(self) -> list[str]:
+        return [*damage(self._db), *differences(self._db, SECRETS)]
+
 
 T = TypeVar("T")
 SUFFIX = ".secrets"
