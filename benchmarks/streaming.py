@@ -25,7 +25,7 @@ from sfumato.streaming import (
     TreeAggregator,
     ValueGenerator,
 )
-from sfumato.streaming.blt import _fewest, _optimal
+from sfumato.streaming.toeplitz import _fewest, _optimal
 
 CHART = Chart(
     "us a step cpu", ("who", "method", "value"), others=("dpcrpy", "jax-privacy", "numpy (inexact)")

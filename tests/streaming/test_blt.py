@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.streaming import BLT, coefficients, decoder
-from sfumato.streaming.blt import root_norm
+from sfumato.streaming.toeplitz import root_norm
 
 EXACT = [Fraction(math.comb(2 * k, k), 4**k) for k in range(400)]
 
@@ -61,7 +61,7 @@ def test_the_squared_norm_bounds_the_exact_one(horizon: int) -> None:
 
 
 def test_the_search_finds_the_same_again() -> None:
-    from sfumato.streaming import blt
+    from sfumato.streaming import toeplitz as blt
 
     first = blt._optimal.__wrapped__(5000, 3)
     assert first == blt._optimal.__wrapped__(5000, 3)

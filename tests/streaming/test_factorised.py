@@ -20,7 +20,7 @@ from sfumato.streaming import (
     coefficients,
     get_step_idx,
 )
-from sfumato.streaming.blt import root_norm
+from sfumato.streaming.toeplitz import root_norm
 from streaming.linear import OneHot, steps
 from support.effort import lines
 
@@ -261,7 +261,7 @@ def test_figures(evidence) -> None:  # type: ignore[no-untyped-def]
     """What is left of Honaker's largest variance at one price, the buffered form's loss, and the
     effort to find its parameters.
     """
-    from sfumato.streaming import blt
+    from sfumato.streaming import toeplitz as blt
 
     figures = []
     for horizon in (2**10, 2**14, 2**20, 10**7):

@@ -13,7 +13,7 @@ from sfumato.streaming import (
     ToeplitzAggregator,
     coefficients,
 )
-from sfumato.streaming.past import BASE
+from sfumato.streaming.values import BASE
 from streaming.linear import steps
 
 

@@ -17,7 +17,7 @@ from sfumato.streaming import (
     squared_sensitivity,
     squared_tree_sensitivity,
 )
-from sfumato.streaming.sensitivity import tree_bound
+from sfumato.streaming.accounting import tree_bound
 
 
 def patterns(steps: int, participations: int, separation: int) -> Iterator[tuple[int, ...]]:

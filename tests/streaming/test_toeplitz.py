@@ -16,8 +16,7 @@ from sfumato.streaming import (
     dyadic_coefficients,
     squared_sensitivity,
 )
-from sfumato.streaming.blt import root_norm
-from sfumato.streaming.toeplitz import convolve, inverse_series
+from sfumato.streaming.toeplitz import convolve, inverse_series, root_norm
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from sfumato.counters.mechanism import (
 )
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
-from sfumato.streaming.blt import BLT
+from sfumato.streaming.toeplitz import BLT
 
 PRECISION = 40
 

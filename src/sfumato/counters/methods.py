@@ -27,8 +27,8 @@ from sfumato.privacy.measures import (
     without_delta,
 )
 from sfumato.privacy.unit import Unit, squared_factor
-from sfumato.streaming.blt import BLT
-from sfumato.streaming.sensitivity import squared_sensitivity
+from sfumato.streaming.accounting import squared_sensitivity
+from sfumato.streaming.toeplitz import BLT
 
 AnyMechanism: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
 Method: TypeAlias = Literal["auto", "tree", "toeplitz", "blt"]

@@ -9,9 +9,10 @@ from sfumato.streaming.accounting import (
     compute_zcdp_single_tree,
     compute_zcdp_tree_restart,
     get_privacy_spent,
+    squared_sensitivity,
+    squared_tree_sensitivity,
 )
 from sfumato.streaming.aggregator import Aggregator, plot_errors
-from sfumato.streaming.blt import BLT
 from sfumato.streaming.factorised import BLTAggregator, StreamState, ToeplitzAggregator
 from sfumato.streaming.generators import (
     GaussianNoiseGenerator,
@@ -22,21 +23,20 @@ from sfumato.streaming.generators import (
 )
 from sfumato.streaming.queries import (
     CumulativeSumQuery,
+    GaussianSumQuery,
     ResidualSumQuery,
     TreeCumulativeSumQuery,
     TreeResidualSumQuery,
     clip_l2,
 )
 from sfumato.streaming.ranges import NoisyTree, TreeRangeSumQuery, build_tree_from_leaf
-from sfumato.streaming.record_sums import GaussianSumQuery
 from sfumato.streaming.restarts import (
     PeriodicRoundRestartIndicator,
     PeriodicTimeRestartIndicator,
     RestartIndicator,
     RestartQuery,
 )
-from sfumato.streaming.sensitivity import squared_sensitivity, squared_tree_sensitivity
-from sfumato.streaming.toeplitz import coefficients, decoder, dyadic_coefficients
+from sfumato.streaming.toeplitz import BLT, coefficients, decoder, dyadic_coefficients
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, TreeState, get_step_idx
 
 __all__ = [

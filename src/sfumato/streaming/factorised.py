@@ -22,12 +22,12 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
+from sfumato.streaming.accounting import squared_sensitivity
 from sfumato.streaming.aggregator import Aggregator, State, beyond, check_steps
-from sfumato.streaming.blt import BLT, ROUNDING
 from sfumato.streaming.generators import ValueGenerator
-from sfumato.streaming.past import Past, empty
-from sfumato.streaming.sensitivity import squared_sensitivity
 from sfumato.streaming.toeplitz import (
+    BLT,
+    ROUNDING,
     check_horizon,
     coefficients,
     convolve,
@@ -35,7 +35,7 @@ from sfumato.streaming.toeplitz import (
     part_of,
     spectra,
 )
-from sfumato.streaming.values import WHOLE, Leaf, combine, leaves, rebuilt, unlike
+from sfumato.streaming.values import WHOLE, Leaf, Past, combine, empty, leaves, rebuilt, unlike
 
 # The usual libraries compute matrix products of fewer multiplications in one thread, since more
 # threads would cost more than they save.

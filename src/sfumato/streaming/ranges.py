@@ -23,7 +23,7 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import current
 from sfumato.random.bits import Bits
-from sfumato.streaming.record_sums import (
+from sfumato.streaming.queries import (
     INNER_METHODS,
     ArraySums,
     GaussianSumQuery,

@@ -15,8 +15,7 @@ import numpy as np
 
 from sfumato.errors import UsageError, shown
 from sfumato.streaming.generators import check_deviation
-from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState
-from sfumato.streaming.record_sums import require
+from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState, require
 from sfumato.streaming.values import Nested
 
 S = TypeVar("S")

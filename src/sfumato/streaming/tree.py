@@ -25,8 +25,8 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
+from sfumato.streaming.accounting import squared_tree_sensitivity
 from sfumato.streaming.aggregator import Aggregator, State, check_steps
-from sfumato.streaming.sensitivity import squared_tree_sensitivity
 from sfumato.streaming.values import combine
 
 V = TypeVar("V")
