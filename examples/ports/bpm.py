@@ -19,7 +19,7 @@ from sklearn.datasets import make_blobs
 import sfumato as sf
 from sfumato.basics.kmeans import kmeans as plain_kmeans
 from sfumato.basics.kmeans import sse
-from sfumato.local.diagnostics import diagnose, sweep
+from sfumato.local.table import diagnose, sweep
 
 SAMPLES = 10_000
 DROPPED = "the source drops a factor exp(-k L) in B_L, so its density jumps at L"

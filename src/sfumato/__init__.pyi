@@ -21,7 +21,6 @@ from .choosing import Window as Window
 from .choosing import choose as choose
 from .choosing import window as window
 from .clustering import KMeansRelease as KMeansRelease
-from .clustering.local import PrivateKMeans as PrivateKMeans
 from .counters import Calendar as Calendar
 from .counters import Counter as Counter
 from .counters import CounterRelease as CounterRelease
@@ -53,7 +52,8 @@ from .histogram import histogram_epsilon as histogram_epsilon
 from .ledger import Account as Account
 from .ledger import Ledger as Ledger
 from .local.bpm import BPM as BPM
-from .local.laplace import MultivariateLaplace as MultivariateLaplace
+from .local.clustering import PrivateKMeans as PrivateKMeans
+from .local.mechanism import MultivariateLaplace as MultivariateLaplace
 from .pages import report as report
 from .partition.partition import Partition as Partition
 from .persons import PersonsRelease as PersonsRelease

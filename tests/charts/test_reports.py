@@ -7,7 +7,7 @@ import numpy as np
 import sfumato as sf
 from sfumato.charts import style
 from sfumato.charts.reports import draw_clusters
-from sfumato.local.diagnostics import sweep
+from sfumato.local.table import sweep
 
 
 def test_pictures_are_sealed_and_fit_a_phone() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.charts import style
-from sfumato.clustering.local_table import COLUMNS, LocalTable, _ByAxis, local_table
+from sfumato.local.table import COLUMNS, LocalTable, _ByAxis, local_table
 from sfumato.random import PublicSeed, override
 
 

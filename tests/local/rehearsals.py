@@ -6,8 +6,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.basics.kmeans import assign, kmeans
-from sfumato.local.decoding.likelihood import Clusters
-from sfumato.local.decoding.normal_clusters import NormalClusters
+from sfumato.local.normal_clusters import Clusters, NormalClusters
 from sfumato.random import PublicSeed, override
 
 TRUE_CENTERS = {

@@ -11,8 +11,7 @@ import sfumato as sf
 from local.laws import RNG, fits, public_ball_probability, shells, twin
 from sfumato.local.bpm import BPM, share_within
 from sfumato.local.bpm import _sampler as _bpm_sampler
-from sfumato.local.laplace import MultivariateLaplace
-from sfumato.local.mechanism import RESOLUTION
+from sfumato.local.mechanism import RESOLUTION, MultivariateLaplace
 from sfumato.random import PublicSeed, override
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sfumato as sf
-from sfumato.local.diagnostics import diagnose, sweep
+from sfumato.local.table import diagnose, sweep
 from sfumato.random import PublicSeed, override
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate
 
 from local.laws import fits
-from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.mechanism import MultivariateLaplace
 from sfumato.random import PublicSeed, override
 
 COUNT = 120_000

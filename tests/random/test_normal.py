@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.local.sampling.decimals import pi
-from sfumato.local.sampling.exact_normals import stack_height
+from sfumato.local.constants import pi
+from sfumato.local.reals import stack_height
 from sfumato.random import PublicSeed, current, normal
 from sfumato.random.normal import FAR, PLACE_BITS, SLOTS, fill, standard_normal, tables
 from support.statistics import FALSE_ALARM

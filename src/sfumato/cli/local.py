@@ -28,11 +28,11 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, talk
 from sfumato.cli.output_paths import require_unread
-from sfumato.clustering.local import PrivateKMeans
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Client, label
+from sfumato.local.clustering import PrivateKMeans
 from sfumato.local.collector import Collector
 
 

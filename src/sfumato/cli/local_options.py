@@ -14,8 +14,8 @@ from sfumato.cli.parsing import parse_axes
 from sfumato.domain.domain import Domain
 from sfumato.local.bpm import BPM
 from sfumato.local.client import from_unit, read_bounds
-from sfumato.local.decoding.decoder import Decoded
-from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.decoder import Decoded
+from sfumato.local.mechanism import MultivariateLaplace
 
 Mechanism: TypeAlias = BPM | MultivariateLaplace
 

@@ -32,13 +32,13 @@ from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.output_paths import NewFile, files_read, require_unread
 from sfumato.cli.parsing import parse_axes
 from sfumato.cli.publishing import save_picture
-from sfumato.clustering.local_table import COLUMNS, local_table
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.local.client import read_bounds, reports, to_unit
 from sfumato.local.collector import Collector, write
-from sfumato.local.decoding.decoder import Decoded
+from sfumato.local.decoder import Decoded
+from sfumato.local.table import COLUMNS, local_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@
 """
 
 from sfumato.clustering.kmeans import KMeans
-from sfumato.clustering.local import PrivateKMeans
 from sfumato.clustering.release import KMeansRelease
+from sfumato.local.clustering import PrivateKMeans
 
 __all__ = ["KMeans", "KMeansRelease", "PrivateKMeans"]

@@ -19,8 +19,8 @@ from sfumato.basics.numbers import as_floats
 from sfumato.domain.domain import Interval
 from sfumato.errors import BoundsRequired, DataError, UsageError
 from sfumato.local.bpm import BPM
-from sfumato.local.laplace import MultivariateLaplace
-from sfumato.local.sampling.floats import Floats
+from sfumato.local.constants import Floats
+from sfumato.local.mechanism import MultivariateLaplace
 from sfumato.random.bits import Bits, current
 
 Bounds: TypeAlias = "Mapping[str, Interval] | Sequence[tuple[float, float]]"

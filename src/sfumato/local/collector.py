@@ -20,9 +20,9 @@ import numpy as np
 from sfumato.errors import DataError, UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.client import NOT_PRIVATE, Report, label, mechanism_of
-from sfumato.local.decoding.decoder import Decoded, decode
-from sfumato.local.laplace import MultivariateLaplace
-from sfumato.local.sampling.floats import Floats
+from sfumato.local.constants import Floats
+from sfumato.local.decoder import Decoded, decode
+from sfumato.local.mechanism import MultivariateLaplace
 from sfumato.privacy.guarantee import Guarantee
 
 METADATA = b"sfumato.mechanism"

@@ -23,8 +23,8 @@ from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
 from sfumato.choosing.windows import Window
 from sfumato.clustering import PrivateKMeans
-from sfumato.clustering.local_table import LocalTable
 from sfumato.errors import UsageError, explained, shown
+from sfumato.local.table import LocalTable
 from sfumato.pages import decisions, devices, front, looks, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation

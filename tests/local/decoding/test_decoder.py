@@ -14,7 +14,7 @@ import sfumato as sf
 from local.rehearsals import TRUE_CENTERS, law, people, rehearsed, reported
 from sfumato.basics.kmeans import assign
 from sfumato.local import decode
-from sfumato.local.decoding.decoder import FREEDOM, _centred, _Known
+from sfumato.local.decoder import FREEDOM, _centred, _Known
 from sfumato.random import PublicSeed, override
 from support.statistics import covers
 

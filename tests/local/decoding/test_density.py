@@ -9,11 +9,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.basics.kmeans import kmeans, sse
-from sfumato.local import decode
-from sfumato.local.decoding import density
-from sfumato.local.decoding.decoder import _gathered, _known
-from sfumato.local.decoding.noise_law import NoiseLaw, noise_law
+from sfumato.local import decode, density
+from sfumato.local.decoder import _gathered, _known
 from sfumato.local.mechanism import Mechanism
+from sfumato.local.normal_clusters import NoiseLaw, noise_law
 from sfumato.random import PublicSeed, override
 
 EVERYWHERE = np.array([[0.0, 1.0], [0.0, 1.0]])

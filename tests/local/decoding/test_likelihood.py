@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.local.decoding.likelihood import Clusters, information, likelihood
-from sfumato.local.decoding.noise_law import noise_law
+from sfumato.local.normal_clusters import Clusters, information, likelihood, noise_law
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import sfumato as sf
 from local.rehearsals import people, reported
 from sfumato.basics.kmeans import kmeans, sse
 from sfumato.local import decode
-from sfumato.local.decoding.likelihood import even_density
-from sfumato.local.decoding.little_signal import spread_evenly
-from sfumato.local.decoding.noise_law import noise_law
-from sfumato.local.decoding.posterior import sample
+from sfumato.local.decoder import spread_evenly
+from sfumato.local.normal_clusters import even_density, noise_law
+from sfumato.local.posterior import sample
 
 
 def sources_example() -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from local.rehearsals import law, people, rehearsed, reported
-from sfumato.local.decoding.misfit import looks_normal
+from sfumato.local.decoder import looks_normal
 
 
 @pytest.mark.parametrize(

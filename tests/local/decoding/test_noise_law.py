@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.local.decoding.noise_law import noise_law
+from sfumato.local.normal_clusters import noise_law
 from sfumato.random import PublicSeed, override
 
 

@@ -8,8 +8,8 @@ import pytest
 from local.laws import RNG, fits
 from sfumato.local.bpm import BPM
 from sfumato.local.bpm import _sampler as _bpm_sampler
-from sfumato.local.laplace import MultivariateLaplace
-from sfumato.local.laplace import _sampler as _laplace_sampler
+from sfumato.local.mechanism import MultivariateLaplace
+from sfumato.local.mechanism import _sampler as _laplace_sampler
 from sfumato.random import PublicSeed, override
 
 COUNT = 120_000
@@ -96,11 +96,11 @@ def test_reports_that_are_all_settled_are_the_same(
     )
     seed = f"all open {mechanism.title}"
     sure = mechanism.draw_cells(points, PublicSeed(seed))
-    monkeypatch.setattr("sfumato.local.sampling.cells._LEAST_MARGIN", 1.0)
+    monkeypatch.setattr("sfumato.local.cells._LEAST_MARGIN", 1.0)
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
     # And the cells that floats give have no say in it.
     monkeypatch.setattr(
-        "sfumato.local.sampling.cells.np.rint", lambda near, out: np.multiply(near, 0, out=out)
+        "sfumato.local.cells.np.rint", lambda near, out: np.multiply(near, 0, out=out)
     )
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
 

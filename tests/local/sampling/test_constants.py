@@ -10,8 +10,7 @@ import mpmath as mp
 import pytest
 
 from sfumato.local.bpm import BPM
-from sfumato.local.sampling.constants import constants, kummer
-from sfumato.local.sampling.decimals import DIGITS, context
+from sfumato.local.constants import DIGITS, constants, context, kummer
 from support.effort import lines
 
 VECTORS = [

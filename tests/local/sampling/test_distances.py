@@ -8,7 +8,7 @@ from scipy import special
 
 from sfumato.local.bpm import BPM
 from sfumato.local.bpm import _sampler as _bpm_sampler
-from sfumato.local.sampling.distances import DistanceLaw, gamma_below
+from sfumato.local.distances import DistanceLaw, gamma_below
 from sfumato.random import PublicSeed
 
 LAWS = {
@@ -28,8 +28,8 @@ def test_errors_of_floats_stay_below_the_margin(name: str) -> None:
     """
     from decimal import localcontext
 
-    from sfumato.local.sampling.decimals import context
-    from sfumato.local.sampling.reals import Level
+    from sfumato.local.constants import context
+    from sfumato.local.reals import Level
 
     law, bits = LAWS[name](), PublicSeed(name)
     assert law.by_power == name.startswith("power")
@@ -59,7 +59,7 @@ def test_radii_that_are_all_doubtful_have_the_same_law(
     """
     from scipy import stats
 
-    monkeypatch.setattr("sfumato.local.sampling.distances._ACCEPT_MARGIN", 1e9)
+    monkeypatch.setattr("sfumato.local.distances._ACCEPT_MARGIN", 1e9)
     k, bits = BPM(3, reach, 1), PublicSeed(f"all doubtful {reach}")
     sampler = _bpm_sampler(k, 2, 0)
     assert sampler.distance.by_power == (reach == "0.2")

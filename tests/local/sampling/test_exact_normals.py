@@ -8,8 +8,7 @@ from decimal import Context, localcontext
 import numpy as np
 import pytest
 
-from sfumato.local.sampling.exact_normals import Normal, normal_at
-from sfumato.local.sampling.reals import Level
+from sfumato.local.reals import Level, Normal, normal_at
 from sfumato.random import PublicSeed
 from sfumato.random.normal import ERROR, FAR, SLOTS, fill, tables
 

@@ -42,11 +42,8 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.local.sampling.constants import kummer
-from sfumato.local.sampling.decimals import exactly
-from sfumato.local.sampling.exact_normals import Normal, normal_at
-from sfumato.local.sampling.floats import Flags, Floats
-from sfumato.local.sampling.reals import Level, Uniform
+from sfumato.local.constants import Flags, Floats, exactly, kummer
+from sfumato.local.reals import Level, Normal, Uniform, normal_at
 from sfumato.random.bits import Bits, Words
 from sfumato.random.normal import Trace, fill, unit
 

@@ -13,17 +13,53 @@ Each formula multiplies and adds positive numbers only, so every digit but the l
 For x well above c the series is long, and M(1, c, x) = (c-1)! x^(1-c) (e^x - sum over j < c-1 of
 x^j / j!) is used instead, where the difference loses at most one digit.
 Source: Yang, Tjuawinata, Lam 2022, Lemma 4; DLMF 8.5.1 and 13.6.5.
+
+Decimal arithmetic to any number of digits, in which nothing overflows.
+
+Names for arrays of floats and of flags.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from sfumato.local.sampling.decimals import DIGITS, context, exactly, pi
+import numpy as np
+from numpy.typing import NDArray
+
+DIGITS = 50
+LARGEST_EXPONENT = 10**17
+
+
+def context(digits: int = DIGITS) -> Context:
+    """Decimal arithmetic of that many digits, with exponents beyond all that is computed here."""
+    return Context(prec=digits, Emax=LARGEST_EXPONENT, Emin=-LARGEST_EXPONENT)
+
+
+def exactly(value: Fraction) -> Decimal:
+    """A rational number in the decimal arithmetic in force."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+@lru_cache(maxsize=8)
+def pi(digits: int = DIGITS) -> Decimal:
+    """pi, by Machin's formula 16 arctan(1/5) - 4 arctan(1/239) in integers."""
+    one = int(10 ** (digits + 10))
+    total = 0
+    for factor, inverse in ((16, 5), (-4, 239)):
+        power = one // inverse
+        n = 1
+        while power:
+            sign = 1 if n % 4 == 1 else -1
+            total += factor * (power // n) * sign
+            power //= inverse * inverse
+            n += 2
+    with localcontext(context(digits + 5)):
+        return Decimal(total) / one
+
 
 AUTO_LOSS = 1.05
 """How far above its limit the variance may lie for the L that is chosen."""
@@ -171,3 +207,7 @@ def _rounded(x: float, epsilon: Fraction) -> Fraction:
     exact = Fraction(x) / epsilon
     unit = Fraction(10) ** (math.floor(math.log10(exact)) - 3)
     return math.ceil(exact / unit) * unit
+
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]

@@ -38,12 +38,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.local.sampling.circle import circle, exact_angle, exact_circle, mirror
-from sfumato.local.sampling.decimals import exactly
-from sfumato.local.sampling.distances import DistanceLaw, Reals
-from sfumato.local.sampling.exact_normals import normal_at
-from sfumato.local.sampling.floats import Flags, Floats
-from sfumato.local.sampling.reals import Level, norm, settle
+from sfumato.local.constants import Flags, Floats, exactly
+from sfumato.local.distances import DistanceLaw, Reals
+from sfumato.local.reals import (
+    Level,
+    circle,
+    exact_angle,
+    exact_circle,
+    mirror,
+    norm,
+    normal_at,
+    settle,
+)
 from sfumato.random.bits import Bits, Words
 from sfumato.random.normal import ERROR, Trace, fill
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.local.decoding.noise_law import NoiseLaw
-from sfumato.local.sampling.floats import Floats
+from sfumato.local.constants import Floats
+from sfumato.local.normal_clusters import NoiseLaw
 
 LENGTHS = (0.4, 0.15, 0.05)
 HEIGHTS = (1.0, 2.5, 6.0)

@@ -13,39 +13,228 @@ centres that are spread evenly.
 It sees reports only, so it is post-processing: it costs nothing and can be run again. Intervals
 come from the same laws, carried through the k-means step; they presume that one of them is about
 true.
+
+Whether reports say enough to place clusters, and where centres lie that no report places.
+
+Fits by maximum likelihood presume that reports say much. With little signal their clusters are
+noise, and centres that are spread evenly over the cube, without data, have a smaller sum of
+squares. So the likelihood of the fit is compared with that of even points. If it is not far beyond
+what noise alone reaches, draws from the ``posterior`` take the place of the fit. If the posterior
+does not promise much more than even centres, these are taken.
+
+Do reports look like those of k normal clusters? If not, how far are the centres off?
+
+*The test.* Reports are simulated from the fitted clusters through the law of the noise, and
+compared with the real ones: for each cluster, the reports nearest to it are cut into classes of
+equal expected size along each axis, and by their distance, and a chi-square of two samples is taken
+of each cut. Where the clusters are normal, the least of these probabilities, times their number
+(Bonferroni), is at most ``RARE`` with that probability. Noise that is wider than the clusters hides
+their shape from the test, and from the decoder as well.
+
+*The remedy.* Where the test refuses, twice as many clusters are fitted, which can take the shape of
+a cluster that is not normal. How far k-means on these lies from k-means on the others is how far
+the presumption has moved the centres: an offset of unknown sign, whose square is added to the
+variance.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from sfumato.basics.kmeans import assign, kmeans, single_thread, squared_distances
+from sfumato.basics.kmeans import assign, kmeans, single_thread, squared_distances, sse
 from sfumato.errors import UsageError, shown
-from sfumato.local.decoding.density import Density, explore
-from sfumato.local.decoding.likelihood import Clusters
-from sfumato.local.decoding.little_signal import (
-    DECISIVE,
-    says_much,
-    shows_structure,
-    spread_evenly,
-)
-from sfumato.local.decoding.misfit import looks_normal, split
-from sfumato.local.decoding.noise_law import NoiseLaw, noise_law
-from sfumato.local.decoding.normal_clusters import (
+from sfumato.local.bpm import BPM
+from sfumato.local.constants import Floats
+from sfumato.local.density import Density, explore
+from sfumato.local.mechanism import Mechanism, read_array
+from sfumato.local.normal_clusters import (
     SOME,
+    Clusters,
+    NoiseLaw,
     NormalClusters,
     drawn,
+    even_density,
     evidence,
     fit,
     fit_from,
+    likelihood,
+    noise_law,
     scored,
 )
-from sfumato.local.decoding.posterior import Posterior, sample
-from sfumato.local.mechanism import Mechanism, read_array
-from sfumato.local.sampling.floats import Floats
+from sfumato.local.posterior import Posterior, sample
+
+PLAIN = 20.0
+PLAIN_FOR_EACH = 3.0
+"""Nats beyond even points, at first and for each parameter, that no noise reaches: twice the log
+of a likelihood ratio has a mean of one for each parameter.
+"""
+
+QUICK = 20_000
+"""Reports of a first look."""
+
+DECISIVE = 30.0
+"""Nats of evidence from which on maximum likelihood is as good as the posterior."""
+
+PROMISE = 1.5
+"""How many times smaller than that of even centres the expected sum of squares must be.
+
+Of centres fitted to noise the posterior promises more than it keeps: it knows the mean of all
+points long before it knows any cluster.
+"""
+
+STRUCTURE = 10.0
+PROMISE_WITH_STRUCTURE = 1.25
+"""From so many nats of evidence on, a smaller promise is enough."""
+
+EVEN_POINTS = 2**12
+
+
+def says_much(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> bool:
+    """Whether reports are so much likelier by the fitted clusters than by even points that noise
+    cannot be the reason.
+    """
+    enough = PLAIN + PLAIN_FOR_EACH * len(fitted.vector)
+    # Most often a part of many reports says enough, and the rest need not be looked at.
+    step = max(1, len(reports) // QUICK)
+    if step > 1 and _gain(reports[::step], fitted, law) > enough:
+        return True
+    return _gain(reports, fitted, law) > enough
+
+
+def _gain(reports: Floats, fitted: NormalClusters, law: NoiseLaw) -> float:
+    """Nats by which the fitted clusters explain reports better than even points."""
+    mean, _ = likelihood(fitted.vector, fitted.k, reports, np.ones(len(reports)), law)
+    even = np.log(np.maximum(even_density(reports, law), np.finfo(float).tiny))
+    return len(reports) * mean - float(even.sum())
+
+
+def shows_structure(posterior: Posterior, points: Floats, centers: Floats) -> bool:
+    """Whether to believe centres, which are the best for points of the posterior."""
+    least = PROMISE if posterior.evidence < STRUCTURE else PROMISE_WITH_STRUCTURE
+    even = spread_evenly(posterior.k, points.shape[1])
+    return sse(points, even) >= least * sse(points, centers)
+
+
+@lru_cache(maxsize=32)
+def spread_evenly(k: int, d: int) -> Floats:
+    """Centres of k-means on even points of the unit cube: float64 ndarray of shape (k, d).
+
+    Several mirror images are as good. Of these, the one is taken whose farthest centres lie at the
+    upper ends of the axes.
+    """
+    from scipy.stats import qmc
+
+    size = max(EVEN_POINTS, 1 << (16 * k - 1).bit_length())
+    even = np.random.default_rng(0).random((size, d))
+    if d <= qmc.Sobol.MAXDIM:
+        even = qmc.Sobol(d, scramble=False).random(size) + 0.5 / size
+    centers = kmeans(even, k, seed=0, tries=8)
+    skewed = ((centers - 0.5) ** 3).sum(axis=0)
+    found = np.where(skewed < 0, 1 - centers, centers)
+    found.flags.writeable = False
+    return np.asarray(found)
+
+
+CLASSES = 8
+"""Of a cut."""
+
+FEWEST = 20
+"""Reports in a class, at least."""
+
+SIMULATED = 200_000
+RARE = 1e-3
+
+
+def looks_normal(
+    reports: Floats,
+    fitted: NormalClusters | Posterior,
+    mechanism: Mechanism,
+    rng: np.random.Generator,
+) -> bool:
+    """Whether the reports may come from the fitted clusters."""
+    means = fitted.clusters.means
+    simulated = _simulated(fitted, mechanism, rng)
+    nearest = assign(reports, means)
+    nearest_simulated = assign(simulated, means)
+    least = 1.0
+    cuts = 0
+    for j, mean in enumerate(means):
+        here = reports[nearest == j] - mean
+        there = simulated[nearest_simulated == j] - mean
+        if len(here) < CLASSES * FEWEST or len(there) < CLASSES * FEWEST:
+            continue
+        for one, other in zip(_measured(here), _measured(there), strict=True):
+            least = min(least, _probability(one, other))
+            cuts += 1
+    return least * max(cuts, 1) > RARE
+
+
+def _simulated(
+    fitted: NormalClusters | Posterior, mechanism: Mechanism, rng: np.random.Generator
+) -> Floats:
+    """Reports of points drawn from the clusters, by the exact law of the noise: float64 of shape
+    (SIMULATED, d).
+    """
+    d = mechanism.dimension
+    uniforms = rng.random(SIMULATED)
+    points = drawn(fitted.vector, fitted.k, uniforms, rng.normal(size=(SIMULATED, d)))
+    directions = rng.normal(size=points.shape)
+    directions /= np.sqrt((directions**2).sum(axis=1, keepdims=True))
+    found = points + directions * _distances(mechanism, rng)[:, None]
+    silent = rng.random(SIMULATED) < mechanism.background_probability
+    if silent.any() and isinstance(mechanism, BPM):
+        radius = float(mechanism.L)
+        found[silent] = rng.uniform(-radius, 1 + radius, (int(silent.sum()), d))
+    return np.asarray(found)
+
+
+def _distances(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
+    """How far reports with signal lie from their points: float64 ndarray of shape (SIMULATED,)."""
+    from scipy.special import gammainc, gammaincinv
+
+    d = mechanism.dimension
+    k = float(mechanism.epsilon)
+    if not isinstance(mechanism, BPM):
+        return np.asarray(rng.gamma(d, 1 / k, SIMULATED))
+    # A uniform point of a ball whose radius is Gamma(d + 1), truncated to L: see ``local.bpm``.
+    within = gammainc(d + 1, k * float(mechanism.L))
+    radii = gammaincinv(d + 1, within * rng.random(SIMULATED)) / k
+    return np.asarray(radii * rng.random(SIMULATED) ** (1 / d))
+
+
+def _measured(away: Floats) -> list[Floats]:
+    """What is cut: each coordinate, and the distance."""
+    return [*away.T, np.sqrt((away**2).sum(axis=1))]
+
+
+def _probability(one: Floats, other: Floats) -> float:
+    """Of so large a chi-square, if both samples have one law; the second cuts the classes."""
+    from scipy.special import chdtrc
+
+    edges = np.quantile(other, np.linspace(0, 1, CLASSES + 1)[1:-1])
+    counts = np.bincount(np.searchsorted(edges, one), minlength=CLASSES)
+    other_counts = np.bincount(np.searchsorted(edges, other), minlength=CLASSES)
+    both = counts + other_counts
+    # Samples of two sizes: each count is scaled by the root of their quotient.
+    scale = math.sqrt(len(other) / len(one))
+    differences = np.square(counts * scale - other_counts / scale)
+    statistic = float((differences[both > 0] / both[both > 0]).sum())
+    return float(chdtrc(CLASSES - 1, statistic))
+
+
+def split(clusters: Clusters) -> Floats:
+    """Two means for each cluster, on either side of its own: float64 ndarray of shape (2k, d)."""
+    k, d = clusters.means.shape
+    step = np.zeros((k, d))
+    # Along one axis each, by turns.
+    step[np.arange(k), np.arange(k) % d] = np.sqrt(clusters.variances)
+    both = np.concatenate([clusters.means - step, clusters.means + step])
+    return np.asarray(np.clip(both, 0.02, 0.98))
+
 
 SYNTHETIC = 24_000
 """Points that are drawn from the laws."""

@@ -20,9 +20,8 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.local.decoding.likelihood import Clusters, even_density
-from sfumato.local.decoding.noise_law import NoiseLaw
-from sfumato.local.sampling.floats import Floats
+from sfumato.local.constants import Floats
+from sfumato.local.normal_clusters import Clusters, NoiseLaw, even_density
 
 MOST_CHAINS = 64
 FEWEST_CHAINS = 8

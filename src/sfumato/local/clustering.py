@@ -17,10 +17,9 @@ from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import UsageError, shown
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
-from sfumato.local.decoding.decoder import Decoded, check_clusters, decode
-from sfumato.local.laplace import MultivariateLaplace
-from sfumato.local.mechanism import read_array
-from sfumato.local.sampling.floats import Floats
+from sfumato.local.constants import Floats
+from sfumato.local.decoder import Decoded, check_clusters, decode
+from sfumato.local.mechanism import MultivariateLaplace, read_array
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.random.bits import current
 
