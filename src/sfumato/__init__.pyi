@@ -17,9 +17,6 @@ from .answers.preview import Preview as Preview
 from .answers.question import Question as Question
 from .answers.receipt import Receipt as Receipt
 from .answers.release import Release as Release
-from .choosing import Window as Window
-from .choosing import choose as choose
-from .choosing import window as window
 from .clustering import KMeansRelease as KMeansRelease
 from .counters import Calendar as Calendar
 from .counters import Counter as Counter
@@ -74,5 +71,8 @@ from .quantiles import QuantilesRelease as QuantilesRelease
 from .questions import *
 from .risk import Choice as Choice
 from .risk import Risk as Risk
+from .risk.choosing import choose as choose
+from .risk.window import Window as Window
+from .risk.window import window as window
 from .tables import TablesRelease as TablesRelease
 from .tables import reconcile as reconcile

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from demo.reading import CITIES, CLUSTERS, SURE, Answer, near
-from sfumato.choosing import Window
 from sfumato.demo import DISTANCES, cities, cities_path, run
 from sfumato.histogram import HistogramRelease
 from sfumato.risk import Choices
+from sfumato.risk.window import Window
 
 
 @pytest.fixture(scope="module")

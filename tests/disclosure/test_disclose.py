@@ -13,8 +13,8 @@ import yaml
 
 import sfumato as sf
 from disclosure import visits
-from sfumato.choosing.windows import Window
 from sfumato.disclosure.disclose import slug_of
+from sfumato.risk.window import Window
 from sfumato.testing import deterministic
 
 

@@ -19,10 +19,10 @@ from sfumato.risk import (
     choose,
     optimal_epsilon,
     posterior_belief,
-    queries,
     tighter_upper_bound_posterior,
     upper_bound_posterior,
 )
+from sfumato.risk import universe as queries
 
 PAGE = Path(__file__).parents[2] / "docs" / "epsilon.md"
 

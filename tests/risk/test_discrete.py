@@ -8,7 +8,8 @@ import pytest
 from risk.noises import NOISES, RATES, _masses
 from sfumato import risk
 from sfumato.mechanisms.noise import DiscreteGaussian
-from sfumato.risk import Gaussian, discrete
+from sfumato.risk import Gaussian
+from sfumato.risk import membership as discrete
 
 
 @pytest.mark.parametrize(("noise", "shift"), NOISES[3:], ids=str)
@@ -26,7 +27,7 @@ def test_noise_on_whole_numbers_cell_by_cell(noise, shift):
 
 
 def test_wide_noise_meets_the_integral():
-    table = discrete.advantage(DiscreteGaussian(Fraction(90_000**2)), 10_000)
+    table = discrete.discrete_advantage(DiscreteGaussian(Fraction(90_000**2)), 10_000)
     assert table == pytest.approx(risk.advantage(Gaussian(9.0)), rel=1e-6)
-    beyond = discrete.advantage(DiscreteGaussian(Fraction(900_000**2)), 100_000)
+    beyond = discrete.discrete_advantage(DiscreteGaussian(Fraction(900_000**2)), 100_000)
     assert beyond == pytest.approx(risk.advantage(Gaussian(9.0)), rel=1e-6)

@@ -12,8 +12,7 @@ from risk.test_bounds import NUMBERS
 from sfumato import risk
 from sfumato.errors import Infeasible
 from sfumato.risk import sensitivity
-from sfumato.risk.queries import parse
-from sfumato.risk.universe import column_of
+from sfumato.risk.universe import column_of, parse
 
 
 @st.composite

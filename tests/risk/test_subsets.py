@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from risk import worlds as defined
 from sfumato import risk
 from sfumato.risk import subsets, world_answers
-from sfumato.risk.queries import parse
-from sfumato.risk.universe import column_of
+from sfumato.risk.universe import column_of, parse
 
 
 @given(

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from risk import worlds
 from risk.test_bounds import NUMBERS
 from sfumato import risk
-from sfumato.risk import variances
-from sfumato.risk.queries import parse
-from sfumato.risk.universe import column_of
+from sfumato.risk import subsets as variances
+from sfumato.risk.universe import column_of, parse
 
 LUMPS = st.lists(
     st.integers(-4, 4) | st.sampled_from([50, 51, -30]) | NUMBERS, min_size=3, max_size=8

@@ -11,8 +11,7 @@ from risk import worlds as defined
 from sfumato import risk
 from sfumato.errors import Infeasible
 from sfumato.risk import subsets, world_answers
-from sfumato.risk.queries import parse
-from sfumato.risk.universe import column_of, log_choose
+from sfumato.risk.universe import column_of, log_choose, parse
 
 
 def _counted(universe, size, query):

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
+from sfumato.answers.accuracy import Within
 from sfumato.basics.numbers import fraction, positive, probability
-from sfumato.choosing import Window, Within, window
-from sfumato.choosing import choose as chosen
 from sfumato.cli.answer_files import page_of
 from sfumato.cli.option_types import FLOAT, INTEGER, Several
 from sfumato.cli.options import (
@@ -31,6 +30,8 @@ from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.risk import Choice, Choices, Risk
+from sfumato.risk.choosing import choose as chosen
+from sfumato.risk.window import Window, window
 
 PRIOR = "0.01"
 POSTERIOR = "0.05"

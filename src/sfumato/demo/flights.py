@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from sfumato.aggregates import Mean
+from sfumato.answers.accuracy import Within
 from sfumato.answers.release import Release
-from sfumato.choosing import Window, Within, choose, window
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
@@ -28,6 +28,8 @@ from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import push_all
 from sfumato.quantiles import Quantiles
 from sfumato.risk import Choice, Choices, Risk
+from sfumato.risk.choosing import choose
+from sfumato.risk.window import Window, window
 from sfumato.tables import Tables
 
 Progress: TypeAlias = Callable[[int, int | None], None]

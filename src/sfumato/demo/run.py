@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sfumato.answers.release import Release
-from sfumato.choosing import Window
 from sfumato.clustering import PrivateKMeans
 from sfumato.demo import cities, flights
 from sfumato.errors import DataError
 from sfumato.ledger import open_ledger
 from sfumato.pages import report
 from sfumato.risk import Choice, Choices
+from sfumato.risk.window import Window
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from sfumato.answers.release import Release
 from sfumato.basics.files import write_bytes
-from sfumato.choosing.windows import Window
 from sfumato.disclosure import checklist as questions
 from sfumato.disclosure.audited import Finding
 from sfumato.disclosure.document import counted, missing, to_yaml
@@ -21,6 +20,7 @@ from sfumato.errors import UsageError, explained, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.publishing.plan_file import publication_of
 from sfumato.publishing.publication import Publication
+from sfumato.risk.window import Window
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Item: TypeAlias = Release | Window | Finding

@@ -17,12 +17,12 @@ from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
 from sfumato.basics.signing import valid
-from sfumato.choosing.windows import Window
 from sfumato.errors import DataError, LedgerError, UsageError, printable, shown
 from sfumato.ledger import Account, Amount, Ledger, written
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, approx_to_zcdp, charge
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.verifying import verify
+from sfumato.risk.window import Window
 
 CHARGED = re.compile(
     r"(?:epsilon = (?P<epsilon>[0-9.]{1,40})(?:, delta = (?P<delta>[0-9.]{1,40}))?"

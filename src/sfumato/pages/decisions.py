@@ -12,12 +12,12 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from sfumato.basics.numbers import rounded
 from sfumato.charts import style
-from sfumato.choosing.windows import Window
 from sfumato.local.table import COLUMNS, LocalTable
 from sfumato.pages.studies import Study, drawn
 from sfumato.persons import Recommendation
 from sfumato.privacy import belief
 from sfumato.risk import Choice, Choices
+from sfumato.risk.window import Window
 
 Decision: TypeAlias = Choice | Choices | Window | Recommendation | LocalTable
 

@@ -21,7 +21,6 @@ from sfumato.answers.loading import standing
 from sfumato.answers.release import Release
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
-from sfumato.choosing.windows import Window
 from sfumato.clustering import PrivateKMeans
 from sfumato.errors import UsageError, explained, shown
 from sfumato.local.table import LocalTable
@@ -29,6 +28,7 @@ from sfumato.pages import decisions, devices, front, looks, proofs, sections, sp
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.persons import Recommendation
 from sfumato.risk import Choice, Choices
+from sfumato.risk.window import Window
 
 _TEMPLATE = Path(__file__).with_name("template.html")
 

@@ -6,6 +6,7 @@
 
 from sfumato.risk.acceptable import Risk
 from sfumato.risk.bounds import (
+    Worlds,
     confidence,
     disclosure_risk,
     optimal_epsilon,
@@ -16,9 +17,15 @@ from sfumato.risk.bounds import (
     upper_bound_posterior,
 )
 from sfumato.risk.choice import Choice, Choices, WorstWorld, choose
-from sfumato.risk.laws import Gaussian, Laplace, gaussian_for
-from sfumato.risk.membership import advantage, composed_advantage, posterior, true_positive_rate
-from sfumato.risk.possible_worlds import Worlds
+from sfumato.risk.membership import (
+    Gaussian,
+    Laplace,
+    advantage,
+    composed_advantage,
+    gaussian_for,
+    posterior,
+    true_positive_rate,
+)
 from sfumato.risk.sensitivity import bounded_sensitivity, unbounded_sensitivity
 
 __all__ = [

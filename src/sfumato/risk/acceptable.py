@@ -13,9 +13,17 @@ from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.belief import log_odds, plain_probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection
-from sfumato.risk.membership import advantage, posterior, true_positive_rate
-from sfumato.risk.possible_worlds import Worlds
+from sfumato.risk.bounds import Worlds
+from sfumato.risk.membership import (
+    Gaussian,
+    Laplace,
+    Noise,
+    Promise,
+    Protection,
+    advantage,
+    posterior,
+    true_positive_rate,
+)
 
 NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
 FORMS = "disclosure=, advantage=, prior= with posterior=, or fpr= with tpr="

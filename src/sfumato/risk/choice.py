@@ -14,14 +14,21 @@ from sfumato.basics.text import card, facts, line
 from sfumato.errors import Infeasible, UsageError, nearest
 from sfumato.privacy.belief import LARGE
 from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts
-from sfumato.risk.distinct_answers import Answers
-from sfumato.risk.laws import Laplace
-from sfumato.risk.membership import advantage
-from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
-from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.membership import Laplace, advantage
 from sfumato.risk.sensitivity import unbounded
-from sfumato.risk.universe import Column, Pick, Universe, by_column, log_choose
-from sfumato.risk.variances import least_sensitivity
+from sfumato.risk.subsets import least_sensitivity
+from sfumato.risk.universe import (
+    Column,
+    Pick,
+    Query,
+    QueryName,
+    Universe,
+    at_least_zero,
+    by_column,
+    log_choose,
+    parse,
+)
 from sfumato.risk.world_answers import checked_prior
 
 if TYPE_CHECKING:

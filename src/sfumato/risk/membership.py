@@ -6,27 +6,271 @@ reconstruction follow from it. A guarantee gives the worst curve of all mechanis
 noise that is added gives a curve of its own, which is lower.
 
 Sources: Wasserman and Zhou 2010, Thm 2.4; Dong, Roth and Su 2022, section 2; Kulynych et al. 2025.
+
+The best membership tests against discrete noise (Neyman and Pearson).
+
+The best test accuses if the answer is ``t`` or more, and at t - 1 by tossing a coin. Holds because:
+for discrete Laplace and discrete Gaussian noise the likelihood ratio of a shift grows with the
+answer.
+
+Bounds of membership tests under rho-zCDP, from Renyi divergences of two coins.
+
+Holds because: a test turns the two output distributions into two coins, with probabilities tpr and
+fpr. No processing raises a Renyi divergence, and under rho-zCDP that of order a is at most a rho in
+both directions (Bun and Steinke 2016, Def. 1.1 and Lemma 2.2). Every order gives a valid bound, so
+a grid of orders may cost tightness, but the bound holds.
+
+Continuous noise, for questions about risk: how well one answer tells two neighbours apart.
+
+Releases add discrete noise, which is in ``sfumato.mechanisms``. These are its continuous
+counterparts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from scipy.special import ndtr, ndtri
+import msgspec
+import numpy as np
+from scipy.special import erfc, ndtr, ndtri
 
-from sfumato.basics.numbers import Exactly, fraction, probability
+from sfumato.basics.numbers import Array, Exactly, fraction, positive, probability
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.risk import discrete, renyi
-from sfumato.risk.laws import Gaussian, Laplace, Noise, Protection, shift_of
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+# The largest sigma for which masses are added up. Above, an integral errs by a relative 1 /
+# sigma^2.
+WIDEST = 1e5
+# A float holds no mass beyond this many sigmas.
+FARTHEST = 39
+
+
+def tail(law: Law, t: int) -> float:
+    """Return P(Z >= t)."""
+    if t <= 0:
+        return 1 - _upper(law, 1 - t)
+    return _upper(law, t)
+
+
+def _upper(law: Law, t: int) -> float:
+    """Return P(Z >= t) for t >= 1."""
+    if isinstance(law, DiscreteLaplace):
+        rate = 1 / float(law.scale)
+        return math.exp(-rate * t) / (1 + math.exp(-rate))
+    if law.sigma > WIDEST:
+        return float(erfc((t - 0.5) / law.sigma / math.sqrt(2))) / 2
+    table = _table(law)
+    return float(table[t]) if t < len(table) else 0.0
+
+
+@lru_cache(maxsize=4)
+def _table(law: DiscreteGaussian) -> Array:
+    """Return P(Z >= t) for t = 0, 1, ..."""
+    t = np.arange(math.ceil(FARTHEST * law.sigma) + 2, dtype=float)
+    mass = np.exp(-(t**2) / (2 * float(law.sigma_squared)))
+    above = np.cumsum(mass[::-1])[::-1]
+    # The law is symmetric, so the whole mass is that from 0 on, twice, less that at 0, which is 1.
+    return np.asarray(above / (2 * above[0] - 1))
+
+
+def discrete_advantage(law: Law, shift: int) -> float:
+    """Return the largest true-positive rate less false-positive rate."""
+    # The shifted law is the likelier one above shift / 2.
+    t = shift // 2 + 1
+    return tail(law, t - shift) - tail(law, t)
+
+
+def discrete_true_positive_rate(law: Law, shift: int, fpr: float) -> float:
+    """Return the largest true-positive rate at a false-positive rate."""
+    t = _least(law, fpr)
+    low = tail(law, t)
+    high = tail(law, t - 1)
+    # A coin at t - 1 makes the curve a straight line between two thresholds.
+    share = (fpr - low) / (high - low) if high > low else 0.0
+    found = tail(law, t - shift)
+    return found + share * (tail(law, t - 1 - shift) - found)
+
+
+def discrete_loss(law: Law, shift: int, allowed: float) -> float:
+    """Return the privacy loss that a shifted answer exceeds with at most this probability."""
+    if isinstance(law, DiscreteLaplace):
+        at = shift if allowed == 0 else min(shift + _least(law, allowed) - 1, shift)
+        return (abs(at) - abs(at - shift)) / float(law.scale)
+    if allowed == 0:
+        return math.inf
+    at = shift + _least(law, allowed) - 1
+    return (2 * shift * at - shift**2) / (2 * float(law.sigma_squared))
+
+
+def _least(law: Law, chance: float) -> int:
+    """Return the smallest t with P(Z >= t) <= chance."""
+    low = -1
+    high = 1
+    while tail(law, high) > chance:
+        high *= 2
+    while tail(law, low) <= chance:
+        low *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if tail(law, middle) > chance:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
+
+
+def renyi_true_positive_rate(rho: float, fpr: float) -> float:
+    """Return the largest true-positive rate that no order forbids."""
+    return _largest(lambda tpr: _allowed(tpr, fpr, rho), fpr)
+
+
+def renyi_advantage(rho: float) -> float:
+    """Return the largest advantage A that no order forbids.
+
+    It is reached at rates (1 + A) / 2 and (1 - A) / 2, since what is allowed is convex and
+    symmetric about the line of such rates.
+    """
+    return _largest(lambda gain: _allowed((1 + gain) / 2, (1 - gain) / 2, rho), 0.0)
+
+
+def _largest(allowed: Callable[[float], bool], low: float) -> float:
+    high = 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if allowed(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _allowed(tpr: float, fpr: float, rho: float) -> bool:
+    if tpr >= 1:
+        return False
+    limit = ORDERS * rho
+    return bool((_divergence(tpr, fpr) <= limit).all() and (_divergence(fpr, tpr) <= limit).all())
+
+
+def _divergence(p: float, q: float) -> Array:
+    """Return the divergences of two coins at all orders.
+
+    Of order a it is ln(p^a q^(1-a) + (1-p)^a (1-q)^(1-a)) / (a - 1).
+    """
+    heads = ORDERS * np.log(p) + (1 - ORDERS) * np.log(q)
+    tails = ORDERS * np.log1p(-p) + (1 - ORDERS) * np.log1p(-q)
+    return np.asarray(np.logaddexp(heads, tails) / (ORDERS - 1))
+
+
+class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
+    """Continuous Laplace noise.
+
+    Parameters
+    ----------
+    scale : float
+        Above 0: the mean size of the noise.
+
+    >>> from sfumato import risk
+    >>> risk.advantage(risk.Laplace(2.0), sensitivity=1)
+    0.22119921692859512
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "scale", float(positive(self.scale, "scale")))
+
+
+class Gaussian(msgspec.Struct, frozen=True, tag="gaussian"):
+    """Continuous Gaussian noise.
+
+    Parameters
+    ----------
+    sigma : float
+        Above 0: the standard deviation.
+
+    >>> from sfumato import risk
+    >>> round(risk.advantage(risk.Gaussian(2.0), sensitivity=1), 4)
+    0.1974
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "sigma", float(positive(self.sigma, "sigma")))
+
+
+Promise: TypeAlias = PureDP | ApproxDP | ZCDP
+Noise: TypeAlias = Laplace | Gaussian | DiscreteLaplace | DiscreteGaussian
+Protection: TypeAlias = Promise | Noise
+
+
+def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) -> Gaussian:
+    """Return the least Gaussian noise that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : number above 0
+    delta : number in (0, 1)
+    sensitivity : number
+        By how much one person moves the answer, in L2.
+
+    Returns
+    -------
+    Gaussian
+
+    Holds because: with m = sensitivity / sigma, delta(epsilon) = Phi(m/2 - epsilon/m) - e^epsilon
+    Phi(-m/2 - epsilon/m) grows with m, and the search ends on the side of more noise.
+    Source: Balle and Wang 2018, Theorem 8.
+
+    >>> round(gaussian_for(epsilon=1, delta="1e-6").sigma, 3)
+    4.225
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    level = float(positive(epsilon, "epsilon"))
+    slack = float(probability(delta, "delta"))
+
+    def spent(shift: float) -> float:
+        likely = ndtr(shift / 2 - level / shift)
+        unlikely = math.exp(level + log_ndtr(-shift / 2 - level / shift))
+        return float(likely - unlikely)
+
+    low = 0.0
+    high = 1.0
+    while spent(high) <= slack:
+        low = high
+        high *= 2
+    while high > low * (1 + 1e-13):
+        middle = (low + high) / 2
+        if spent(middle) <= slack:
+            low = middle
+        else:
+            high = middle
+    return Gaussian(float(positive(sensitivity, "sensitivity")) / low)
+
+
+def shift_of(noise: Noise, sensitivity: Exactly) -> float:
+    """Check by how much one person moves the answer; for discrete noise it is a whole number."""
+    exact = positive(sensitivity, "sensitivity")
+    if isinstance(noise, DiscreteLaplace | DiscreteGaussian) and exact.denominator != 1:
+        raise UsageError(
+            "a fractional sensitivity for noise on whole numbers",
+            "its answers are whole",
+            "Give a whole sensitivity",
+        )
+    return float(exact)
 
 
 def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
@@ -61,13 +305,13 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
             odds = _exp(float(epsilon))
             return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (1 + odds)
         case ZCDP(rho=rho):
-            return renyi.advantage(float(rho))
+            return renyi_advantage(float(rho))
         case Laplace(scale=scale):
             return -math.expm1(-shift_of(of, sensitivity) / scale / 2)
         case Gaussian(sigma=sigma):
             return math.erf(shift_of(of, sensitivity) / sigma / math.sqrt(8))
         case DiscreteLaplace() | DiscreteGaussian():
-            return discrete.advantage(of, int(shift_of(of, sensitivity)))
+            return discrete_advantage(of, int(shift_of(of, sensitivity)))
     raise _unknown(of)
 
 
@@ -101,13 +345,13 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
         case ApproxDP(epsilon=epsilon, delta=delta):
             return _two_lines(float(epsilon), float(delta), rate)
         case ZCDP(rho=rho):
-            return renyi.true_positive_rate(float(rho), rate)
+            return renyi_true_positive_rate(float(rho), rate)
         case Laplace(scale=scale):
             return _of_laplace(shift_of(of, sensitivity) / scale, rate)
         case Gaussian(sigma=sigma):
             return float(ndtr(ndtri(rate) + shift_of(of, sensitivity) / sigma))
         case DiscreteLaplace() | DiscreteGaussian():
-            return discrete.true_positive_rate(of, int(shift_of(of, sensitivity)), rate)
+            return discrete_true_positive_rate(of, int(shift_of(of, sensitivity)), rate)
     raise _unknown(of)
 
 
@@ -171,7 +415,7 @@ def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
                 return math.inf
             return ratio**2 / 2 - ratio * float(ndtri(allowed))
         case DiscreteLaplace() | DiscreteGaussian():
-            return discrete.loss(of, int(shift_of(of, sensitivity)), allowed)
+            return discrete_loss(of, int(shift_of(of, sensitivity)), allowed)
     raise _unknown(of)
 
 

@@ -16,10 +16,18 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import Infeasible
-from sfumato.risk.queries import Query, QueryName, answers, parse
-from sfumato.risk.subsets import spread, subset_moments
-from sfumato.risk.universe import Column, Universe, by_column, distance_of, how_many
-from sfumato.risk.variances import largest_change
+from sfumato.risk.subsets import largest_change, spread, subset_moments
+from sfumato.risk.universe import (
+    Column,
+    Query,
+    QueryName,
+    Universe,
+    answers,
+    by_column,
+    distance_of,
+    how_many,
+    parse,
+)
 
 # The most records in all data sets that are compared one by one.
 MOST_NUMBERS = 40_000_000

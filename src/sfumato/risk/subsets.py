@@ -1,16 +1,34 @@
-"""Sums over all subsets of one size: counted on a lattice, or added up from two halves."""
+"""Sums over all subsets of one size: counted on a lattice, or added up from two halves.
+
+How far a variance can move when one record joins or leaves, over all sets of a size.
+
+Let K be t - 1 records and T be K with one more, r. With m and v the mean and variance of K,
+var(T) - var(K) = (t - 1) / t^2 (r - m)^2 - v / t. Throughout, u[0] <= ... <= u[n-1] are the records
+in order.
+
+*Rise.* For a fixed r it is a convex function of the sum of K less a multiple of its sum of squares.
+It is hence a supremum of linear functions of the two. Each of these is largest for the t - 1
+records nearest to some point, a run of neighbours without r. For a fixed T the rise is largest if r
+is an end of T. So K is a run of neighbours, and r is u[0] or u[n-1].
+
+*Fall.* For a fixed r it is strictly convex in each record of K (t >= 3; for t = 2 there is none). A
+record of K with free ones on both sides could therefore be moved outwards, so K is the lowest a and
+the highest b records without r. If r lies between them, it is the free record nearest to m.
+Otherwise T itself is the lowest and the highest records, and r is the one in it nearest to its
+mean.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import InternalError
-from sfumato.risk.queries import Query
-from sfumato.risk.universe import log_choose
+from sfumato.risk.universe import Query, log_choose
 
 # The most pairs of a sum and a size that are counted at once.
 MOST_STATES = 20_000_000
@@ -131,3 +149,126 @@ def _moments(x: Array, size: int) -> tuple[Array, Array]:
     indices = np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)
     rows = x[indices]
     return rows.sum(axis=1), (rows**2).sum(axis=1)
+
+
+class _Pairs(NamedTuple):
+    """Sets K, and the record that joins each of them.
+
+    Attributes
+    ----------
+    sums, squares : float64 ndarrays of shape (pairs,)
+        Of the records of K, and of their squares.
+    joining : float64 ndarray of shape (pairs,) or (1,)
+    """
+
+    sums: Array
+    squares: Array
+    joining: Array
+
+
+class _RunningSums:
+    """Records in order, with the sums of their beginnings.
+
+    ``sums[i]`` and ``squares[i]`` add up the first i records and their squares.
+    """
+
+    def __init__(self, x: Array) -> None:
+        self.x = x
+        self.n = len(x)
+        self.sums = np.concatenate([[0.0], np.cumsum(x)])
+        self.squares = np.concatenate([[0.0], np.cumsum(x**2)])
+
+    def outer(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return the sums over the first ``low`` records and those from ``high`` on."""
+        sums = self.sums[low] + self.sums[self.n] - self.sums[high]
+        squares = self.squares[low] + self.squares[self.n] - self.squares[high]
+        return sums, squares
+
+
+def largest_change(x: Array, t: int, query: Query) -> float:
+    """Return the largest |f(T) - f(K)| over the sets that the module's text names.
+
+    Parameters
+    ----------
+    x : float64 ndarray of shape (n,)
+        Ascending and centred.
+    t : int
+        The size of T, 2 to n.
+    query : Query
+
+    Returns
+    -------
+    float
+        Exact for var. For std it is the change for the sets where the variance moves most, which is
+        a lower bound.
+    """
+    running = _RunningSums(x)
+    largest = float(np.abs(x).max())
+    worst = 0.0
+    for pairs in (*_runs(running, t), *_joining_between(running, t), *_joining_within(running, t)):
+        worst = max(worst, _change(pairs, t, largest, query))
+    return worst
+
+
+def _runs(running: _RunningSums, t: int) -> list[_Pairs]:
+    """K is a run of neighbours, and r an end of the universe outside it."""
+    x = running.x
+    start = np.arange(running.n - t + 2)
+    sums = running.sums[start + t - 1] - running.sums[start]
+    squares = running.squares[start + t - 1] - running.squares[start]
+    return [_Pairs(sums[1:], squares[1:], x[:1]), _Pairs(sums[:-1], squares[:-1], x[-1:])]
+
+
+def _joining_between(running: _RunningSums, t: int) -> list[_Pairs]:
+    """K is the lowest and the highest records, and r lies between, next to the mean of K."""
+    low = np.arange(t)
+    high = running.n - (t - 1 - low)
+    sums, squares = running.outer(low, high)
+    nearest = np.searchsorted(running.x, sums / (t - 1))
+    found = []
+    for left in (0, 1):
+        joining = running.x[np.clip(nearest - left, low, high - 1)]
+        found.append(_Pairs(sums, squares, joining))
+    return found
+
+
+def _joining_within(running: _RunningSums, t: int) -> list[_Pairs]:
+    """T is the lowest and the highest records, and r the one in T nearest to its mean."""
+    x = running.x
+    last = running.n - 1
+    low = np.arange(t + 1)
+    high = running.n - (t - low)
+    sums, squares = running.outer(low, high)
+    nearest = np.searchsorted(x, sums / t)
+    found = []
+    for left in (0, 1):
+        in_lower = x[np.clip(nearest - left, 0, np.maximum(low - 1, 0))]
+        in_upper = x[np.clip(nearest - left, np.minimum(high, last), last)]
+        for exists, joining in ((low > 0, in_lower), (high < running.n, in_upper)):
+            r = joining[exists]
+            found.append(_Pairs(sums[exists] - r, squares[exists] - r**2, r))
+    return found
+
+
+def _change(pairs: _Pairs, t: int, largest: float, query: Query) -> float:
+    """Return the largest change over some sets; ``largest`` is the largest absolute record."""
+    if not len(pairs.sums):
+        return 0.0
+    mean = pairs.sums / (t - 1)
+    before = pairs.squares / (t - 1) - mean**2
+    # A difference of squares: what rounding alone could have made is 0.
+    before[before < 64 * np.finfo(float).eps * largest**2] = 0
+    change = np.asarray((t - 1) / t**2 * (pairs.joining - mean) ** 2 - before / t)
+    if query.name == "std":
+        # sqrt(a) - sqrt(b) = (a - b) / (sqrt(a) + sqrt(b)), without cancellation
+        roots = np.sqrt(before) + np.sqrt(np.clip(before + change, 0, None))
+        change = np.divide(change, roots, out=np.zeros_like(change), where=roots > 0)
+    return float(np.abs(change).max())
+
+
+def least_sensitivity(x: Array, size: int, query: Query) -> float:
+    """Return a sensitivity at distance 1 that the query certainly has.
+
+    It is exact for var, and at most the true one for std.
+    """
+    return max(largest_change(x, t, query) for t in (size, size + 1) if t >= 2)

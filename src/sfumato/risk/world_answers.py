@@ -17,10 +17,9 @@ from scipy.special import gammaln
 from sfumato.basics.numbers import Array, as_floats
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk.distinct_answers import Answers
-from sfumato.risk.queries import Query, answers, interpolate
 from sfumato.risk.sensitivity import FEW
 from sfumato.risk.subsets import lattice_sums, split_in_half
-from sfumato.risk.universe import ROUNDING, Column
+from sfumato.risk.universe import ROUNDING, Column, Query, answers, interpolate
 
 # The most worlds that are listed record by record, and the most records in all of them.
 MOST_LISTED = 1_000_000

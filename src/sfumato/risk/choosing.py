@@ -17,8 +17,7 @@ from sfumato.errors import UsageError, shown
 from sfumato.risk import Choice, Choices
 from sfumato.risk.bounds import Prior
 from sfumato.risk.choice import Epsilons
-from sfumato.risk.queries import QueryName
-from sfumato.risk.universe import Universe, named_columns
+from sfumato.risk.universe import QueryName, Universe, named_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -3,24 +3,31 @@
 The floor is found by previews alone: each question states how accurate it would be at a cost. The
 ceiling follows from the guarantee. So it holds for every question, and for all of them together,
 whatever noise they add.
+
+The facts of a window: from the least accurate enough cost to the largest safe enough one.
+
+The least cost of several questions, and the shares that make each accurate enough.
+
+A window in sentences that can be quoted.
+
+Where the window is empty, they say what to relax, and by how much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.answers.accuracy import AccuracyRequest, Kind, Within
+from sfumato.answers.accuracy import AccuracyRequest, Kind, Within, kind_of, least, least_alone
 from sfumato.answers.question import AnyQuestion
-from sfumato.basics.numbers import Exactly
+from sfumato.basics.numbers import Exactly, decimal, rounded
 from sfumato.basics.text import card, facts, line
-from sfumato.choosing.costs import least_total, with_shares
-from sfumato.choosing.explanation import explain
-from sfumato.choosing.span import Part, Span
 from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
+from sfumato.privacy import belief
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan, as_plan
@@ -28,6 +35,235 @@ from sfumato.risk import Choice, Choices, Risk, Worlds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One question of a window.
+
+    Attributes
+    ----------
+    question : str
+    cells : int or None
+        How many numbers it releases, at the floor.
+    accuracy : Within
+        What is requested.
+    floor : PureDP, ApproxDP or ZCDP
+        What it needs for that: its share of the plan's floor.
+    at_ceiling, each_at_ceiling : float or None
+        The half-width at the ceiling: as requested, and number by number. None: the question
+        refuses that cost.
+    half_widths : tuple of float or None
+        Along ``Window.costs``.
+    """
+
+    question: str
+    cells: int | None
+    accuracy: Within
+    floor: CentralMeasure
+    at_ceiling: float | None
+    each_at_ceiling: float | None
+    half_widths: tuple[float | None, ...]
+
+
+class Span(msgspec.Struct, frozen=True):
+    """What was found out about a plan; ``Window`` says what each field is."""
+
+    plan: Plan
+    parts: tuple[Part, ...]
+    unit: Unit
+    risk: Risk
+    worlds: Worlds | int | None
+    floor_cost: CentralMeasure
+    ceiling_cost: CentralMeasure
+    risk_at_floor: float
+    costs: tuple[float, ...]
+    risks: tuple[float, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The measure in which costs are counted."""
+        return kind_of(self.floor_cost)
+
+    @property
+    def floor(self) -> float:
+        """The least epsilon, or rho, that is accurate enough; its shortest decimal is exact."""
+        return float(self.kind.level(self.floor_cost))
+
+    @property
+    def ceiling(self) -> float:
+        """The largest epsilon, or rho, that is safe enough."""
+        return float(self.kind.level(self.ceiling_cost))
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Floor and ceiling in four digits, rounded up and down: what is quoted is inside too."""
+        floor, ceiling = map(self.kind.level, (self.floor_cost, self.ceiling_cost))
+        return rounded(floor, 4, up=True), rounded(ceiling, 4, up=False)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some cost is accurate enough and safe enough."""
+        return self.kind.level(self.floor_cost) <= self.kind.level(self.ceiling_cost)
+
+
+# Shares of delta follow shares of epsilon, and what a question needs depends on its delta.
+ROUNDS = 8
+
+
+def with_shares(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> Plan:
+    """Give each question of a plan the share that it needs by itself.
+
+    Shares that the plan states are kept.
+
+    Delta is divided by the same shares, and what a question needs depends on its delta. So shares
+    and needs are computed in turn, until they agree.
+    """
+    if plan.shares is not None or len(requests) == 1:
+        return plan
+    weights = [1] * len(requests)
+    for _ in range(ROUNDS if kind.delta else 1):
+        costs = Plan(plan.questions, weights).costs(kind.cost(kind.units))
+        found = [
+            least_alone(request, kind_of(cost))
+            for request, cost in zip(requests, costs, strict=True)
+        ]
+        if found == weights:
+            break
+        weights = found
+    return Plan(plan.questions, weights)
+
+
+def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> int:
+    """The least units at which every question of a plan is as accurate as requested."""
+
+    def are_met(units: int) -> bool:
+        costs = plan.costs(kind.cost(units))
+        return all(request.is_met(cost) for request, cost in zip(requests, costs, strict=True))
+
+    # The shares are what each question needs by itself, so their sum is close to the answer.
+    start = kind.units if plan.shares is None else max(1, int(sum(plan.proportions)))
+    accuracies = dict.fromkeys(str(request.accuracy) for request in requests)
+    return least(are_met, start, kind.most, "; ".join(accuracies))
+
+
+DIGITS = 4
+
+
+def explain(found: Span) -> str:
+    """The window in sentences, one a line: the decision first, then what it rests on."""
+    kind = found.kind
+    lines = _decided(found) if found.feasible else _empty(found)
+    lines += [
+        f"It rests on: {found.plan.title}, for {found.unit}; accuracy is of {found.unit.counted}.",
+        *_floor(found, kind),
+    ]
+    ceiling = named(kind, kind.level(found.ceiling_cost))
+    left = f"{found.risk}{_worlds(found)}"
+    lines += [f"Ceiling: {ceiling} is the largest that leaves {left}."]
+    return "\n".join([*lines, *(_open(found) if found.feasible else [])])
+
+
+def _floor(found: Span, kind: Kind) -> list[str]:
+    level = named(kind, kind.level(found.floor_cost), up=True)
+    if len(found.parts) == 1:
+        (part,) = found.parts
+        return [f"Floor: {level} is the least at which {_subject(part)} {part.accuracy}."]
+    lines = [f"Floor: {level} is the least at which every question is accurate enough:"]
+    for part in found.parts:
+        share = named(kind_of(part.floor), kind.level(part.floor), up=True)
+        lines.append(f"  {part.question}: {_subject(part)} {part.accuracy}, for {share}.")
+    return lines
+
+
+def named(kind: Kind, level: Fraction, up: bool = False) -> str:
+    """Print a cost in four digits, rounded so that what is quoted holds too.
+
+    A floor is rounded up, a ceiling down.
+    """
+    return f"{kind.letter} = {rounded(level, DIGITS, up=up)}" + (
+        f" (delta = {decimal(kind.delta)})" if kind.delta else ""
+    )
+
+
+def _subject(part: Part) -> str:
+    if part.cells is None:
+        return "every number is"
+    return "the number is" if part.cells == 1 else f"all {part.cells:,} numbers are"
+
+
+def _worlds(found: Span) -> str:
+    if found.worlds is None:
+        return ""
+    if isinstance(found.worlds, int):
+        return f", of {found.worlds:,} worlds"
+    size = found.worlds.size
+    records = found.worlds.records
+    return f", of the worlds in which {size:,} of {records:,} records are the data"
+
+
+def _decided(found: Span) -> list[str]:
+    kind = found.kind
+    level = named(kind, kind.level(found.floor_cost), up=True)
+    meaning = f"With it, {belief.sentence(found.floor_cost, found.unit)}{_reached(found)}."
+    large = belief.warning(found.floor_cost, found.unit)
+    return [f"Decision: {level}, the safest that is accurate enough. {large or meaning}"]
+
+
+def _open(found: Span) -> list[str]:
+    kind = found.kind
+    floor, ceiling = found.ends
+    lines = [
+        f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough."
+    ]
+    for part in found.parts:
+        if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
+            width = f"+-{_up(part.at_ceiling)}"
+            lines += [f"  Not all of it: at the ceiling, {part.question} is within {width} only."]
+    return lines
+
+
+def _reached(found: Span) -> str:
+    """What the risk is at the floor, unless the sentence before it says it."""
+    if found.risk.prior == belief.PRIOR:
+        return ""
+    return f", and {found.risk.what} is at most {_up(found.risk_at_floor)}"
+
+
+def _empty(found: Span) -> list[str]:
+    """Every single thing that would open the window."""
+    kind = found.kind
+    floor = named(kind, kind.level(found.floor_cost), up=True)
+    ceiling = named(kind, kind.level(found.ceiling_cost))
+    lines = [
+        "Decision: none. What is accurate enough is not safe enough, until one of these is relaxed:"
+    ]
+    wider = []
+    for part in found.parts:
+        if part.at_ceiling is None:
+            continue
+        of = f" for {part.question}" if len(found.parts) > 1 else ""
+        wider.append(f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of}")
+    if wider:
+        lines += [f"  accuracy: {'; '.join(wider)}, at {ceiling};"]
+    if all(part.accuracy.simultaneous and _met_alone(part) for part in found.parts):
+        lines += ["  confidence: each number by itself instead of all at once, at the same cost;"]
+    lines += [f"  risk: {_up(found.risk_at_floor)} instead of {found.risk.limit:.6g}, at {floor};"]
+    if found.unit.rows_per_person > 1:
+        limit = f"{found.unit.rows_per_person:,}"
+        lines += [f"  the unit: fewer rows per person than {limit}; noise grows with them."]
+    return [*lines[:-1], lines[-1].rstrip(";.") + "."]
+
+
+def _met_alone(part: Part) -> bool:
+    return part.each_at_ceiling is not None and part.each_at_ceiling <= part.accuracy.half_width
+
+
+def _up(value: float) -> str:
+    """Print a half-width or a risk, rounded up: a relaxed request must be met by what is quoted."""
+    return (
+        f"{value:,.0f}" if value == round(value) else rounded(value, 3 if value < 1 else 6, up=True)
+    )
+
 
 POINTS = 49  # of the curves in the picture
 MOST_WORLDS = 10**300  # whose probabilities are doubles
