@@ -21,15 +21,15 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.measuring import Chart, Row, medians, seconds
-from sfumato.aggregates import Mean, Variance
 from sfumato.basics.numbers import Array
 from sfumato.data import Source, count, source
 from sfumato.demo import flights_path
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Categories, Domain, Interval
-from sfumato.histogram import Histogram
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.aggregates import Mean, Variance
+from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import current
 
 OURS = "sfumato"

@@ -23,14 +23,14 @@ from benchmarks import peers
 from benchmarks.measuring import Chart, Row
 from sfumato.basics.kmeans import kmeans
 from sfumato.basics.numbers import Array
-from sfumato.clustering import KMeans
-from sfumato.clustering.kmeans import Method
 from sfumato.data import count, source
 from sfumato.demo import cities_path, flights_path
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.clustering.kmeans import Method
 from sfumato.random.bits import current
 
 CHART = Chart("epsilon 0.5", ("who", "data"), others=("diffprivlib",))

@@ -17,9 +17,9 @@ from benchmarks.measuring import Chart, Row
 from sfumato.errors import InternalError
 
 if TYPE_CHECKING:
-    from sfumato.counters.methods import Method
     from sfumato.publishing.publisher import Publisher
     from sfumato.publishing.stream import Stream
+    from sfumato.questions.counters.methods import Method
 
 SLICE_SECONDS = 0.25
 WARM_UP_STEPS = 20
@@ -86,11 +86,11 @@ def _row(what: str, stream: str, rate: float, bare: float, waits: list[float]) -
 def _stream(horizon: int | None, method: Method, ledger: str | None) -> tuple[Publisher, _Renewed]:
     import numpy as np
 
-    from sfumato.counters.question import Counter
     from sfumato.data import source
     from sfumato.domain.domain import Interval
     from sfumato.privacy.measures import ZCDP
     from sfumato.publishing.publisher import Publisher
+    from sfumato.questions.counters.question import Counter
 
     src = source(np.empty((0, 1)), {"x": Interval(0, 1)}, name="bench")
     publisher = Publisher(src, ledger=ledger, account="bench", budget=ZCDP(1000))

@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 from benchmarks.measuring import Chart, Row
 from benchmarks.server import first_process, measured_server, processor_seconds
-from sfumato.aggregates import Mean
 from sfumato.answers.question import AnyQuestion
 from sfumato.data import count, source
 from sfumato.data.readers.spark import obstacle, opened_session
 from sfumato.domain.domain import Categories, Domain, Interval, Keys
-from sfumato.histogram import Histogram
+from sfumato.questions.aggregates import Mean
+from sfumato.questions.histogram import Histogram
 
 OWN, BY_HAND = "sfumato", "by hand"
 CHART = Chart("cpu s", ("who", "engine", "what"), others=(BY_HAND,))

@@ -18,10 +18,10 @@ from benchmarks.measuring import seconds as seconds_of
 from sfumato.data import count, source
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval, Keys
-from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, key_law, released
 from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import current
 
 CHART = Chart("cpu s", ("what", "keys or cells"), others=("decode", "Arrow's value_counts"))

@@ -15,14 +15,16 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import answer_of, questions, tag_of
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
-from sfumato.partition.auto import AutoPartitioner
-from sfumato.partition.binary import BinaryPartitioner
-from sfumato.partition.median import MedianPartitioner
-from sfumato.partition.multi_quantile import MultiQuantilePartitioner
-from sfumato.partition.partition import Partition
-from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.adaptive import AutoPartitioner
+from sfumato.questions.partition.fixed_depth import (
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+)
+from sfumato.questions.partition.privtree import PrivTreePartitioner
+from sfumato.questions.partition.release import Partition
 from sfumato.random.bits import current
 
 CHART = Chart("cpu s", ("what",))

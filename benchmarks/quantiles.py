@@ -20,8 +20,8 @@ from benchmarks.measuring import Chart, Row, medians
 from sfumato.basics.numbers import Array
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.axis_method import AxisMethod, Method
-from sfumato.quantiles.cells import Cells
+from sfumato.questions.quantiles.cells import Cells
+from sfumato.questions.quantiles.methods import AxisMethod, Method
 from sfumato.random.bits import current
 
 CHART = Chart(

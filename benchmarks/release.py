@@ -10,11 +10,11 @@ from benchmarks.measuring import Chart, Row, medians
 from sfumato.data import source
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
-from sfumato.histogram import Histogram
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.publisher import Publisher
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.partition.uniform import UniformPartitioner
 from sfumato.random.bits import current
 
 CHART = Chart("cpu ms", ("what", "cells"))

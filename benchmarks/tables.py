@@ -27,8 +27,8 @@ from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.tables.question import Tables
 from sfumato.random.bits import current
-from sfumato.tables.question import Tables
 
 SEPARATE = "separate tables"
 SUMMED = "one full table, summed"

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from sfumato.answers.question import Question
 from sfumato.answers.release import Release
-from sfumato.partition.binary import BinaryPartitioner
+from sfumato.questions.partition.fixed_depth import BinaryPartitioner
 
 
 class HalvesPartitioner(

@@ -153,7 +153,7 @@ def test_the_proofs_stand_at_the_head_of_their_modules() -> None:
         assert len(head) > 400, name  # more than one line that says what the module is for
 
 
-QUESTIONS = [imported(place) for place in listed("questions").values()]
+QUESTIONS = [imported(place) for place in listed("sfumato.questions").values()]
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)

@@ -17,7 +17,7 @@ from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise_sums import contrast_half_width
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
-from sfumato.quantiles.rank_error import half_width
+from sfumato.questions.quantiles.methods import half_width
 from sfumato.random import PublicSeed
 from support.laws import Recorder, loss
 

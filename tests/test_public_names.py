@@ -48,7 +48,7 @@ def test_what_the_documents_call_and_what_users_annotate_is_public() -> None:
     named = {*DOCUMENTED.split(), *ANNOTATED.split(), "__version__"}
     assert named <= set(sf.__all__)
     assert set(sf.__all__) - named <= set(
-        listed("questions")
+        listed("sfumato.questions")
     )  # a new question is one line in the registry, and none here
 
 
@@ -57,7 +57,7 @@ def test_the_stub_and_the_modules_agree() -> None:
 
     Each class is the one of that name.
     """
-    for name, place in listed("__init__").items():
+    for name, place in listed("sfumato").items():
         found = imported(place)
         assert getattr(sf, name) is found
         if isinstance(found, type):
@@ -66,11 +66,11 @@ def test_the_stub_and_the_modules_agree() -> None:
 
 
 def test_the_registry_holds_questions_and_no_two_alike() -> None:
-    kinds = [imported(place) for place in listed("questions").values()]
+    kinds = [imported(place) for place in listed("sfumato.questions").values()]
     assert questions()[: len(kinds)] == tuple(kinds)
     assert len({tag_of(kind) for kind in kinds}) == len(kinds)
     assert {answer_of(kind).__name__ for kind in kinds} <= set(sf.__all__)
-    assert sorted(library.__all__) == sorted(listed("questions"))
+    assert sorted(library.__all__) == sorted(listed("sfumato.questions"))
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

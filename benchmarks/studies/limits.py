@@ -11,7 +11,7 @@ import math
 from sfumato.data import count, source
 from sfumato.demo import flights_domain, flights_path
 from sfumato.domain.domain import Domain
-from sfumato.histogram import Histogram
+from sfumato.questions.histogram import Histogram
 
 RHO = 0.125
 AXES = flights_domain()

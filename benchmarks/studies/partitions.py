@@ -27,12 +27,12 @@ import sfumato as sf
 from benchmarks.studies import shapes
 from sfumato.answers.question import AnyQuestion
 from sfumato.basics.numbers import Array
-from sfumato.clustering.methods import occupied
 from sfumato.demo import cities_path, flights_path
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering.methods import occupied
 from sfumato.random.bits import current
 
 ROOT = Path(__file__).parents[2]

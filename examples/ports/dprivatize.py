@@ -17,7 +17,7 @@ from beside import beside, holds
 from scipy import optimize
 
 import sfumato as sf
-from sfumato.partition.uniform import eugkm_cells
+from sfumato.questions.partition.uniform import eugkm_cells
 
 EPSILON, THETA, N = 1.0, 10.0, 5000
 POINTS = np.random.default_rng(1).normal(0.5, 0.05, (N, 2)).clip(0, 1)

@@ -29,4 +29,4 @@ No trusted curator  ``BPM``, ``MultivariateLaplace``, ``PrivateKMeans``
 
 from sfumato.basics.lazily import attached
 
-__getattr__, __dir__, __all__ = attached(__name__, "__init__")
+__getattr__, __dir__, __all__ = attached(__name__)

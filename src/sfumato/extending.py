@@ -20,13 +20,13 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import GridAxis, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.partition.partition import Partition
-from sfumato.partition.partitioner import OverAxes
-from sfumato.partition.tree.cover import Edges, Splits
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.estimates import Edges, Splits
+from sfumato.questions.partition.partitioner import OverAxes
+from sfumato.questions.partition.release import Partition
 from sfumato.random.bits import Bits
 
 __all__ = [

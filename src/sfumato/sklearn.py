@@ -16,14 +16,14 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.basics.numbers import Array, Exactly, as_floats
-from sfumato.clustering.kmeans import KMeans as Question
-from sfumato.clustering.kmeans import Method
-from sfumato.clustering.release import KMeansRelease
 from sfumato.data import source
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError
 from sfumato.privacy.unit import Neighbours
 from sfumato.publishing.publisher import Publisher
+from sfumato.questions.clustering.kmeans import KMeans as Question
+from sfumato.questions.clustering.kmeans import Method
+from sfumato.questions.clustering.release import KMeansRelease
 
 if TYPE_CHECKING:
     from sfumato.data import Source

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.aggregates.basis import FINE, Basis, basis_within
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.aggregates.values import FINE, Basis, basis_within
 from sfumato.random import PublicSeed
 
 

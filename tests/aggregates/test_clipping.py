@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.clipping import chosen_clips, clipped_weights
 from sfumato.answers.release import accuracy_sentence
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.aggregates.intervals import chosen_clips, clipped_weights
+from sfumato.questions.aggregates.values import Basis
 from sfumato.testing import deterministic
 
 UPPER = 10**7

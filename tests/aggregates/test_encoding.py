@@ -8,12 +8,10 @@ import pytest
 
 import sfumato as sf
 from aggregates.wards import DOMAIN, TABLE
-from sfumato.aggregates.basis import BasisName
-from sfumato.aggregates.encoding import encoding_on, value_form
-from sfumato.aggregates.sums import LARGEST_SUM
-from sfumato.aggregates.values import MOST_STEPS, MOST_STEPS_SQUARED
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.aggregates.encoding import LARGEST_SUM, encoding_on, value_form
+from sfumato.questions.aggregates.values import MOST_STEPS, MOST_STEPS_SQUARED, BasisName
 
 WIDE = sf.Interval(0, 10**9)
 STEPPED = sf.Interval(0, 10**6, step=1)

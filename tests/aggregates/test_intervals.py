@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.aggregates import intervals
-from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.intervals import mean_bounds, variance_bounds
-from sfumato.aggregates.tails import half_widths
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.aggregates import intervals
+from sfumato.questions.aggregates.intervals import mean_bounds, variance_bounds
+from sfumato.questions.aggregates.sum_quantiles import half_widths
+from sfumato.questions.aggregates.values import Basis
 from sfumato.random import PublicSeed
 
 ROWS = (0, 1, 5, 50, 5000)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sfumato.aggregates.per_person import PersonScale, common_unit, person_scale, rows_axis
 from sfumato.answers.counts import PersonStatistic
 from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
+from sfumato.questions.aggregates.values import PersonScale, common_unit, person_scale, rows_axis
 
 AGES = Interval(0, 121, step=1)
 COSTS = Interval(-5, 100, step=0.01)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.encoding import value_form
-from sfumato.aggregates.segments import opening, segment_axis
 from sfumato.domain.lattice import GridAxis
+from sfumato.questions.aggregates.encoding import opening, segment_axis, value_form
+from sfumato.questions.aggregates.values import Basis
 
 AXES = {
     "unit": sf.Interval(0, 1),

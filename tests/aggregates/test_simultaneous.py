@@ -8,16 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.aggregates import simultaneous
-from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.clipping import chosen_clips
-from sfumato.aggregates.intervals import clipped_mean_bounds
-from sfumato.aggregates.simultaneous import (
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.aggregates import sum_quantiles as simultaneous
+from sfumato.questions.aggregates.intervals import chosen_clips, clipped_mean_bounds
+from sfumato.questions.aggregates.sum_quantiles import (
     clip_factors,
     clip_half_widths,
     largest_ratio_quantile,
 )
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.aggregates.values import Basis
 from sfumato.random import PublicSeed
 
 BASIS = Basis("hats", 1024, 64)

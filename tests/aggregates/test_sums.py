@@ -7,11 +7,10 @@ import pytest
 
 import sfumato as sf
 from aggregates.wards import DOMAIN
-from sfumato.aggregates.encoding import value_form
-from sfumato.aggregates.sums import LARGEST_SUM, group_sums
 from sfumato.answers.counts import Needs
 from sfumato.data import count
 from sfumato.domain.cube import Cube
+from sfumato.questions.aggregates.encoding import LARGEST_SUM, group_sums, value_form
 from sfumato.random.bits import current
 from sfumato.testing import deterministic
 

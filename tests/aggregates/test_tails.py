@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.aggregates.tails import _table, half_widths
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.aggregates.sum_quantiles import _table, half_widths
 
 COEFFICIENTS = [
     (4, 0, 0),

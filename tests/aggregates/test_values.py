@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from aggregates.wards import DOMAIN, LARGE, ROWS, TABLE, publisher_of_wages
-from sfumato.aggregates.values import MOST_STEPS
+from sfumato.questions.aggregates.values import MOST_STEPS
 from sfumato.testing import deterministic
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sfumato.aggregates.values import PersonsValues, Values
-from sfumato.aggregates.wording import of_each_person
+from sfumato.questions.aggregates.value_sums import of_each_person
+from sfumato.questions.aggregates.values import PersonsValues, Values
 
 
 def test_only_the_bounds_of_sums_are_said_since_the_domain_has_the_others() -> None:

@@ -15,11 +15,11 @@ from sfumato.audit.findings import audit_question
 from sfumato.audit.laws import masses
 from sfumato.audit.runs import NotAdditive, Published, of_question
 from sfumato.audit.subjects.subject import LINE, ON_LINE
-from sfumato.histogram import question as question_module
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import question as question_module
 
 CLAIM = ApproxDP("1", "1e-6")
 PAIR = ((), ON_LINE[:1])

@@ -11,9 +11,10 @@ from sfumato.audit.decisions import Decisions
 from sfumato.audit.runs import NotAdditive, Published, neighbours, of_question
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, exceeds
-from sfumato.partition import draft, median
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition import fixed_depth as median
+from sfumato.questions.partition import growth as draft
 
 LINE = Domain(x=Interval(0, 3, step=1))
 ONE = PureDP(1)

@@ -9,7 +9,6 @@ from audit.subjects import SUBJECTS
 from sfumato.audit.keys import KeySelection
 from sfumato.audit.laws import key_masses
 from sfumato.audit.runs import NotAdditive, Published
-from sfumato.histogram import keys
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import (
@@ -21,6 +20,7 @@ from sfumato.mechanisms.thresholds import (
 )
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import keys
 
 CLAIM = ApproxDP("1", "0.01")
 SUBJECTS_OF_KEYS = {s.name: s for s in SUBJECTS if s.name.startswith("Histogram of keys")}

@@ -12,9 +12,9 @@ from sfumato.audit.subjects.subject import LINE, ON_LINE
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, add_noise
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.tables import Tables
+from sfumato.questions.tables import design as design_module
 from sfumato.random.bits import Bits
-from sfumato.tables import Tables
-from sfumato.tables import design as design_module
 
 CLAIM = ZCDP("0.125")
 PAIRS = neighbours(ON_LINE, Unit(), others=1)

@@ -12,8 +12,8 @@ from sfumato.audit.selections import Selecting, law_of, run_of, run_of_tree, sel
 from sfumato.audit.subjects.subject import CONCENTRATED, LINE, ON_LINE, PURE
 from sfumato.mechanisms.noise import count_law
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles import Quantiles
-from sfumato.quantiles.axis_method import AxisMethod
+from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.quantiles.methods import AxisMethod
 
 TREE = next(s for s in SUBJECTS if s.name == "Quartiles, tree of counts")
 HALVING = Quantiles("x", method="recursive")

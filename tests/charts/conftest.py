@@ -6,10 +6,10 @@ import pytest
 
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Categories, Domain, Interval
-from sfumato.histogram import Histogram
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.partition.uniform import UniformPartitioner
 from sfumato.random import PublicSeed
 
 DOMAIN = Domain(

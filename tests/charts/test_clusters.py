@@ -5,10 +5,10 @@ import pytest
 
 from sfumato.audit.runs import count
 from sfumato.charts import clusters, style
-from sfumato.clustering import KMeans
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering import KMeans
 from sfumato.random import PublicSeed
 
 

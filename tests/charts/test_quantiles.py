@@ -12,7 +12,7 @@ from charts.conftest import _answer
 from sfumato.answers.loading import load
 from sfumato.charts import style
 from sfumato.domain.domain import Categories, Domain, Interval
-from sfumato.quantiles import Quantiles
+from sfumato.questions.quantiles import Quantiles
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_2"
 DOMAIN = Domain(

@@ -15,7 +15,7 @@ from sfumato.cli.whole_bins import (
 )
 from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.domain.lattice import EdgesAxis, GridAxis
-from sfumato.histogram.question import Histogram
+from sfumato.questions.histogram.question import Histogram
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.clustering.error import HEAVIER_TAILS, Cells
-from sfumato.clustering.methods import occupied
-from sfumato.clustering.space import nearest
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import GridAxis
+from sfumato.questions.clustering.error import HEAVIER_TAILS, Cells
+from sfumato.questions.clustering.lloyd import nearest
+from sfumato.questions.clustering.methods import occupied
 from sfumato.random import PublicSeed
 from sfumato.random.bits import Bits, current
 from support.statistics import covers

@@ -10,9 +10,9 @@ import sfumato as sf
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Scripted, count
-from sfumato.clustering.kmeans import FEW_ROWS
-from sfumato.clustering.space import nearest
 from sfumato.domain.lattice import GridAxis, Lattice
+from sfumato.questions.clustering.kmeans import FEW_ROWS
+from sfumato.questions.clustering.lloyd import nearest
 from sfumato.random import PublicSeed
 from support.canary import overheard
 

@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.audit.runs import Scripted
-from sfumato.clustering.lloyd import (
+from sfumato.errors import InternalError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering.lloyd import (
     Step,
     clip,
     full_radius,
@@ -17,10 +21,6 @@ from sfumato.clustering.lloyd import (
     step_laws,
     steps_for,
 )
-from sfumato.errors import InternalError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Unit
 
 UNITS = [
     Unit(rows_per_person=r, neighbours=relation)

@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.basics.kmeans import assign, kmeans, sse
-from sfumato.clustering import PrivateKMeans
+from sfumato.local.clustering import PrivateKMeans
 from sfumato.random import PublicSeed, override
 from support.canary import sightings
 

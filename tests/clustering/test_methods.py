@@ -8,14 +8,20 @@ import pytest
 import sfumato as sf
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Published, count, neighbours, of_counts, published
-from sfumato.clustering import KMeans, lloyd, methods
-from sfumato.clustering.lloyd import TYPICAL_MEAN, private_step, step_laws
-from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering import KMeans, lloyd, methods
+from sfumato.questions.clustering.lloyd import (
+    HALF,
+    TYPICAL_MEAN,
+    Space,
+    nearest,
+    private_step,
+    step_laws,
+)
+from sfumato.questions.partition.privtree import PrivTreePartitioner
 from support.laws import loss
 
 LINE = Lattice((GridAxis("x", 0.0, 3.0, 3),))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.basics.kmeans import squared_distances
-from sfumato.clustering.packing import packing
+from sfumato.questions.clustering.error import packing
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (2, 1), (5, 2), (9, 3), (15, 2), (4, 20), (100, 2)])

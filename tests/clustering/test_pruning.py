@@ -8,8 +8,7 @@ import pytest
 import sfumato as sf
 from benchmarks.clustering import Table, counted, loss
 from sfumato.basics.kmeans import non_negative, weighted_kmeans
-from sfumato.clustering.packing import packing
-from sfumato.clustering.pruning import NoisyCells, count_variances
+from sfumato.questions.clustering.error import NoisyCells, count_variances, packing
 from sfumato.random import PublicSeed
 
 SIDE = 24

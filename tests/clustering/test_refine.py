@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato.clustering.refine import MOST_STEPS, WeightedCells, describe, schedule_steps
-from sfumato.clustering.space import HALF
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering.lloyd import HALF
+from sfumato.questions.clustering.methods import MOST_STEPS, WeightedCells, describe, schedule_steps
 
 CENTRES = np.array([[-0.5, -0.5], [0.5, 0.5]])
 FAR = 2**40

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.audit.runs import count
-from sfumato.clustering.space import HALF, MOST_AXES, Space, nearest
 from sfumato.domain.domain import Domain, Interval
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.errors import InternalError
+from sfumato.questions.clustering.lloyd import HALF, MOST_AXES, Space, nearest
 
 PLANE = Lattice((GridAxis("x", 0.0, 10.0, 4), GridAxis("y", -1.0, 1.0, 3)))
 
@@ -93,7 +93,7 @@ def test_one_cell_on_an_axis():
 
 def test_values_with_steps_stand_where_they_are():
     """Ages are whole numbers at the lower edge of their step: no centre is half a year off."""
-    from sfumato.clustering import KMeans
+    from sfumato.questions.clustering import KMeans
 
     domain = Domain(age=Interval(0, 128, step=1), hour=Interval(0, 24, step=1))
     lattice = KMeans(1).needs(domain).lattice
@@ -112,9 +112,9 @@ def test_values_with_steps_stand_where_they_are():
 @pytest.mark.parametrize("method", ["eugkm", "dplloyd", "privtree"])
 def test_centres_are_not_half_a_step_off(axis, method):
     """All rows at 37 steps and at 80: with hardly any noise the centres are these values."""
-    from sfumato.clustering import KMeans
     from sfumato.privacy.measures import PureDP
     from sfumato.privacy.unit import Unit
+    from sfumato.questions.clustering import KMeans
     from sfumato.random import PublicSeed
 
     lattice = KMeans(1).needs(Domain(x=axis)).lattice

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.basics.kmeans import SAMPLE, non_negative, squared_distances, weighted_kmeans
-from sfumato.clustering.packing import packing
+from sfumato.questions.clustering.error import packing
 
 
 def blobs(k, d, n, seed=0):

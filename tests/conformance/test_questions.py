@@ -21,7 +21,6 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.audit.runs import Rescanned, count
-from sfumato.counters.release import CounterRelease
 from sfumato.domain.domain import grid_axis
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
@@ -29,6 +28,7 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.counting import ReleaseCounts
+from sfumato.questions.counters.release import CounterRelease
 from sfumato.random import Bits, PublicSeed, override
 
 EXAMPLES = [example for kind in registry.questions() for example in kind.examples]

@@ -15,7 +15,7 @@ def test_intervals_hold_as_often_as_they_say() -> None:
         (sf.Counter(None), sf.PureDP("0.5")),
     ]:
         mechanism = counter.settle(None, sf.Unit(), cost).mechanism
-        from sfumato.counters.accuracy import half_widths
+        from sfumato.questions.counters.question import half_widths
         from sfumato.random import PublicSeed
 
         errors = np.empty((600, 30))

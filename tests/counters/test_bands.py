@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from sfumato.basics.numbers import Array
-from sfumato.counters.accuracy import half_widths
-from sfumato.counters.bands import _limits, _Nodes, band
-from sfumato.counters.tree import ElderTree, radices_for
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.counters.question import half_widths
+from sfumato.questions.counters.tree import ElderTree, _limits, _Nodes, band, radices_for
 from sfumato.random import PublicSeed
 from support.statistics import covers
 

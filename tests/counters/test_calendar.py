@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.counters.calendar import ListedSteps
+from sfumato.questions.counters.calendar import ListedSteps
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.counters.laplace_sums import (
+from sfumato.questions.counters.tree import (
     _chernoff,
     _tails,
     laplace_sum_half_width,

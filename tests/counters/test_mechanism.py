@@ -20,13 +20,18 @@ from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Published, Scripted
 from sfumato.audit.runs import neighbours as pairs_of
 from sfumato.audit.streams import draw_order, of_machine, outputs
-from sfumato.counters.methods import Contribution, buffers, laplace_tree, toeplitz
-from sfumato.counters.segments import Segments
-from sfumato.counters.toeplitz import column
-from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.counters.methods import (
+    Contribution,
+    Segments,
+    buffers,
+    laplace_tree,
+    toeplitz,
+)
+from sfumato.questions.counters.toeplitz import column
+from sfumato.questions.counters.tree import ElderTree
 
 T = 8
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.counters.accuracy import half_widths
-from sfumato.counters.methods import Contribution, largest_variance
-from sfumato.counters.tree import ElderTree
+from sfumato.questions.counters.methods import Contribution, largest_variance
+from sfumato.questions.counters.question import half_widths
+from sfumato.questions.counters.tree import ElderTree
 from sfumato.streaming.toeplitz import coefficients
 
 PAGE = Path(__file__).parents[2] / "docs" / "counter.md"

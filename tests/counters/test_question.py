@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
-from sfumato.counters.toeplitz import column
+from sfumato.questions.counters.toeplitz import column
 
 PAGE = Path(__file__).parents[2] / "docs" / "counter.md"
 

@@ -22,10 +22,10 @@ from counters.adversaries import WAITING, Adversary, Seen
 from publishing.visits import source
 from sfumato.audit.laws import log_sum
 from sfumato.audit.runs import Scripted
-from sfumato.counters.methods import Contribution, buffers, toeplitz
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.counters.methods import Contribution, buffers, toeplitz
 from sfumato.random.bits import override
 
 RHO = Fraction(1, 2)
@@ -148,7 +148,7 @@ def publisher(tmp_path: Path) -> Iterator[sf.Publisher]:
 
 
 def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher) -> None:
-    from sfumato.counters.toeplitz import ColumnState
+    from sfumato.questions.counters.toeplitz import ColumnState
     from sfumato.random import current
 
     mechanism = sf.Counter(9, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
@@ -165,7 +165,7 @@ def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher)
 
 @pytest.mark.parametrize("large", [100, 2**31, 2**53, 2**70])
 def test_toeplitz_sums_are_exact_whatever_the_increments(large: int) -> None:
-    from sfumato.counters.toeplitz import column
+    from sfumato.questions.counters.toeplitz import column
 
     mechanism = sf.Counter(12, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
     weights = column(12, 16).tolist()

@@ -19,8 +19,8 @@ import pytest
 
 from counters.adversaries import EPSILON, WAITING, Adversary
 from sfumato.audit.runs import Scripted
-from sfumato.counters.tree import ElderTree, radices_for
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.counters.tree import ElderTree, radices_for
 
 
 @pytest.mark.parametrize(

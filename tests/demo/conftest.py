@@ -15,7 +15,7 @@ import pytest
 from demo.reading import DELAYS, DESTINATIONS, PERSONS, Answer, inside
 from sfumato.demo import flights_path, run
 from sfumato.demo.flights import DELAY_EDGES
-from sfumato.persons import PersonsRelease
+from sfumato.questions.persons import PersonsRelease
 
 
 @pytest.fixture(scope="session")

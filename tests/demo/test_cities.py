@@ -13,7 +13,7 @@ import pytest
 
 from demo.reading import CITIES, CLUSTERS, SURE, Answer, near
 from sfumato.demo import DISTANCES, cities, cities_path, run
-from sfumato.histogram import HistogramRelease
+from sfumato.questions.histogram import HistogramRelease
 from sfumato.risk import Choices
 from sfumato.risk.window import Window
 

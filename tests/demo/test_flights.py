@@ -35,7 +35,7 @@ from demo.reading import (
     numbers,
 )
 from sfumato.demo import AIRPORTS, CARRIER_NAMES, CARRIERS, run
-from sfumato.quantiles.rank_error import half_width
+from sfumato.questions.quantiles.methods import half_width
 
 # --- the numbers ---
 

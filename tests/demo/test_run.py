@@ -28,9 +28,9 @@ from sfumato.answers.loading import load
 from sfumato.demo import run
 from sfumato.demo.flights import MOST_FLIGHTS, limit_of_half
 from sfumato.disclosure import disclose
-from sfumato.histogram import Histogram
 from sfumato.ledger import open_ledger
-from sfumato.persons import PersonsRelease, recommend
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.persons import PersonsRelease, recommend
 
 # --- how many aircraft there are, and the limits that follow ---
 

@@ -9,7 +9,7 @@ import shutil
 import sfumato as sf
 from sfumato.disclosure import implementation
 from sfumato.disclosure.evidence import gathered
-from sfumato.persons import PersonsRelease
+from sfumato.questions.persons import PersonsRelease
 
 
 def test_the_digest_is_that_of_the_files(tmp_path, monkeypatch):

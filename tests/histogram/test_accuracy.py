@@ -10,9 +10,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.laws import masses, support
-from sfumato.histogram.accuracy import MECHANISMS
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
 from sfumato.mechanisms.thresholds import key_law
+from sfumato.questions.histogram.accuracy import MECHANISMS
 
 CONTINUOUS, DISCRETE = ("laplace", "stability"), ("geometric", "truncated-geometric")
 

@@ -13,7 +13,7 @@ from histogram.tables import DOMAIN, answer
 from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.errors import UsageError
-from sfumato.histogram import Histogram
+from sfumato.questions.histogram import Histogram
 
 
 @pytest.mark.parametrize(

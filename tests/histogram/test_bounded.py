@@ -13,10 +13,10 @@ import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.domain.cube import Cube
-from sfumato.histogram import HistogramRelease
-from sfumato.histogram.bounded import BoundedPreview
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.histogram import HistogramRelease
+from sfumato.questions.histogram.accuracy import BoundedPreview
 from sfumato.random import PublicSeed
 from support.statistics import covers
 

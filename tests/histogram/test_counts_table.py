@@ -12,9 +12,9 @@ from histogram.tables import HALF, answer
 from sfumato.charts import style
 from sfumato.cli import run
 from sfumato.domain.scale import DATES, NUMBERS
-from sfumato.histogram import Histogram
 from sfumato.pages import page
 from sfumato.privacy.measures import ZCDP
+from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
 from support.statistics import check_coverage, masses, support
 

@@ -20,9 +20,9 @@ from sfumato.audit.runs import Scripted
 from sfumato.basics.numbers import sidak
 from sfumato.data import count
 from sfumato.domain.cube import Cube, plain_keys
-from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.mechanisms.gaussian_keys import gaussian_key_law
 from sfumato.mechanisms.thresholds import key_law, law_of_key_counts, released
+from sfumato.questions.histogram.accuracy import histogram_accuracy
 from sfumato.random import Bits, PublicSeed, current
 from support.canary import overheard, sightings
 

@@ -14,9 +14,9 @@ from histogram.ages import AGES, CUBE, KINDS, LATTICE, QUESTION, RUNS
 from sfumato.audit.runs import Scripted
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import EdgesAxis, GridAxis
-from sfumato.histogram import moments
-from sfumato.histogram.table_noise import IndependentNoise
 from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.questions.histogram import statistics as moments
+from sfumato.questions.histogram.table_noise import IndependentNoise
 from sfumato.random import PublicSeed
 from sfumato.random.bits import current
 from support.statistics import covers

@@ -11,10 +11,10 @@ import pytest
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.domain.cube import Cube
-from sfumato.histogram import HistogramRelease
-from sfumato.histogram.strategies import RangeMatrix, RangeTree
-from sfumato.histogram.workloads import RangesPreview
 from sfumato.privacy.measures import CentralMeasure
+from sfumato.questions.histogram import HistogramRelease
+from sfumato.questions.histogram.ranges import RangesPreview
+from sfumato.questions.histogram.strategies import RangeMatrix, RangeTree
 from sfumato.random import PublicSeed
 from support.statistics import covers
 

@@ -20,12 +20,12 @@ from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Categories, Domain, Interval, Keys
 from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.histogram import Histogram, HistogramRelease
-from sfumato.histogram.records import RecordBins
 from sfumato.mechanisms.selection import rank_sensitivity
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.publisher import Publisher
+from sfumato.questions.histogram import Histogram, HistogramRelease
+from sfumato.questions.histogram.records import RecordBins
 from sfumato.random import PublicSeed
 from support.canary import overheard, sightings
 from support.laws import Recorder, loss

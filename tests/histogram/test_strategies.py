@@ -11,7 +11,11 @@ import pytest
 
 import sfumato as sf
 from sfumato.basics.numbers import Array
-from sfumato.histogram.strategies import (
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, count_law
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram.strategies import (
     RangeMatrix,
     RangeTree,
     Strategy,
@@ -21,10 +25,6 @@ from sfumato.histogram.strategies import (
     strategy_for,
     tree_levels,
 )
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, count_law
-from sfumato.privacy.limits import Limits
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
 
 PURE = sf.PureDP("0.1")
 RHO = sf.ZCDP("0.005")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from sfumato.histogram.table_noise import IndependentNoise, _fourth_moment
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.histogram.table_noise import IndependentNoise, _fourth_moment
 from sfumato.random import PublicSeed
 from support.statistics import masses, support
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.histogram.tail import (
+from sfumato.questions.histogram.statistics import (
     ABOVE,
     BENDS,
     DETECTED,

@@ -9,7 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
 from sfumato.domain.lattice import GridAxis, Lattice
-from sfumato.histogram.whole_numbers import with_whole_numbers
+from sfumato.questions.histogram.bins import with_whole_numbers
 
 
 def remarks(axis: sf.Interval, **bins: object) -> tuple[str, ...] | msgspec.UnsetType:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.noise import log_eta, log_theta, most_slack, slack_of, total_rho
-from sfumato.tables.levels import Levels
+from sfumato.questions.tables.levels import Levels
 
 ORDERS = (1.0001, 1.01, 1.2, 2.0, 5.0)
 

@@ -7,8 +7,8 @@ import sfumato as sf
 from pages.making import Outline, answered
 from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
-from sfumato.histogram import Histogram
 from sfumato.pages import devices, page
+from sfumato.questions.histogram import Histogram
 from sfumato.testing import deterministic
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from pages.making import answered, receipted
-from sfumato.histogram import Histogram
 from sfumato.pages import front, page, spending
 from sfumato.pages.front import MOST_BARS
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 
 
 def blocks(*releases):

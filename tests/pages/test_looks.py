@@ -3,8 +3,8 @@
 import re
 
 from pages.making import answered, receipted
-from sfumato.histogram import Histogram
 from sfumato.pages import looks, page
+from sfumato.questions.histogram import Histogram
 
 
 def _expanded(text):

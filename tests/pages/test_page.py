@@ -14,11 +14,11 @@ from pages.making import Outline, answered, receipted
 from sfumato.charts import style
 from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.errors import DataError, UsageError
-from sfumato.histogram import Histogram
 from sfumato.pages import page, report
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.partition.uniform import UniformPartitioner
 from support.workers import HANG
 
 
@@ -82,7 +82,7 @@ def test_the_same_releases_give_the_same_bytes(releases, text, tmp_path):
 
 def test_a_saved_and_loaded_release_gives_the_same_page():
     from sfumato.answers.codec import from_bytes, to_bytes
-    from sfumato.histogram import HistogramRelease
+    from sfumato.questions.histogram import HistogramRelease
 
     release = receipted(answered(Histogram("kind")))
     assert page.render([from_bytes(to_bytes(release), HistogramRelease)]) == page.render([release])

@@ -1,8 +1,8 @@
 """Proofs and receipts stand once, collapsed, at the end; a page for a board leaves them out."""
 
 from pages.making import answered, receipted
-from sfumato.histogram import Histogram
 from sfumato.pages import page, proofs
+from sfumato.questions.histogram import Histogram
 
 
 def test_what_answers_share_stands_once():

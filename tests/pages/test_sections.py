@@ -10,10 +10,10 @@ from pages.making import DOMAIN, answered
 from sfumato.answers.release import Release
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
-from sfumato.histogram import Histogram
 from sfumato.pages import page, report
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
 
 

@@ -3,10 +3,10 @@
 import msgspec
 
 from pages.making import answered, receipted
-from sfumato.histogram import Histogram
 from sfumato.pages import page
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 
 
 def test_answers_that_protect_hardly_anyone_together_say_so():

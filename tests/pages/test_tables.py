@@ -6,10 +6,10 @@ import sfumato as sf
 from pages.making import DOMAIN, answered
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
-from sfumato.histogram import Histogram
 from sfumato.pages import tables
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
 
 

@@ -15,12 +15,12 @@ from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import Scripted, count, neighbours, of_question
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.partition import blocks
-from sfumato.partition.blocks import Budget, blocks_per_axis
-from sfumato.partition.draft import Draft
 from sfumato.privacy.allocation import Shares, units_of
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition import uniform as blocks
+from sfumato.questions.partition.growth import Draft
+from sfumato.questions.partition.uniform import Budget, blocks_per_axis
 from sfumato.random import PublicSeed
 from support.partition_growth import spent_on_paths
 from support.partitions import ONE, answer, whole

@@ -7,10 +7,10 @@ import sfumato as sf
 from sfumato.audit.likelihoods import pure_loss
 from sfumato.audit.runs import count, neighbours, of_question
 from sfumato.domain.domain import Domain, Interval
-from sfumato.partition.draft import Draft
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.growth import Draft
 from sfumato.random import PublicSeed
 from support.partition_growth import spent_on_paths
 from support.partitions import others, whole

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.audit.runs import count
 from sfumato.domain.domain import Domain, Interval
-from sfumato.partition import median, multi_quantile
 from sfumato.privacy.allocation import Shares, of_units, tree_levels
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition import fixed_depth as median
+from sfumato.questions.partition import fixed_depth as multi_quantile
 from sfumato.random import PublicSeed
 from support.partition_growth import spent_on_paths
 from support.partitions import whole

@@ -8,10 +8,10 @@ import sfumato as sf
 from sfumato.audit.runs import Scripted, count, neighbours
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.selection import RankLaw
-from sfumato.partition import median
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition import fixed_depth as median
 from support.partitions import counts_loss, others
 
 FOUR = Domain(x=Interval(0, 4, step=1))

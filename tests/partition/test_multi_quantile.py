@@ -10,9 +10,9 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
 from sfumato.domain.domain import Domain, Interval
 from sfumato.mechanisms.selection import joint_sensitivity
-from sfumato.partition import multi_quantile
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition import fixed_depth as multi_quantile
 from support.partitions import answer
 
 UNITS = [

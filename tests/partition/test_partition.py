@@ -16,10 +16,10 @@ from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms.noise_sums import exact_half_width, half_widths, spread
-from sfumato.partition.partition import Partition
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.uniform import UniformPartitioner
 from sfumato.random import PublicSeed
 from support.partitions import answer, made
 from support.statistics import check_coverage

@@ -10,10 +10,10 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval, fine_lattice
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.release import Partition
 from sfumato.random import PublicSeed
 from support.canary import sightings
 from support.partitions import answer

@@ -13,9 +13,14 @@ from sfumato.audit.runs import Rescanned, Scripted, count, neighbours, of_questi
 from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
-from sfumato.partition.uniform import MOST_CELLS, UniformPartitioner, cells_per_axis, eugkm_cells
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.uniform import (
+    MOST_CELLS,
+    UniformPartitioner,
+    cells_per_axis,
+    eugkm_cells,
+)
 from sfumato.random import PublicSeed
 
 PLANE = Domain(x=Interval(0, 10), y=Interval(-1, 1), kind=Categories(["a"]))

@@ -15,11 +15,10 @@ import sfumato as sf
 from sfumato.basics.numbers import Array
 from sfumato.demo import flights_path
 from sfumato.mechanisms.noise import Law, count_law
-from sfumato.persons.bins import upper_ends
-from sfumato.persons.measured import Spread
-from sfumato.persons.question import Persons
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.persons.measured import Spread, upper_ends
+from sfumato.questions.persons.question import Persons
 from sfumato.random import PublicSeed
 
 DOMAIN = sf.Domain(hour=sf.Interval(0, 24, step=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.persons.bins import LARGEST, bin_names, lower_ends, rows_axis, upper_ends
+from sfumato.questions.persons.measured import LARGEST, bin_names, lower_ends, rows_axis, upper_ends
 
 
 def test_ends_are_round_numbers_up_to_the_bound() -> None:

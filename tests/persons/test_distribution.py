@@ -7,8 +7,7 @@ import pytest
 
 from persons.tables import binned, law_at, lognormal, pareto
 from sfumato.basics.numbers import Array
-from sfumato.persons.bins import lower_ends, upper_ends
-from sfumato.persons.distribution import Distribution, estimated
+from sfumato.questions.persons.measured import Distribution, estimated, lower_ends, upper_ends
 
 
 def of(rows: Array, most_rows: int, epsilon: str) -> Distribution:

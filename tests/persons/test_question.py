@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from persons.tables import DOMAIN
-from sfumato.persons.bins import upper_ends
+from sfumato.questions.persons.measured import upper_ends
 from sfumato.testing import deterministic
 
 ROWS = [1] * 40 + [3] * 30 + [25] * 20

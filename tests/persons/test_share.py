@@ -8,8 +8,7 @@ import pytest
 from persons.tables import binned, law_at, lognormal, pareto
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
-from sfumato.persons.bins import lower_ends, upper_ends
-from sfumato.persons.share import share_bounds
+from sfumato.questions.persons.measured import lower_ends, share_bounds, upper_ends
 from sfumato.random import PublicSeed
 
 TRIALS = 80

@@ -6,12 +6,12 @@ import pytest
 
 import sfumato.streaming
 from sfumato.answers.registry import questions
-from sfumato.counters import Counter
-from sfumato.histogram import Histogram
 from sfumato.local import BPM, MultivariateLaplace
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.counters import Counter
+from sfumato.questions.histogram import Histogram
 from sfumato.streaming.aggregator import Aggregator
 
 PROOF = Histogram.proof

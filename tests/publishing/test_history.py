@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.counters.toeplitz import ColumnState
+from sfumato.questions.counters.toeplitz import ColumnState
 from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 

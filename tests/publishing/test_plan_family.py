@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.histogram import Histogram
 from sfumato.privacy.limits import limits_of
 from sfumato.privacy.unit import unit_within
 from sfumato.publishing.plan_file import read_plan
+from sfumato.questions.histogram import Histogram
 
 DOMAIN = sf.Domain(
     kind=sf.Categories(["a", "b"]),

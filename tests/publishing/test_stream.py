@@ -21,9 +21,9 @@ import pytest
 import sfumato as sf
 from publishing.visits import source
 from sfumato.audit.runs import Scripted
-from sfumato.counters.totals import Total
 from sfumato.ledger import open_ledger
 from sfumato.publishing.stream import Stream
+from sfumato.questions.counters.mechanism import Total
 from sfumato.random.bits import override
 from sfumato.testing import deterministic
 from support.canary import overheard, sightings

@@ -12,9 +12,8 @@ from sfumato.mechanisms.jointexp import JointLaw
 from sfumato.mechanisms.selection import Ranks
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.axis_method import AxisMethod, method_for
-from sfumato.quantiles.cells import Cells
-from sfumato.quantiles.halving import choose_by_halving
+from sfumato.questions.quantiles.cells import Cells
+from sfumato.questions.quantiles.methods import AxisMethod, choose_by_halving, method_for
 from sfumato.random.bits import current
 from support import selections, ties
 from support.quantile_data import SELECTIONS, cells_of

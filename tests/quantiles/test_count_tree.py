@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.quantiles.axis_method import AxisMethod
-from sfumato.quantiles.cells import Cells
+from sfumato.questions.quantiles.cells import Cells
+from sfumato.questions.quantiles.methods import AxisMethod
 from support.laws import Recorder, loss
 
 

@@ -12,8 +12,8 @@ from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.axis_method import AxisMethod
-from sfumato.quantiles.paid_ranks import GapNoise, counted_gaps, noisy_gaps, rows_between
+from sfumato.questions.quantiles.methods import AxisMethod
+from sfumato.questions.quantiles.ranks import GapNoise, counted_gaps, noisy_gaps, rows_between
 from sfumato.random import PublicSeed
 from support.quantile_data import METHODS, cells_of
 

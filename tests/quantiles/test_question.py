@@ -11,7 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.runs import count
 from sfumato.privacy.allocation import share, units_of
-from sfumato.quantiles.paid_ranks import Paid
+from sfumato.questions.quantiles.ranks import Paid
 from sfumato.random import PublicSeed, override
 from sfumato.random.bits import current
 from support.canary import overheard, sightings

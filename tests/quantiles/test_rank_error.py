@@ -11,10 +11,8 @@ import pytest
 import sfumato as sf
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.axis_method import AxisMethod
-from sfumato.quantiles.cells import Cells
-from sfumato.quantiles.rank_error import half_width
-from sfumato.quantiles.subcells import points_of
+from sfumato.questions.quantiles.cells import Cells, points_of
+from sfumato.questions.quantiles.methods import AxisMethod, half_width
 from sfumato.random import PublicSeed
 from support.quantile_data import METHODS, SELECTIONS, cells_of
 

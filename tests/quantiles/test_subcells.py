@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sfumato.quantiles.subcells import deal, points_of, subcells_for
+from sfumato.questions.quantiles.cells import deal, points_of, subcells_for
 from support import ties
 from support.quantile_data import cells_of
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.quantiles.cells import Cells
+from sfumato.questions.quantiles.cells import Cells
 from sfumato.sklearn import KMeans
 
 

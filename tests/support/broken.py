@@ -19,11 +19,11 @@ from sfumato.audit.runs import Mechanism, Published, Rows, of_question, publishe
 from sfumato.audit.runs import count as counted
 from sfumato.domain.domain import Domain, Interval
 from sfumato.domain.lattice import Lattice
-from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.partition.uniform import UniformPartitioner, eugkm_cells
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.partition.uniform import UniformPartitioner, eugkm_cells
 
 Detector = Literal["exceeds", "unreachable", "not additive"]
 

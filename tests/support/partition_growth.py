@@ -9,11 +9,11 @@ from sfumato.audit.runs import Scripted, count
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.partition.draft import Draft
-from sfumato.partition.tree.geometry import Tree
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.geometry import Tree
+from sfumato.questions.partition.growth import Draft
 
 PROOF = Proof("a", "b", "c", "d")
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from sfumato.audit.runs import count
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.uniform import UniformPartitioner
 from sfumato.random import PublicSeed
 
 ONE = PureDP(1)

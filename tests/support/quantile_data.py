@@ -6,7 +6,7 @@ They are a domain with every kind of axis, the methods, and cells from counts.
 import numpy as np
 
 import sfumato as sf
-from sfumato.quantiles.cells import Cells
+from sfumato.questions.quantiles.cells import Cells
 
 DOMAIN = sf.Domain(
     x=sf.Interval(-5, 5),

@@ -26,18 +26,17 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.counters.blt import BufferCounter
-from sfumato.counters.segments import Segments
-from sfumato.counters.toeplitz import ToeplitzCounter
-from sfumato.counters.tree import ElderTree
 from sfumato.data import selecting
-from sfumato.histogram import keys
 from sfumato.mechanisms import noise, thresholds
 from sfumato.mechanisms.joint_total import JointTotalLaw
 from sfumato.mechanisms.jointexp import JointLaw
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.mechanisms.thresholds import KeyRule
 from sfumato.publishing import counting
+from sfumato.questions.counters.methods import Segments
+from sfumato.questions.counters.toeplitz import BufferCounter, ToeplitzCounter
+from sfumato.questions.counters.tree import ElderTree
+from sfumato.questions.histogram import keys
 
 MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)
 FUNCTIONS = (noise.add_noise, noise.exceeds, thresholds.released)

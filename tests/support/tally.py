@@ -19,11 +19,11 @@ from sfumato.answers.question import Question
 from sfumato.answers.release import Release
 from sfumato.basics.numbers import Exactly, sidak
 from sfumato.domain.domain import Domain
-from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits
 
 PROOF = Proof(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sfumato.tables.nesting import Margin, Nesting, common
+from sfumato.questions.tables.levels import Margin, Nesting, common
 
 
 def tree(sizes: Sequence[int], seed: int = 1) -> tuple[np.ndarray, ...]:

@@ -14,12 +14,11 @@ import numpy as np
 
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.tables.design import design_for, estimated, family_of
+from sfumato.questions.tables.gaussian_design import Aim
+from sfumato.questions.tables.levels import Levels, Margin, Nesting
+from sfumato.questions.tables.rounding import rounded
 from sfumato.random.bits import current
-from sfumato.tables.aims import Aim
-from sfumato.tables.design import design_for, estimated, family_of
-from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin, Nesting
-from sfumato.tables.rounding import rounded
 from tables.families import assert_adds_up, tree
 
 SIZES = (20, 400, 50_000)

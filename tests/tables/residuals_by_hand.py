@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from sfumato.mechanisms.noise import slack_of
-from sfumato.tables.gaussian_design import ResidualNoise, log_etas
-from sfumato.tables.levels import Levels
+from sfumato.questions.tables.gaussian_design import ResidualNoise, log_etas
+from sfumato.questions.tables.levels import Levels
 
 
 def flat(*sizes: int) -> tuple[Levels, ...]:

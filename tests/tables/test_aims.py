@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.tables.aims import DIGITS, Aim, rounded_up, shares_of_variance
-from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Family, Measured, below
+from sfumato.questions.tables.gaussian_design import DIGITS, Aim, rounded_up, shares_of_variance
+from sfumato.questions.tables.levels import Levels
+from sfumato.questions.tables.residuals import Family, Measured, below
 
 
 @pytest.mark.parametrize("value", [1e-9, 0.1, 1 / 3, 2.0, 123456789.123, 7e20])

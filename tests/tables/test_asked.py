@@ -8,8 +8,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.domain.lattice import LabelAxis, Lattice
-from sfumato.tables.asked import checked_numbers, checked_tables, named, require_connected
-from sfumato.tables.chains import Chains
+from sfumato.questions.tables.asked import checked_numbers, checked_tables, named, require_connected
+from sfumato.questions.tables.levels import Chains
 
 
 def plain(tables: list) -> Chains:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.tables.cell_errors import CellErrors
-from sfumato.tables.design import Measurement
-from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import below
+from sfumato.questions.tables.cells import CellErrors
+from sfumato.questions.tables.design import Measurement
+from sfumato.questions.tables.levels import Levels
+from sfumato.questions.tables.residuals import below
 
 AXES = (Levels.flat(4), Levels.flat(5))
 

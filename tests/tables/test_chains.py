@@ -18,9 +18,9 @@ from sfumato.demo import cities_path
 from sfumato.domain.axes import LabelAxis
 from sfumato.domain.cube import Cube
 from sfumato.domain.lattice import Lattice
-from sfumato.tables import uneven
-from sfumato.tables.chains import Chains, TreeLevels
-from sfumato.tables.design import estimated
+from sfumato.questions.tables import trees as uneven
+from sfumato.questions.tables.design import estimated
+from sfumato.questions.tables.levels import Chains, TreeLevels
 
 TREE = {
     "Germany": {"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]},
@@ -120,7 +120,7 @@ def test_names_for_people_keep_the_levels() -> None:
 def test_variances_are_those_of_dense_algebra() -> None:
     """Every estimate is linear in the noise: its variance follows from the matrix itself."""
     release = publisher(10).release(sf.Tables(FAMILY, bins=3), rho="0.5")
-    from sfumato.tables.design import estimated
+    from sfumato.questions.tables.design import estimated
 
     size = len(release.noisy)
     for table in (["place"], ["region", "age"], ["country", "sex", "age"], []):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.tables.controlled import largest_remainders, with_both_margins
+from sfumato.questions.tables.rounding import largest_remainders, with_both_margins
 
 
 def round_table(table: np.ndarray, row_sums: np.ndarray, column_sums: np.ndarray) -> np.ndarray:

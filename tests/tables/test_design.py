@@ -11,9 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import CentralMeasure
-from sfumato.random import PublicSeed
-from sfumato.tables.aims import Aim
-from sfumato.tables.design import (
+from sfumato.questions.tables.design import (
     Measurement,
     described,
     design_for,
@@ -22,9 +20,10 @@ from sfumato.tables.design import (
     published_shape,
     tables_of,
 )
-from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import is_margin
-from sfumato.tables.residuals import closure_of
+from sfumato.questions.tables.gaussian_design import Aim
+from sfumato.questions.tables.levels import Levels, is_margin
+from sfumato.questions.tables.residuals import closure_of
+from sfumato.random import PublicSeed
 
 
 def flat(*sizes: int) -> tuple[Levels, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.tables.fitting import CLOSE, fitted
-from sfumato.tables.nesting import Nesting
+from sfumato.questions.tables.levels import Nesting
+from sfumato.questions.tables.nearest import CLOSE, fitted
 from tables.families import finest, pairs, tree
 
 

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.noise import total_rho
-from sfumato.tables.aims import Aim, shares_of_variance
-from sfumato.tables.gaussian_design import (
+from sfumato.questions.tables.gaussian_design import (
+    Aim,
     ResidualNoise,
     gaussian_design,
     log_etas,
+    shares_of_variance,
     squared_moves,
 )
-from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Family, Measured, closure_of
+from sfumato.questions.tables.levels import Levels
+from sfumato.questions.tables.residuals import Family, Measured, closure_of
 from tables.residuals_by_hand import (
     FAMILIES,
     flat,

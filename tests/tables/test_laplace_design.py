@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.tables.aims import Aim
-from sfumato.tables.laplace_design import PARTS, laplace_shares
-from sfumato.tables.levels import Levels
-from sfumato.tables.residuals import Family, Measured
+from sfumato.questions.tables.gaussian_design import Aim
+from sfumato.questions.tables.laplace_design import PARTS, laplace_shares
+from sfumato.questions.tables.levels import Levels
+from sfumato.questions.tables.residuals import Family, Measured
 
 
 def flat(*sizes: int) -> tuple[Levels, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.tables.levels import Levels, Path, contrast
+from sfumato.questions.tables.levels import Levels, Path, contrast
 
 GEOGRAPHY = Levels(((2,), (3, 1), (2, 1, 1, 4)))
 AXES = (Levels.flat(1), Levels.flat(5), Levels(((2,), (3, 3))), GEOGRAPHY)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from sfumato.tables.nesting import Nesting, common, is_margin, joined
+from sfumato.questions.tables.levels import Nesting, common, is_margin, joined
 from tables.families import finest, tree
 
 PLACES = Nesting((tree([2, 5, 9]), tree([3]), tree([2, 4])))

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from sfumato.tables.nesting import Margin, Nesting, common, is_margin, joined
-from sfumato.tables.order import MOST_JOINED_CELLS, order_of, running_order
+from sfumato.questions.tables.levels import Margin, Nesting, common, is_margin, joined
+from sfumato.questions.tables.rounding import MOST_JOINED_CELLS, order_of, running_order
 from tables.families import pairs, tree
 
 

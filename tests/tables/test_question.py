@@ -208,7 +208,7 @@ def test_a_preview_says_what_the_release_will() -> None:
 def test_answers_from_a_sparse_cube_are_those_from_a_dense_one() -> None:
     from sfumato.domain.cube import Cube
     from sfumato.domain.lattice import LabelAxis, Lattice
-    from sfumato.tables.chains import Chains
+    from sfumato.questions.tables.levels import Chains
 
     rng = np.random.default_rng(1)
     lattice = Lattice(tuple(LabelAxis(name, tuple("abcd")) for name in "xyz"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.tables.residuals import Family, Measured
+from sfumato.questions.tables.residuals import Family, Measured
 
 RNG = np.random.default_rng(0)
 ROWS = 400

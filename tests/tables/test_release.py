@@ -12,8 +12,8 @@ import pytest
 import sfumato as sf
 from sfumato.domain.cube import Cube
 from sfumato.privacy.measures import CentralMeasure
+from sfumato.questions.tables.asked import named
 from sfumato.random import current
-from sfumato.tables.asked import named
 
 DOMAIN = sf.Domain(
     hour=sf.Interval(0, 6, step=1),

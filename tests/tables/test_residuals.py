@@ -8,9 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin
-from sfumato.tables.residuals import Family, Measured, below, closure_of
+from sfumato.questions.tables.levels import Levels, Margin
+from sfumato.questions.tables.residuals import Family, Measured, below, closure_of
 
 
 def flat(*sizes: int) -> tuple[Levels, ...]:

@@ -21,11 +21,11 @@ from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.errors import Infeasible
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.tables.levels import Nesting
+from sfumato.questions.tables.question import Tables
+from sfumato.questions.tables.release import TablesRelease
+from sfumato.questions.tables.rounding import rounded
 from sfumato.random.bits import current
-from sfumato.tables.nesting import Nesting
-from sfumato.tables.question import Tables
-from sfumato.tables.release import TablesRelease
-from sfumato.tables.rounding import rounded
 from sfumato.testing import deterministic
 from tables.families import assert_adds_up, finest, noisy_family, pairs, tree
 

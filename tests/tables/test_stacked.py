@@ -16,10 +16,9 @@ from sfumato.data import count
 from sfumato.demo import flights_path
 from sfumato.mechanisms.noise import total_rho
 from sfumato.privacy.limits import StackedNorm
-from sfumato.tables.aims import Aim
-from sfumato.tables.gaussian_design import ResidualNoise, gaussian_design
-from sfumato.tables.levels import Levels
-from sfumato.tables.stacked import stacked_norm
+from sfumato.questions.tables.gaussian_design import Aim, ResidualNoise, gaussian_design
+from sfumato.questions.tables.laplace_design import stacked_norm
+from sfumato.questions.tables.levels import Levels
 from tables.residuals_by_hand import (
     FAMILIES,
     flat,

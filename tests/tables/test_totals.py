@@ -18,11 +18,10 @@ from sfumato.domain.lattice import GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.random.bits import current
-from sfumato.tables.chains import Chains
-from sfumato.tables.question import Tables
-from sfumato.tables.release import TablesRelease
-from sfumato.tables.totals import (
+from sfumato.questions.tables.levels import Chains
+from sfumato.questions.tables.question import Tables
+from sfumato.questions.tables.release import TablesRelease
+from sfumato.questions.tables.totals import (
     PublicTotal,
     assumption,
     known_tables,
@@ -30,6 +29,7 @@ from sfumato.tables.totals import (
     require_all_rows,
     require_no_persons,
 )
+from sfumato.random.bits import current
 from sfumato.testing import deterministic
 
 DOMAIN = Domain(
@@ -42,7 +42,7 @@ DOMAIN = Domain(
 
 
 def axis(name: str) -> LatticeAxis:
-    from sfumato.histogram.question import Histogram
+    from sfumato.questions.histogram.question import Histogram
 
     (found,) = Histogram(name).needs(DOMAIN).lattice.axes
     return found

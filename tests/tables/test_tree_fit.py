@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.tables.levels import Levels
-from sfumato.tables.tree_fit import TreeFit, shapes
+from sfumato.questions.tables.levels import Levels
+from sfumato.questions.tables.trees import TreeFit, shapes
 
 AXIS = Levels(((3,), (2, 1, 3), (1, 2, 3, 1, 1, 4)))
 LEAVES = AXIS.cells(3)

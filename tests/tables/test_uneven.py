@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.tables.cell_errors import CellErrors
-from sfumato.tables.design import Measurement, estimated
-from sfumato.tables.levels import Levels
-from sfumato.tables.nesting import Margin
-from sfumato.tables.residuals import Family, Measured, closure_of
-from sfumato.tables.uneven import MOST_KINDS, UnevenFamily
+from sfumato.questions.tables.cells import CellErrors
+from sfumato.questions.tables.design import Measurement, estimated
+from sfumato.questions.tables.levels import Levels, Margin
+from sfumato.questions.tables.residuals import Family, Measured, closure_of
+from sfumato.questions.tables.trees import MOST_KINDS, UnevenFamily
 
 AXES = (Levels.flat(2), Levels(((3,), (1, 4, 2))), Levels.flat(3))
 TABLES: dict[Margin, float] = {(1, 1, 0): 2.0, (0, 2, 0): 3.0, (0, 1, 1): 1.5, (1, 0, 1): 4.0}

@@ -130,9 +130,9 @@ def test_another_question_is_noticed() -> None:
 def test_the_library_is_whole_again_afterwards() -> None:
     before = sf.Histogram("x", bins=4)
     release(Tape(), 10, before)
-    from sfumato.histogram import question as histogram
     from sfumato.mechanisms import noise
     from sfumato.mechanisms.selection import RankLaw
+    from sfumato.questions.histogram import question as histogram
 
     assert histogram.add_noise is noise.add_noise
     assert noise.add_noise.__module__ == "sfumato.mechanisms.noise"

@@ -94,7 +94,7 @@ def _entries(folder: str) -> Iterator[tuple[str, str]]:
 Q = TypeVar("Q", bound=type[Question[Release]])
 T = TypeVar("T")
 
-STREAMED = ("sfumato.counters:CounterRelease",)
+STREAMED = ("sfumato.questions.counters:CounterRelease",)
 """Answers that no question of the publisher's gives: those of streams."""
 
 LONGEST_REASON = 200
@@ -109,7 +109,7 @@ _refused: dict[str, UsageError] = {}
 @cache
 def questions() -> tuple[type[Question[Release]], ...]:
     """All kinds of questions, in the order of the registry; those of other packages last."""
-    return (*map(listed_question, listed("questions").values()), *_outside.values())
+    return (*map(listed_question, listed("sfumato.questions").values()), *_outside.values())
 
 
 def listed_question(place: str) -> type[Question[Release]]:
@@ -177,8 +177,8 @@ def answer_of(question: type[Question[Release]]) -> type[Release]:
     """Which answer a question gives, as ``class Total(Question[TotalRelease])`` says."""
     for base in getattr(question, "__orig_bases__", ()):
         for answer in getattr(base, "__args__", ()):
-            if isinstance(answer, ForwardRef) and answer.__forward_arg__ in listed("__init__"):
-                return _class(listed("__init__")[answer.__forward_arg__], Release)
+            if isinstance(answer, ForwardRef) and answer.__forward_arg__ in listed("sfumato"):
+                return _class(listed("sfumato")[answer.__forward_arg__], Release)
             if isinstance(answer, type) and issubclass(answer, Release):
                 return answer
     raise _not_registered(

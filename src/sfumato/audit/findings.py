@@ -264,7 +264,7 @@ def audit_question(
     Finding
         Its ``failed`` says whether the question exceeds its claim.
 
-    >>> from sfumato.histogram import Histogram
+    >>> from sfumato.questions.histogram import Histogram
     >>> audit_question(Histogram("x", bins=3)).verdict
     'ok'
     """

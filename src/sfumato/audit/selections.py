@@ -37,15 +37,14 @@ from sfumato.audit.runs import (
 from sfumato.basics.numbers import Array
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import EdgesAxis, Lattice
-from sfumato.histogram import Histogram
-from sfumato.histogram.records import RecordBins, record_bins
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles import Quantiles, count_tree
-from sfumato.quantiles.axis_method import AxisMethod
-from sfumato.quantiles.cells import Cells, cells_by_axis
-from sfumato.quantiles.paid_ranks import GapNoise, counted_gaps, rows_between
-from sfumato.quantiles.subcells import points_of
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.histogram.records import RecordBins, record_bins
+from sfumato.questions.quantiles import Quantiles, ranks
+from sfumato.questions.quantiles.cells import Cells, cells_by_axis, points_of
+from sfumato.questions.quantiles.methods import AxisMethod
+from sfumato.questions.quantiles.ranks import GapNoise, counted_gaps, rows_between
 from sfumato.random.bits import Bits
 
 FAR = 1000
@@ -271,7 +270,7 @@ def run_of_tree(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMe
     def run(rows: Rows, noise: Bits) -> Published:
         cube = counted(rows)
         (cells,) = cells_by_axis(cube, None)
-        levels = count_tree.noisy_counts(cells, method.laws, noise)
+        levels = ranks.noisy_counts(cells, method.laws, noise)
         numbers = tuple(np.concatenate(levels).tolist())
         if not isinstance(noise, Scripted):
             return Published(numbers, numbers)

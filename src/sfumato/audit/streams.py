@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from sfumato.audit.runs import Mechanism, Published, Rows
-from sfumato.counters.mechanism import CounterMechanism
-from sfumato.counters.tree import ElderTree
+from sfumato.questions.counters.mechanism import CounterMechanism
+from sfumato.questions.counters.tree import ElderTree
 from sfumato.random.bits import Bits
 
 S = TypeVar("S")

@@ -12,39 +12,39 @@ from functools import cache
 
 
 @cache
-def listed(stub: str) -> Mapping[str, str]:
-    """Where each name of a stub of the package is: "module:attribute", or "module:" for a module.
+def listed(package: str) -> Mapping[str, str]:
+    """Where each name of a package's stub is: "module:attribute", or "module:" for a module.
 
     Nothing is imported. Every line of a stub is ``from .module import name as name``, or
-    ``from .other import *`` for all names of another stub.
+    ``from .other import *`` for all names of the stub of another package.
 
-    >>> listed("questions")["MedianPartitioner"]
-    'sfumato.partition.median:MedianPartitioner'
+    >>> listed("sfumato.questions")["MedianPartitioner"]
+    'sfumato.questions.partition.fixed_depth:MedianPartitioner'
     """
-    lines = ast.parse(_text_of(stub)).body
+    lines = ast.parse(_text_of(package)).body
     places: dict[str, str] = {}
     for line in lines:
         if not isinstance(line, ast.ImportFrom):
             continue
         for alias in line.names:
             if alias.name == "*":
-                places |= listed(str(line.module))
+                places |= listed(f"{package}.{line.module}")
             elif line.module is None:
-                places[alias.name] = f"sfumato.{alias.name}:"
+                places[alias.name] = f"{package}.{alias.name}:"
             else:
-                places[alias.name] = f"sfumato.{line.module}:{alias.name}"
+                places[alias.name] = f"{package}.{line.module}:{alias.name}"
     return places
 
 
 @cache
-def described(stub: str) -> Mapping[str, str]:
-    """What a stub says of its names, in the comments behind them.
+def described(package: str) -> Mapping[str, str]:
+    """What a package's stub says of its names, in the comments behind them.
 
-    >>> described("questions")["Mean"]
+    >>> described("sfumato.questions")["Mean"]
     'Publish the mean of a value, by group.'
     """
     comment = r"^from \S+ import (\w+) as \w+ +# (.+)$"
-    return dict(re.findall(comment, _text_of(stub), re.MULTILINE))
+    return dict(re.findall(comment, _text_of(package), re.MULTILINE))
 
 
 def imported(place: str) -> object:
@@ -54,23 +54,21 @@ def imported(place: str) -> object:
     return getattr(found, attribute) if attribute else found
 
 
-def attached(
-    name: str,
-    stub: str,
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a module whose names a stub lists."""
-    places = listed(stub)
+def attached(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose names its stub lists."""
+    places = listed(package)
     names = sorted(places)
 
     def attribute(wanted: str) -> object:
         if wanted not in places:
-            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+            raise AttributeError(f"module {package!r} has no attribute {wanted!r}")
         return imported(places[wanted])
 
     return attribute, lambda: list(names), names
 
 
-def _text_of(stub: str) -> str:
+def _text_of(package: str) -> str:
     # Read by the package's loader: on the executors of Spark, the package lies in an archive.
-    path = os.path.join(os.path.dirname(__file__), "..", f"{stub}.pyi")
-    return str(globals()["__loader__"].get_data(path), "utf-8")
+    loader = globals()["__loader__"]
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    return str(loader.get_data(os.path.join(root, *package.split("."), "__init__.pyi")), "utf-8")

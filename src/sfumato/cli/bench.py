@@ -111,7 +111,7 @@ def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
 
     from sfumato.data import count, source
     from sfumato.domain.domain import Domain, Interval
-    from sfumato.histogram import Histogram
+    from sfumato.questions.histogram import Histogram
 
     generator = np.random.default_rng(1)
     columns = {name: generator.random(sizes.rows) for name in ("x", "y")}
@@ -155,8 +155,8 @@ def _release(path: Path, sizes: Sizes) -> Figure:
 
     from sfumato.data import source
     from sfumato.domain.domain import Domain, Interval
-    from sfumato.histogram import Histogram
     from sfumato.publishing.publisher import Publisher
+    from sfumato.questions.histogram import Histogram
 
     rows = np.random.default_rng(1).random((1000, 1))
     table = source(rows, Domain(x=Interval(0, 1)), name="bench")

@@ -24,11 +24,11 @@ from sfumato.cli.output_paths import files_read, require_unread
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError
-from sfumato.histogram import Histogram
 from sfumato.privacy import belief
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_file import domain_of, read_plan
+from sfumato.questions.histogram import Histogram
 from sfumato.risk import Choice, Choices, Risk
 from sfumato.risk.choosing import choose as chosen
 from sfumato.risk.window import Window, window

@@ -15,8 +15,8 @@ from sfumato.cli.options import (
     source_options,
 )
 from sfumato.cli.publishing import PublishSettings, publish
-from sfumato.clustering import KMeans
-from sfumato.clustering.kmeans import Method
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.clustering.kmeans import Method
 
 
 @click.command(short_help="Publish centres of clusters.")

@@ -92,7 +92,7 @@ def own_questions() -> dict[str, str]:
     from sfumato.basics.lazily import listed
 
     found = {}
-    for name, place in listed("questions").items():
+    for name, place in listed("sfumato.questions").items():
         module = place.partition(":")[0]
         package = module.split(".")[1]
         if COMMAND_OF_PACKAGE.get(package, package) not in COMMANDS:
@@ -184,7 +184,7 @@ class LazyGroup(click.Group):
 
         if cmd_name in own:
             kind = registry.listed_question(own[cmd_name])
-            return command_of(cmd_name, kind, described("questions").get(kind.__name__, ""))
+            return command_of(cmd_name, kind, described("sfumato.questions").get(kind.__name__, ""))
         return command_of(cmd_name, registry.declared_question(outside[cmd_name]))
 
     def resolve_command(
@@ -207,7 +207,9 @@ class LazyGroup(click.Group):
         own = {name: text for name, (_, text) in COMMANDS.items()}
         for name, place in own_questions().items():
             kind = place.partition(":")[2]
-            own[name] = described("questions").get(kind, f"Ask sfumato.{kind} about one file.")
+            own[name] = described("sfumato.questions").get(
+                kind, f"Ask sfumato.{kind} about one file."
+            )
         for section, listed in SECTIONS.items():
             first, *rest = listed
             names = (first, *own_questions(), *rest) if section == QUESTIONS else listed

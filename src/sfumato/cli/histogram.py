@@ -23,9 +23,9 @@ from sfumato.cli.parsing import parse_bins, parse_widths
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain.domain import Categories, Domain
 from sfumato.errors import UsageError
-from sfumato.histogram import Histogram
-from sfumato.histogram.options import CountedThings, NoiseKind, Workload
 from sfumato.mechanisms.thresholds import RULES, Rule
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.histogram.question import CountedThings, NoiseKind, Workload
 
 
 class BinSettings(msgspec.Struct, frozen=True):

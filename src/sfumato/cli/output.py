@@ -209,8 +209,8 @@ def _show_release(release: Release, frame_of: FrameOf) -> None:
 
 def _of_bins(release: Release) -> list[str]:
     """What there is to say of bins that hold unequally many whole numbers."""
-    from sfumato.histogram.question import HistogramRelease
-    from sfumato.histogram.whole_numbers import uneven
+    from sfumato.questions.histogram.bins import uneven
+    from sfumato.questions.histogram.question import HistogramRelease
 
     if isinstance(release, HistogramRelease) and release.rows is None:
         return uneven(release.lattice)
@@ -223,7 +223,7 @@ def _for_people(release: Release, frame_of: FrameOf) -> pa.Table:
     Likewise axes and labels have their names for people on a terminal only. Estimates have the
     digits that their intervals leave to them; JSON has all.
     """
-    from sfumato.persons.release import PersonsRelease
+    from sfumato.questions.persons.release import PersonsRelease
 
     if not sys.stdout.isatty():
         return release.in_digits(frame_of(release))

@@ -22,8 +22,8 @@ from sfumato.privacy.measures import CentralMeasure, measure_of
 
 if TYPE_CHECKING:
     from sfumato.domain.lattice import Label
-    from sfumato.histogram.bins import AxisBins
-    from sfumato.tables.totals import Counts
+    from sfumato.questions.histogram.bins import AxisBins
+    from sfumato.questions.tables.totals import Counts
 
 
 _NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"

@@ -25,8 +25,8 @@ from sfumato.cli.output_paths import NewFile, files_read, require_unread
 from sfumato.cli.parsing import parse_allocation, parse_shares
 from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.errors import UsageError
-from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import Shares
+from sfumato.questions.partition.release import Partition
 
 SHARES = Reading("shares", parse_shares, "shares such as release=2,partition=1,threshold=1")
 
@@ -36,8 +36,8 @@ SHORT_NAMES = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
 def _methods() -> dict[str, type[AnyQuestion]]:
     """The partitioners of the library by the names that --method takes."""
     found = {}
-    for place in listed("questions").values():
-        if place.startswith("sfumato.partition."):
+    for place in listed("sfumato.questions").values():
+        if place.startswith("sfumato.questions.partition."):
             kind = listed_question(place)
             tag = tag_of(kind)
             found[SHORT_NAMES.get(tag, tag)] = kind

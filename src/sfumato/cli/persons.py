@@ -18,8 +18,8 @@ from sfumato.cli.parsing import parse_bins
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain.domain import Domain, Keys
 from sfumato.errors import UsageError
-from sfumato.persons import Persons
-from sfumato.persons.measured import Of
+from sfumato.questions.persons import Persons
+from sfumato.questions.persons.measured import Of
 
 
 @click.command(short_help="Publish how many rows each person has.")

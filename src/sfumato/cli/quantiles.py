@@ -13,7 +13,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain.domain import Interval
-from sfumato.quantiles import Quantiles
+from sfumato.questions.quantiles import Quantiles
 
 
 @click.command(short_help="Publish quantiles.")

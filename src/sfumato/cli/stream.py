@@ -29,9 +29,9 @@ from sfumato.cli.publishing import save_plot
 from sfumato.cli.stopping import StopRequest
 from sfumato.cli.stream_input import StreamInput
 from sfumato.cli.stream_settings import StreamSettings
-from sfumato.counters.totals import Total
 from sfumato.data import steps
 from sfumato.publishing.stream import Stream, push_all
+from sfumato.questions.counters.mechanism import Total
 
 REPORT_SECONDS = 0.5
 """The time between two reports of progress."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sfumato.cli.stopping import StopRequest
-from sfumato.counters.calendar import DeclaredSteps
 from sfumato.data import steps
 from sfumato.data.steps import Arrival, StepColumns
 from sfumato.errors import UsageError
+from sfumato.questions.counters.calendar import DeclaredSteps
 
 
 class StreamInput:

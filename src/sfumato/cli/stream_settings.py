@@ -9,15 +9,15 @@ import msgspec
 
 from sfumato.cli.options import opened_to_charge
 from sfumato.cli.parsing import parse_axes, parse_captions
-from sfumato.counters.calendar import Calendar
-from sfumato.counters.methods import Method
-from sfumato.counters.question import Counter
 from sfumato.data.steps import StepColumns
 from sfumato.domain.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours
 from sfumato.publishing.publisher import Publisher
+from sfumato.questions.counters.calendar import Calendar
+from sfumato.questions.counters.methods import Method
+from sfumato.questions.counters.question import Counter
 
 
 class StreamSettings(msgspec.Struct, frozen=True):

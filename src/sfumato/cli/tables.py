@@ -20,7 +20,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.parsing import parse_bins, parse_totals, parse_widths
 from sfumato.cli.publishing import PublishSettings, publish
-from sfumato.tables import Tables, TablesRelease
+from sfumato.questions.tables import Tables, TablesRelease
 
 ROUNDED = (
     "The column published has whole numbers of at least 0 that add up. Small counts in it are too "

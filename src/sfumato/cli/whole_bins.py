@@ -12,7 +12,7 @@ import msgspec
 from sfumato.cli.toml_text import toml_value
 from sfumato.domain.domain import Axis, Interval
 from sfumato.errors import UsageError
-from sfumato.histogram.bins import DEFAULT_BINS
+from sfumato.questions.histogram.bins import DEFAULT_BINS
 
 MOST_SINGLE = 62
 """Up to so many whole numbers each of them has a bin of its own."""

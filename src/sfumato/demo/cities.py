@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sfumato.answers.release import Release
-from sfumato.clustering import KMeans, PrivateKMeans
 from sfumato.data import source
 from sfumato.demo import cities_domain, cities_path
 from sfumato.domain.domain import Interval
 from sfumato.ledger import Ledger
-from sfumato.partition.auto import AutoPartitioner
+from sfumato.local.clustering import PrivateKMeans
 from sfumato.publishing.publisher import Publisher
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.partition.adaptive import AutoPartitioner
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 

@@ -9,28 +9,28 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeAlias
 
-from sfumato.aggregates import Mean
 from sfumato.answers.accuracy import Within
 from sfumato.answers.release import Release
-from sfumato.counters.calendar import Calendar
-from sfumato.counters.question import Counter
-from sfumato.counters.release import CounterRelease
 from sfumato.data import source, steps
 from sfumato.demo import AIRPORTS, CARRIER_NAMES, DISTANCES, flights_domain, flights_path
 from sfumato.domain.domain import Categories, Domain
-from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger
-from sfumato.persons import Persons, PersonsRelease, recommend
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import push_all
-from sfumato.quantiles import Quantiles
+from sfumato.questions.aggregates import Mean
+from sfumato.questions.counters.calendar import Calendar
+from sfumato.questions.counters.question import Counter
+from sfumato.questions.counters.release import CounterRelease
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.persons import Persons, PersonsRelease, recommend
+from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.tables import Tables
 from sfumato.risk import Choice, Choices, Risk
 from sfumato.risk.choosing import choose
 from sfumato.risk.window import Window, window
-from sfumato.tables import Tables
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 

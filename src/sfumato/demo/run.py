@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sfumato.answers.release import Release
-from sfumato.clustering import PrivateKMeans
 from sfumato.demo import cities, flights
 from sfumato.errors import DataError
 from sfumato.ledger import open_ledger
+from sfumato.local.clustering import PrivateKMeans
 from sfumato.pages import report
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window

@@ -10,7 +10,7 @@ from sfumato._version import __version__
 from sfumato.disclosure import wording
 from sfumato.disclosure.evidence import Evidence
 from sfumato.disclosure.fields import Field, Tree
-from sfumato.persons.release import PersonsRelease
+from sfumato.questions.persons.release import PersonsRelease
 
 PACKAGE = Path(__file__).parent.parent
 SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})

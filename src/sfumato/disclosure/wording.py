@@ -8,7 +8,6 @@ import numpy as np
 
 from sfumato.answers.registry import tag_of
 from sfumato.answers.release import Release, accuracy_sentence
-from sfumato.counters.release import CounterRelease
 from sfumato.disclosure.evidence import Evidence, shortened
 from sfumato.domain.lattice import (
     BinsAndMissing,
@@ -19,6 +18,7 @@ from sfumato.domain.lattice import (
     LatticeAxis,
 )
 from sfumato.errors import printable
+from sfumato.questions.counters.release import CounterRelease
 
 MOST_LISTED = 12
 """Titles, charges and columns that are listed; of more, the number is said."""

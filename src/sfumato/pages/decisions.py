@@ -14,8 +14,8 @@ from sfumato.basics.numbers import rounded
 from sfumato.charts import style
 from sfumato.local.table import COLUMNS, LocalTable
 from sfumato.pages.studies import Study, drawn
-from sfumato.persons import Recommendation
 from sfumato.privacy import belief
+from sfumato.questions.persons import Recommendation
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.basics.text import plain
 from sfumato.charts import style
-from sfumato.clustering import PrivateKMeans
+from sfumato.local.clustering import PrivateKMeans
 from sfumato.pages.studies import Study, drawn
 
 MOST_CENTRES = 12

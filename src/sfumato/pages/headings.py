@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sfumato.answers.release import Release
 from sfumato.basics.text import plain
-from sfumato.histogram import HistogramRelease
-from sfumato.partition.partition import Partition
+from sfumato.questions.histogram import HistogramRelease
+from sfumato.questions.partition.release import Partition
 
 LONGEST = 200
 

@@ -21,12 +21,12 @@ from sfumato.answers.loading import standing
 from sfumato.answers.release import Release
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
-from sfumato.clustering import PrivateKMeans
 from sfumato.errors import UsageError, explained, shown
+from sfumato.local.clustering import PrivateKMeans
 from sfumato.local.table import LocalTable
 from sfumato.pages import decisions, devices, front, looks, proofs, sections, spending
 from sfumato.pages.decisions import Decision, Finding
-from sfumato.persons import Recommendation
+from sfumato.questions.persons import Recommendation
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 

@@ -15,11 +15,11 @@ from msgspec import UNSET
 
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.registry import require_registered
-from sfumato.counters.question import Counter, Settled
 from sfumato.data import Source
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.publishing.answering import PlannedRelease
 from sfumato.publishing.plan import Plan
+from sfumato.questions.counters.question import Counter, Settled
 from sfumato.random.bits import Bits
 
 

@@ -8,7 +8,7 @@ from sfumato.domain.domain import Domain
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan
-from sfumato.tables import Tables
+from sfumato.questions.tables import Tables
 
 SUPPOSED = ZCDP("0.5")
 """The cost at which a family is checked under a limit on the norm.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sfumato.counters.mechanism import Whole
-from sfumato.counters.question import Settled
-from sfumato.counters.release import CounterRelease, scaled
 from sfumato.ledger import Entry, Step, StreamRecord
 from sfumato.publishing.opening import Opening, opening_of
 from sfumato.publishing.receipts import receipt_of
+from sfumato.questions.counters.mechanism import Whole
+from sfumato.questions.counters.question import Settled
+from sfumato.questions.counters.release import CounterRelease, scaled
 
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 

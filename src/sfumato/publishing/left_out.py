@@ -21,9 +21,9 @@ from sfumato.data import Source
 from sfumato.domain.lattice import Lattice
 from sfumato.errors import LedgerError
 from sfumato.ledger import Entry
-from sfumato.persons import PersonsRelease
-from sfumato.persons.measured import MEASURED, title_of
 from sfumato.publishing.account import PublisherAccount
+from sfumato.questions.persons import PersonsRelease
+from sfumato.questions.persons.measured import MEASURED, title_of
 from sfumato.random.bits import Bits
 
 R = TypeVar("R", bound=Release)

@@ -6,9 +6,9 @@ import msgspec
 
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
-from sfumato.counters.question import Settled
 from sfumato.errors import LedgerError
 from sfumato.ledger import StreamRecord
+from sfumato.questions.counters.question import Settled
 
 
 class Opening(msgspec.Struct, frozen=True):

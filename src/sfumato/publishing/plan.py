@@ -14,7 +14,6 @@ from sfumato.basics.numbers import GivenNumbers, fraction, positive, require_pla
 from sfumato.domain.cube import DENSE_LIMIT
 from sfumato.domain.domain import Domain
 from sfumato.errors import ExplainedStruct, UsageError, shown
-from sfumato.histogram import Histogram
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -31,6 +30,7 @@ from sfumato.publishing.plan_options import (
     read_accuracies,
     read_weights,
 )
+from sfumato.questions.histogram import Histogram
 
 
 class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     1e-18 of delta, 1e-12 of rho). What is picked follows from the questions, the domain, the unit
     and the cost alone.
 
-    >>> from sfumato.histogram import Histogram
+    >>> from sfumato.questions.histogram import Histogram
     >>> from sfumato.privacy.measures import PureDP
     >>> plan = Plan([Histogram("age"), Histogram("hour")], shares=[1, 3])
     >>> [str(cost) for cost in plan.costs(PureDP("1"))]

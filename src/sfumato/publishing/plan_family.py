@@ -16,9 +16,9 @@ from sfumato.answers.question import AnyQuestion
 from sfumato.domain.domain import Domain, Interval, named_axes
 from sfumato.domain.lattice import LatticeAxis
 from sfumato.errors import UsageError, printable
-from sfumato.histogram import Histogram
-from sfumato.histogram.bins import AxisBins, by_axis, widths_by_axis
-from sfumato.tables import Tables
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
+from sfumato.questions.tables import Tables
 
 ASKED = "a plan that adds up"
 

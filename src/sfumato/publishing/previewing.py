@@ -8,7 +8,6 @@ from typing import overload
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.basics.numbers import Exactly
-from sfumato.counters.question import Counter, CounterPreview
 from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
 from sfumato.privacy.measures import asked_cost
@@ -17,6 +16,7 @@ from sfumato.publishing.plan import Plan, as_plan
 from sfumato.publishing.plan_choice import PlanCost, chosen, plan_cost
 from sfumato.publishing.plan_options import check_rows
 from sfumato.publishing.plan_preview import PlanPreviews
+from sfumato.questions.counters.question import Counter, CounterPreview
 
 
 @overload
@@ -89,7 +89,7 @@ def preview(
         If the question does not fit the domain or the cost.
 
     >>> from sfumato.domain.domain import Interval
-    >>> from sfumato.histogram import Histogram
+    >>> from sfumato.questions.histogram import Histogram
     >>> ages = Domain(age=Interval(0, 100))
     >>> preview(Histogram("age", bins=10), domain=ages, unit=Unit(), epsilon="0.5").accuracy()
     6

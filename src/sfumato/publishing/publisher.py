@@ -19,7 +19,6 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release, marked
 from sfumato.basics.numbers import Exactly
-from sfumato.counters.question import Counter, CounterPreview
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
 from sfumato.errors import DataError, UsageError, explained, without_frames
@@ -46,6 +45,7 @@ from sfumato.publishing.plan_options import check_rows
 from sfumato.publishing.plan_preview import PlanPreviews
 from sfumato.publishing.previewing import preview, previews
 from sfumato.publishing.stream import Stream
+from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.random.bits import current
 
 if TYPE_CHECKING:

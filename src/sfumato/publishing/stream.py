@@ -18,13 +18,6 @@ import numpy as np
 from sfumato.answers.captions import Captions
 from sfumato.answers.estimate import error_probability
 from sfumato.basics.processes import renewed_in_children
-from sfumato.counters.accuracy import Errors
-from sfumato.counters.calendar import DeclaredSteps
-from sfumato.counters.increments import Row, event_text, precedes
-from sfumato.counters.mechanism import CounterMechanism, Whole
-from sfumato.counters.question import Counter
-from sfumato.counters.release import CounterRelease
-from sfumato.counters.totals import Total
 from sfumato.data.steps import Arrival
 from sfumato.errors import (
     InternalError,
@@ -41,6 +34,11 @@ from sfumato.publishing.history import PublishedSteps, history
 from sfumato.publishing.opening import opening_of
 from sfumato.publishing.persons import person_tokens
 from sfumato.publishing.receipts import signed
+from sfumato.questions.counters.calendar import DeclaredSteps
+from sfumato.questions.counters.increments import Row, event_text, precedes
+from sfumato.questions.counters.mechanism import CounterMechanism, Total, Whole
+from sfumato.questions.counters.question import Counter, Errors
+from sfumato.questions.counters.release import CounterRelease
 from sfumato.random.bits import Bits
 
 S = TypeVar("S")

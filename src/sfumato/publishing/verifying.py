@@ -14,10 +14,10 @@ from sfumato.answers.loading import signed_part, stored_releases
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.basics.signing import valid
-from sfumato.counters.release import CounterRelease
 from sfumato.errors import UsageError
 from sfumato.ledger import LARGEST, Ledger
 from sfumato.publishing.history import history_of
+from sfumato.questions.counters.release import CounterRelease
 
 
 @dataclass(frozen=True)

@@ -396,7 +396,7 @@ def window(
     accurate enough and one unit less is not, but an even smaller cost may be accurate enough.
 
     >>> from sfumato.domain.domain import Interval
-    >>> from sfumato.histogram import Histogram
+    >>> from sfumato.questions.histogram import Histogram
     >>> ages = Domain(age=Interval(0, 100, step=2))
     >>> found = window(
     ...     Histogram("age"),

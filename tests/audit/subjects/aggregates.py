@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from sfumato.aggregates import Mean, Sum, Variance
 from sfumato.answers.counts import Needs
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import (
@@ -29,6 +28,7 @@ from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.questions.aggregates import Mean, Sum, Variance
 from sfumato.random.bits import Bits
 
 OfPersons: TypeAlias = Mean | Sum | Variance

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.runs import Mechanism, Pair, Rows, of_counts
 from sfumato.audit.subjects.subject import CONCENTRATED, LINE, PURE, UNITS, Subject, less_noise
-from sfumato.clustering import KMeans
-from sfumato.clustering.kmeans import Method
 from sfumato.domain.lattice import GridAxis, Lattice
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.clustering.kmeans import Method
+from sfumato.questions.partition.uniform import UniformPartitioner
 
 ENDS: Rows = ((0.5,), (3.0,))
 PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = (

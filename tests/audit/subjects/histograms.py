@@ -39,11 +39,11 @@ from sfumato.data import source
 from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.domain.lattice import MOST_KEYS
-from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
 from sfumato.privacy.limits import Limits, stated_limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
+from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits
 
 KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))

@@ -22,17 +22,18 @@ from sfumato.audit.subjects.subject import (
     of,
 )
 from sfumato.domain.domain import Domain, Interval
-from sfumato.partition.adaptive import AdaptiveGridPartitioner
-from sfumato.partition.auto import AutoPartitioner
-from sfumato.partition.binary import BinaryPartitioner
-from sfumato.partition.median import MedianPartitioner
-from sfumato.partition.multi_quantile import MultiQuantilePartitioner
-from sfumato.partition.partition import Partition
-from sfumato.partition.privtree import PrivTreePartitioner
-from sfumato.partition.tree.cover import Splits
-from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.adaptive import AdaptiveGridPartitioner, AutoPartitioner
+from sfumato.questions.partition.estimates import Splits
+from sfumato.questions.partition.fixed_depth import (
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+)
+from sfumato.questions.partition.privtree import PrivTreePartitioner
+from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.uniform import UniformPartitioner
 from sfumato.random.bits import Bits
 
 

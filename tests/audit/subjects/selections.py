@@ -33,11 +33,11 @@ from sfumato.audit.subjects.subject import (
     less_noise,
 )
 from sfumato.domain.domain import Domain, Interval
-from sfumato.histogram import Histogram
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles import Quantiles
-from sfumato.quantiles.axis_method import AxisMethod
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.quantiles.methods import AxisMethod
 
 WIDE = Domain(x=Interval(0, 2**13, step=1))
 LOW = (5.0,)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.partition.tree.estimates import TreeEstimates
-from sfumato.partition.tree.inference import influence
+from sfumato.questions.partition.estimates import TreeEstimates
+from sfumato.questions.partition.ranges import influence
 from sfumato.random import PublicSeed
 from sfumato.testing import deterministic
 
@@ -63,6 +63,6 @@ def test_they_hold_and_are_nearly_as_narrow_as_can_be(name: str, cost: dict[str,
 
 def test_large_trees_have_chernoffs_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _estimates("medians", COSTS[0])
-    monkeypatch.setattr("sfumato.partition.tree.estimates.MOST_DRAWS", 3)
+    monkeypatch.setattr("sfumato.questions.partition.estimates.MOST_DRAWS", 3)
     bound = found.half_widths(found.variances, 0.05)
     assert found.cell_half_widths(0.05).tolist() == bound.tolist()

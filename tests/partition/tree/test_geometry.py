@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from sfumato.errors import UsageError
-from sfumato.partition.tree.geometry import Tree
+from sfumato.questions.partition.geometry import Tree
 from support.partition_growth import cube_of, lattice, trees
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.partition.tree.inference import infer, whole_counts
+from sfumato.questions.partition.ranges import infer, whole_counts
 from support.partition_growth import trees
 from support.tree_inference import known, least_squares
 

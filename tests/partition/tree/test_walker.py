@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.partition.tree.inference import infer
-from sfumato.partition.tree.summed_area import SummedAreaTables
-from sfumato.partition.tree.walker import RangeWalker
+from sfumato.questions.partition.ranges import RangeWalker, SummedAreaTables, infer
 from support.partition_growth import trees
 from support.tree_inference import known, least_squares
 

@@ -9,11 +9,11 @@ import numpy as np
 from sfumato.audit.runs import Mechanism, Published, Rows, published_counts
 from sfumato.audit.streams import of_machine
 from sfumato.audit.subjects.subject import CONCENTRATED, ON_LINE, PURE, UNITS, Subject, less_noise
-from sfumato.counters.methods import Contribution, toeplitz
-from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.questions.counters.methods import Contribution, toeplitz
+from sfumato.questions.counters.tree import ElderTree
 from sfumato.random.bits import Bits
 from sfumato.streaming import TreeRangeSumQuery
 

@@ -15,7 +15,6 @@ from itertools import combinations, product
 
 import msgspec
 
-from sfumato.aggregates import Mean, Sum, Variance
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import tag_of
 from sfumato.audit.bounded import bounded_loss
@@ -35,19 +34,19 @@ from sfumato.audit.subjects.subject import (
     Subject,
     less_noise,
 )
-from sfumato.clustering import KMeans
 from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.errors import UsageError
-from sfumato.histogram import Histogram
-from sfumato.partition.median import MedianPartitioner
-from sfumato.partition.multi_quantile import MultiQuantilePartitioner
-from sfumato.partition.partitioner import OverAxes
-from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles import Quantiles
-from sfumato.tables import Tables
+from sfumato.questions.aggregates import Mean, Sum, Variance
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.partition.fixed_depth import MedianPartitioner, MultiQuantilePartitioner
+from sfumato.questions.partition.partitioner import OverAxes
+from sfumato.questions.partition.privtree import PrivTreePartitioner
+from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.tables import Tables
 
 AXES = {
     "k": Keys(),

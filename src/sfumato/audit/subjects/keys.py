@@ -11,10 +11,10 @@ from sfumato.audit.runs import Mechanism, Pair, Published, Rows, Selecting, coun
 from sfumato.audit.subjects.subject import Subject, less_noise
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import MOST_KEYS
-from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import key_law, law_of_key_counts
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits
 
 NAMES = range(4)

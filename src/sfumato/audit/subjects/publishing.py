@@ -14,11 +14,11 @@ from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import LINE, PURE, Subject
 from sfumato.basics.numbers import Array
 from sfumato.domain.domain import Domain
-from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import Drawn, Script, Selection
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.publisher import Publisher
+from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits, Words, override
 
 

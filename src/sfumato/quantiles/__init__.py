@@ -1,5 +1,0 @@
-"""Below which values do a quarter, half, three quarters of the rows lie?"""
-
-from sfumato.quantiles.question import Quantiles, QuantilesRelease
-
-__all__ = ["Quantiles", "QuantilesRelease"]

@@ -1,0 +1,413 @@
+"""How a value is encoded as integers, and the noise on their sums: fixed by public numbers alone.
+
+The noise on each sum is that of one count, multiplied by the constant M of the basis. Samplers draw
+noise up to a largest scale. So a small epsilon allows only a small M, that is, few steps between
+the bounds of the value. A value is rounded to a step before it is added up, so this is decided from
+the cost before anything is counted.
+
+The segments between the knots of hats: cells in which values are counted and added up.
+
+On the segment between two knots, only their two hats differ from 0, and both are affine in the
+value. So the sums of all hats follow from the number of rows in each segment and the sum of their
+values. A value on a knot may lie in either segment: both give the same sums.
+
+The segment of a value is found by comparing the value with edges, its number of steps by
+rounding. The sums of hats are those of a partition of unity only if the two agree: if the number of
+steps lies between the knots of the segment. The edges are chosen so that it does, whatever the
+floats.
+
+The true sums of a basis over the rows of each group: exact integers, before any noise.
+
+A scan adds up each value x and, for the quadratic, its square. With n rows of a group, all sums
+of a basis follow from n, the sum S of x and the sum Q of x^2:
+
+* pair: R n - S, and S;
+* quadratic: R^2 n - 2 R S + Q, 2 (R S - Q), and Q;
+* hats: on the segment between two knots, (upper n - S) and (S - lower n), times the slope there.
+
+The groups of a mean, sum or variance: the axes named by ``by``, and the group of each row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sfumato.answers.counts import Summed
+from sfumato.basics.numbers import Array
+from sfumato.domain.cube import Cube
+from sfumato.domain.domain import Domain, Interval
+from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
+from sfumato.errors import InternalError, UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.aggregates.values import (
+    MOST_STEPS,
+    MOST_STEPS_SQUARED,
+    Basis,
+    BasisName,
+    PersonScale,
+    Values,
+    basis_within,
+    most_steps,
+    value_axis,
+    values_on,
+)
+from sfumato.questions.histogram.bins import binned
+from sfumato.questions.histogram.keys import check_keys
+from sfumato.random.discrete import MAX_SCALE
+
+
+def segment_axis(axis: GridAxis, knots: Array) -> EdgesAxis:
+    """Lay the segments between knots along the axis of a value.
+
+    Parameters
+    ----------
+    axis : GridAxis
+        Locates the value: its cells are numbers of steps.
+    knots : int64 ndarray of shape (k,)
+        Ascending, from 0. The last is at least the last cell of the axis.
+
+    Returns
+    -------
+    EdgesAxis of k - 1 cells
+        A value in segment i lies in a cell from ``knots[i]`` to ``knots[i + 1]``, both included.
+    """
+    inner = [opening(axis, int(knot)) for knot in knots[1:-1]]
+    # It reads the same column: other values would put a row into a segment that is not its own.
+    edges = (axis.lower, *inner, axis.upper)
+    return EdgesAxis(axis.name, edges, missing=axis.missing, column=axis.column)
+
+
+def opening(axis: GridAxis, cell: int) -> float:
+    """An edge that parts the values in cells up to ``cell`` from those in cells from it on.
+
+    Values below the edge lie in cells up to ``cell``, all others in cells from it on. Holds
+    because: ``axis.locate`` is monotone. Either the edge lies in the cell itself, or it is the
+    least double that lies in that cell or beyond it.
+    """
+    at = float(axis.points(np.array([cell]))[0])
+    if _cell_of(axis, at) == cell:
+        return at
+    # Where doubles are coarser than cells, some cells hold none.
+    below, above = axis.lower, axis.upper
+    while below < (middle := below + (above - below) / 2) < above:
+        if _cell_of(axis, middle) >= cell:
+            above = middle
+        else:
+            below = middle
+    return above
+
+
+def _cell_of(axis: GridAxis, value: float) -> int:
+    return int(axis.locate(np.array([value]))[0])
+
+
+@dataclass(frozen=True)
+class ValueForm:
+    """What is summed for one value.
+
+    Attributes
+    ----------
+    axis : GridAxis
+        Locates a value: the number of its cell is the number of steps from the lower bound.
+    basis : Basis
+        The functions of a number of steps that are summed.
+    """
+
+    axis: GridAxis
+    basis: Basis
+
+    @property
+    def values(self) -> Values:
+        """The lattice that values are rounded to."""
+        return values_on(self.axis)
+
+    @property
+    def summed(self) -> Summed:
+        """What each row adds to its cell."""
+        return Summed(self.axis, squares=self.basis.name == "quadratic")
+
+    @property
+    def segments(self) -> EdgesAxis | None:
+        """The cells of values between the knots of hats; None for other functions."""
+        if self.basis.name != "hats":
+            return None
+        return segment_axis(self.axis, self.basis.knots)
+
+
+@dataclass(frozen=True)
+class PersonForm:
+    """The same for the value of a person.
+
+    Attributes
+    ----------
+    scale : PersonScale
+    basis : Basis
+        The functions of a number of steps that are summed.
+    """
+
+    scale: PersonScale
+    basis: Basis
+
+    @property
+    def values(self) -> Values:
+        """The lattice that values are rounded to."""
+        return self.scale.values(self.basis.points)
+
+    @property
+    def summed(self) -> Summed:
+        """What each person adds to a cell."""
+        knots = self.basis.knots if self.basis.name == "hats" else None
+        return self.scale.summed(self.basis.points, self.basis.name == "quadratic", knots)
+
+    @property
+    def segments(self) -> EdgesAxis | None:
+        """The cells of persons between the knots of hats; None for other functions."""
+        return self.summed.segments
+
+    def encoding(self, count_noise: Law) -> Encoding:
+        """The same with the noise on each sum."""
+        return Encoding(self.values, self.basis, _multiplied(count_noise, self.basis.unity))
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What is summed for one value, and the noise on each sum.
+
+    Attributes
+    ----------
+    values : Values
+        The lattice that values are rounded to.
+    basis : Basis
+        The functions of a lattice value that are summed.
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise on each sum.
+    """
+
+    values: Values
+    basis: Basis
+    law: Law
+
+
+def value_form(
+    title: str, name: str, interval: Interval, functions: BasisName, count_noise: Law | None = None
+) -> ValueForm:
+    """Choose the finest form of a value whose noise can be drawn.
+
+    Parameters
+    ----------
+    count_noise : DiscreteLaplace, DiscreteGaussian or None
+        The noise on a count at the cost of the value. None: so small that it allows the finest form
+        of all.
+
+    Raises
+    ------
+    UsageError
+        If the axis has only one value, or not even a lattice of one step has noise that can be
+        drawn.
+    """
+    largest_unity = MAX_SCALE if count_noise is None else _largest_unity(count_noise)
+    steps = most_steps(title, name, interval, functions == "quadratic")
+    basis = basis_within(functions, steps, largest_unity)
+    if basis is not None and basis.points < steps:
+        # Costs that differ a little then lead to the same lattice.
+        power_of_two = 2 ** (basis.points.bit_length() - 1)
+        basis = basis_within(functions, power_of_two, largest_unity)
+    if basis is None:
+        raise _too_much_noise(title, "rows")
+    return ValueForm(value_axis(name, interval, basis.points), basis)
+
+
+def person_form(
+    title: str, scale: PersonScale, functions: BasisName, count_noise: Law | None = None
+) -> PersonForm:
+    """Choose the finest form of the value of a person whose noise can be drawn.
+
+    Parameters
+    ----------
+    count_noise : DiscreteLaplace, DiscreteGaussian or None
+        As for ``value_form``.
+
+    Raises
+    ------
+    UsageError
+        If not even a lattice of one step has noise that can be drawn.
+    """
+    largest_unity = MAX_SCALE if count_noise is None else _largest_unity(count_noise)
+    most = MOST_STEPS_SQUARED if functions == "quadratic" else MOST_STEPS
+    finest = basis_within(functions, most, largest_unity)
+    if finest is None:
+        raise _too_much_noise(title, "cells")
+    # Costs that differ a little then lead to the same lattice.
+    power_of_two = 2 ** (finest.points.bit_length() - 1)
+    basis = basis_within(functions, scale.points(power_of_two), largest_unity)
+    assert basis is not None
+    return PersonForm(scale, basis)
+
+
+def _too_much_noise(title: str, limited: str) -> UsageError:
+    obstacle = "its noise would be too large to be drawn"
+    return UsageError(title, obstacle, f"Choose a larger epsilon, or fewer {limited} per person")
+
+
+def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encoding:
+    """The encoding of a value that was added up on an axis of ``value_form``.
+
+    Raises
+    ------
+    InternalError
+        If it was counted for another cost, which allows a finer lattice.
+    """
+    points = axis.cells - 1
+    basis = basis_within(functions, points, _largest_unity(count_noise))
+    if basis is None or basis.points != points:
+        raise InternalError("Values were added up in steps that are too fine for this cost.")
+    return Encoding(values_on(axis), basis, _multiplied(count_noise, basis.unity))
+
+
+def _multiplied(law: Law, factor: int) -> Law:
+    """The law of noise whose scale is so many times larger."""
+    match law:
+        case DiscreteLaplace(scale=scale):
+            return DiscreteLaplace(scale * factor)
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            return DiscreteGaussian(sigma_squared * factor**2)
+
+
+def _largest_unity(law: Law) -> int:
+    """The largest factor by which the noise on a count can be multiplied and still be drawn."""
+    match law:
+        case DiscreteLaplace(scale=scale):
+            return int(MAX_SCALE / scale)
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            return math.isqrt(int(MAX_SCALE**2 / sigma_squared))
+
+
+def group_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:
+    """Lay the groups along their axes: labels, own steps or ten bins, or keys.
+
+    Raises
+    ------
+    UsageError
+        If there is more than one axis of keys, or there are too many groups beside one.
+    """
+    lay_bins = partial(binned, bins=None, width=None)
+    lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
+    check_keys(title, lattice)
+    return lattice
+
+
+def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:
+    """Number the group of each cell, the last axis running fastest.
+
+    Parameters
+    ----------
+    coordinates : int64 ndarray of shape (cells, axes)
+    shape : tuple of int
+        The number of groups along each axis. Without axes all rows are one group.
+
+    Returns
+    -------
+    int64 ndarray of shape (cells,)
+    """
+    if not shape:
+        return np.zeros(len(coordinates), np.int64)
+    return np.asarray(np.ravel_multi_index(tuple(coordinates.T), shape))
+
+
+LARGEST_SUM = 2**62
+
+
+def group_sums(cube: Cube, basis: Basis, n_group_axes: int, value: int = 0) -> Array:
+    """Add up the functions of a basis over the rows of each group.
+
+    Parameters
+    ----------
+    cube : Cube
+        Counts and sums over the axes of the groups; for hats, then over the segments of each value.
+    n_group_axes : int
+        How many axes are groups.
+    value : int
+        Which of the values is added up.
+
+    Returns
+    -------
+    int64 ndarray of shape (groups, k)
+        Each sum is cut at 2^62. One person moves the cut sum by no more than the exact one, and
+        no data raise an overflow. 10^9 rows reach 2^62 with no basis that ``encoding`` chooses.
+    """
+    moments = _moments(cube, basis, value)
+    if moments.dtype != object and cube.total * basis.unity >= LARGEST_SUM:
+        # Below that no sum of int64 can overflow. Python's integers never do.
+        moments = moments.astype(object)
+    groups, segments = _groups_and_segments(cube, n_group_axes, value)
+    n_groups = math.prod(cube.lattice.shape[:n_group_axes])
+    if basis.name == "hats":
+        n_segments = cube.lattice.shape[n_group_axes + value]
+        in_segments = _added_up(moments, groups * n_segments + segments, n_groups * n_segments)
+        sums = _hats(basis, in_segments.reshape(n_groups, n_segments, -1))
+    else:
+        sums = _polynomials(basis, _added_up(moments, groups, n_groups))
+    return np.asarray(np.minimum(basis.multiple * sums, LARGEST_SUM).astype(np.int64))
+
+
+def _moments(cube: Cube, basis: Basis, value: int) -> Array:
+    """Of each cell counted: its rows, the sum of the value and, for the quadratic, of its square.
+
+    Returns
+    -------
+    int64 or object ndarray of shape (cells counted, 2 or 3)
+    """
+    assert cube.sums is not None
+    columns = 2 if basis.name == "quadratic" else 1
+    sums = cube.sums[:, value * columns : (value + 1) * columns]
+    return np.concatenate([cube.counts[:, None], sums], axis=1)
+
+
+def _groups_and_segments(cube: Cube, n_group_axes: int, value: int) -> tuple[Array, Array]:
+    """The group of each cell counted, and its segment of a value (0 without segments)."""
+    group_shape = cube.lattice.shape[:n_group_axes]
+    inner_shape = cube.lattice.shape[n_group_axes:]
+    if cube.coordinates is not None:
+        groups = group_numbers(cube.coordinates[:, :n_group_axes], group_shape)
+        inner = cube.coordinates[:, n_group_axes:]
+        return groups, inner[:, value] if inner_shape else np.zeros_like(groups)
+    groups, places = np.divmod(np.arange(len(cube.counts)), math.prod(inner_shape))
+    if not inner_shape:
+        return groups, places
+    return groups, np.unravel_index(places, inner_shape)[value]
+
+
+def _added_up(moments: Array, cells: Array, size: int) -> Array:
+    """Add up the rows of equal cells: ndarray of shape (size, moments)."""
+    found = np.zeros((size, moments.shape[1]), moments.dtype)
+    np.add.at(found, cells, moments)
+    return found
+
+
+def _polynomials(basis: Basis, moments: Array) -> Array:
+    """The sums of the pair or the quadratic, of multiple 1."""
+    points = basis.points
+    if basis.name == "pair":
+        rows, first = moments.T
+        return np.stack([points * rows - first, first], axis=1)
+    rows, first, second = moments.T
+    both = points * first - second  # x (R - x)
+    return np.stack([points * (points * rows - first) - both, 2 * both, second], axis=1)
+
+
+def _hats(basis: Basis, moments: Array) -> Array:
+    """The sums of hats, of multiple 1, from the moments in segments."""
+    knots = basis.knots
+    gaps = np.diff(knots)
+    rows, first = moments[:, :, 0], moments[:, :, 1]
+    above_lower = first - knots[:-1] * rows
+    # All gaps divide the largest one, so that slopes are whole numbers.
+    slopes = gaps.max() // gaps
+    sums = np.zeros((len(moments), basis.size), moments.dtype)
+    sums[:, :-1] += slopes * (gaps * rows - above_lower)
+    sums[:, 1:] += slopes * above_lower
+    return sums

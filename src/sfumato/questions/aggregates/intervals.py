@@ -1,0 +1,441 @@
+"""Intervals of means, variances and sums that hold at any number of rows, also for a group of none.
+
+For the true mean m, in units of the value's range, T(m) = sum_j (w_j - m) F_j is noise and nothing
+else. Let q(m) be the (1 - alpha) quantile of the absolute value of that noise. The set of all m
+with abs(T(m)) <= q(m) contains the truth with probability 1 - alpha, whatever the data are (Fieller
+1954, for ratios). The interval is the hull of this set. If it is the whole range, nothing is known.
+
+T is affine in m, and q is convex. So where T(0) > q(0), the function T - q is concave and positive
+at 0. It has one root, no m below the root belongs to the set, and bisection finds the root. The
+other end is found in the same way, with the other sign.
+
+A clip that is chosen after the noise was added: ``clip="auto"``.
+
+A value is the sum of the knots, weighted by its hats, and so is the value clipped at a knot, with
+all knots beyond that one replaced by it. So the clipped sum at every knot is linear in the sums
+that were published, and choosing among them is post-processing: it costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.mechanisms.noise import Law
+from sfumato.questions.aggregates.sum_quantiles import (
+    chernoff_half_widths,
+    clip_half_widths,
+    coupling_slack,
+    half_widths,
+)
+from sfumato.questions.aggregates.values import Basis, Values
+from sfumato.questions.histogram.statistics import numbers_beyond
+
+
+def clipped_weights(basis: Basis, clip: int) -> Array:
+    """Weights that give the value clipped at a knot, over R: float64 ndarray of shape (k,)."""
+    weights = basis.weights
+    return np.asarray(np.minimum(weights, weights[clip]))
+
+
+def chosen_clips(sums: Array, basis: Basis, law: Law, centre: float | None) -> Array:
+    """Choose a clip for each group: the one with the smallest estimated error.
+
+    The squared error of a clip is the square of what clipping takes away, plus the variance of the
+    noise. Both are estimated from the published sums alone.
+
+    Parameters
+    ----------
+    sums : float64 ndarray of shape (groups, k)
+        The published sums of hats.
+    centre : float or None
+        What the weights of the noise are measured from, in units of the range: None for means,
+        whose noise is measured from the mean itself; the value 0 for sums.
+
+    Returns
+    -------
+    int64 ndarray of shape (groups,)
+        An index of ``basis.knots``, at least 1.
+    """
+    knots = basis.weights
+    deviation = math.sqrt(law.variance) / basis.unity
+    # Knots are a factor of two apart, so hats are as wide as each other on a logarithmic scale.
+    positions = math.log(2) * np.arange(len(knots))
+    beyond = numbers_beyond(sums / basis.unity, positions, np.ones(len(knots)), deviation)
+    rows = np.maximum(sums.sum(axis=1) / basis.unity, 1.0)
+
+    # Clipping at knot c takes the gap to each knot above it from all who lie beyond that knot.
+    taken_by_gap = np.diff(knots) * beyond[:, 1:]
+    suffix_sums = np.cumsum(taken_by_gap[:, ::-1], axis=1)[:, ::-1]
+    taken = np.concatenate([suffix_sums, np.zeros((len(sums), 1))], axis=1)
+    # The mean at clip c is what lies below: the gaps up to c, each for all beyond its upper knot.
+    below = np.cumsum(taken_by_gap, axis=1) / np.maximum(beyond[:, :1], 1.0)
+    means = np.concatenate([np.zeros((len(sums), 1)), below], axis=1)
+    centres = np.minimum(means, knots) if centre is None else np.full_like(means, centre)
+
+    spread = _spread(basis, centres)
+    errors = (taken / rows[:, None]) ** 2 + deviation**2 * spread / rows[:, None] ** 2
+    # A clip at the lower bound would make all values equal.
+    return 1 + np.asarray(errors[:, 1:].argmin(axis=1))
+
+
+def _spread(basis: Basis, centres: Array) -> Array:
+    """How much noise each clip lets through: the squares of the weights' distances from a centre.
+
+    Parameters
+    ----------
+    centres : float64 ndarray of shape (groups, k)
+        Of each clip.
+
+    Returns
+    -------
+    float64 ndarray of shape (groups, k)
+    """
+    spread = np.empty_like(centres)
+    # Clip by clip: all distances at once would take k times the memory.
+    for clip in range(basis.size):
+        distances = clipped_weights(basis, clip) - centres[:, clip, None]
+        spread[:, clip] = (distances**2).sum(axis=1)
+    return spread
+
+
+STEPS = 30  # of bisection: ends are found to 2^-30 of the range, and rounded outwards
+GRID = 2048  # steps of the table of q(m)
+MEANS = 9  # at which the interval of a variance is looked for
+ENOUGH = 1.05  # times the noise on a number of rows: variances of more rows are bounded at once
+REFINEMENTS = 40  # of these bounds, at most; three are usual
+CLOSE = 1e-6  # relative change of a bound that is refined no more
+ROUNDED_UP = 1 + 1e-12
+COUNT_SHARE = 0.1  # of the probability of error of a rounded sum, spent on its number of rows
+MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
+
+Bounds: TypeAlias = tuple[Array, Array]
+OfPoints: TypeAlias = Callable[[Array, Array], Array]
+"""A function of one point for each of some groups, and of the indices of these groups."""
+
+
+def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
+    """Bound each group's mean, in units of the value's range.
+
+    Parameters
+    ----------
+    sums : float64 ndarray of shape (groups, k)
+        The published sums.
+    alpha : float
+        The probability that a group's bounds miss its mean.
+
+    Returns
+    -------
+    low, high : float64 ndarrays of shape (groups,)
+        0 and 1 where nothing is known, and where no mean fits the noise.
+    """
+    grid = np.arange(GRID + 1) / GRID
+    return _ratio_bounds(
+        sums, basis.weights, grid, half_widths(law, basis.weights - grid[:, None], alpha)
+    )
+
+
+def clipped_mean_bounds(sums: Array, basis: Basis, law: Law, clips: Array, alpha: float) -> Bounds:
+    """Bound each group's mean of the values clipped at a knot, in units of the value's range.
+
+    The bounds hold for every rule that chooses a clip from the published sums.
+
+    Parameters
+    ----------
+    sums : float64 ndarray of shape (groups, k)
+        The published sums of hats.
+    clips : int64 ndarray of shape (groups,)
+        The knot of each group.
+    alpha : float
+        The probability that a group's bounds miss its mean.
+
+    Returns
+    -------
+    low, high : float64 ndarrays of shape (groups,)
+        0 and the clip where nothing is known, and where no mean fits the noise.
+    """
+    low = np.zeros(len(sums))
+    high = np.zeros(len(sums))
+    for clip in np.unique(clips).tolist():
+        groups = np.flatnonzero(clips == clip)
+        weights = clipped_weights(basis, clip)
+        grid = min(weights[-1], 1.0) * np.arange(GRID + 1) / GRID
+        table = clip_half_widths(law, basis.weights, clip, grid, alpha)
+        low[groups], high[groups] = _ratio_bounds(sums[groups], weights, grid, table)
+    return low, high
+
+
+def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bounds:
+    """The hull of all m on the grid's range whose weighted sum fits the noise.
+
+    Parameters
+    ----------
+    weights : float64 ndarray of shape (k,)
+    grid, table : float64 ndarrays of shape (points,)
+        Values m, and bounds of the noise there.
+    """
+    weighted = sums @ weights
+    total = sums.sum(axis=1)
+
+    def offset(at: Array, groups: Array) -> Array:
+        return np.asarray(weighted[groups] - at * total[groups])
+
+    def allowed(at: Array, groups: Array) -> Array:
+        # Linear interpolation of a convex function is never below it, so no mean is lost.
+        return np.asarray(np.interp(at, grid, table))
+
+    start = np.full(len(sums), grid[0])
+    stop = np.full(len(sums), grid[-1])
+    return _hull(offset, allowed, start, stop)
+
+
+def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
+    """Bound each group's variance, in units of the squared range: between 0 and 1/4.
+
+    Parameters and shapes are those of ``mean_bounds``.
+
+    Holds because: for the true mean m and variance v, sum_j (u_j - 2 m w_j + m^2 - v) F_j is noise
+    alone. The mean has bounds that miss with probability alpha / 10. For each m between them, a set
+    of v fits the noise at the rest of alpha. The union of these sets over m contains the true v
+    with probability 1 - alpha.
+    """
+    low, high = mean_bounds(sums, basis, law, MEAN_SHARE * alpha)
+    means = np.linspace(low, high, MEANS)
+    ends = [_variances_at(mean, sums, basis, law, (1 - MEAN_SHARE) * alpha) for mean in means]
+    lows = np.stack([low for low, _ in ends])
+    highs = np.stack([high for _, high in ends])
+    nothing_fits = ~(lows <= highs).any(axis=0)
+    # Only some means were looked at: what lies between two of them is allowed for.
+    lowest = np.maximum(lows.min(axis=0) - _between(lows), 0)
+    highest = np.minimum(highs.max(axis=0) + _between(highs), 0.25)
+    return np.where(nothing_fits, 0.0, lowest), np.where(nothing_fits, 0.25, highest)
+
+
+def sum_weights(values: Values, basis: Basis, weights: Array | None = None) -> Array:
+    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,).
+
+    ``weights`` are those of clipped values, over R; None: those of the values themselves.
+    """
+    over_points = basis.weights if weights is None else weights
+    return np.asarray((values.lower + over_points * values.width) / basis.unity)
+
+
+def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
+    """Half-widths of the intervals of sums of values.
+
+    The noise does not depend on the data. Rounding adds at most ``values.rounding`` for each row,
+    and the number of rows is bounded by its noisy number and the half-width of that number's noise.
+
+    Parameters
+    ----------
+    rows : float64 ndarray of shape (groups,)
+        The noisy number of rows of each group.
+
+    Returns
+    -------
+    float64 ndarray of shape (groups,)
+    """
+    weights = sum_weights(values, basis)[None]
+    noise_alpha = alpha * (1 - COUNT_SHARE) if values.rounded else alpha
+    noise = np.full(rows.shape, half_widths(law, weights, noise_alpha)[0])
+    return noise + _rounding_of_sums(values, basis, law, rows, alpha * COUNT_SHARE)
+
+
+def clipped_sum_half_width(
+    values: Values, basis: Basis, law: Law, rows: Array, clips: Array, alpha: float
+) -> Array:
+    """Like ``sum_half_width``, of the values clipped at a knot of each group.
+
+    The half-widths hold for every rule that chooses a clip from the published sums.
+    """
+    noise_alpha = alpha * (1 - COUNT_SHARE) if values.rounded else alpha
+    # A sum's weights are lower / width + w_k, times the width: those of the noise of a mean at the
+    # value 0.
+    zero = -values.lower / values.width
+    noise = np.zeros(rows.shape)
+    for clip in np.unique(clips).tolist():
+        half_width = clip_half_widths(
+            law, basis.weights, clip, np.array([zero]), noise_alpha, at=zero
+        )[0]
+        noise[clips == clip] = half_width * values.width / basis.unity
+    return noise + _rounding_of_sums(values, basis, law, rows, alpha * COUNT_SHARE)
+
+
+def _rounding_of_sums(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
+    """By how much rounding changes a sum at most: by ``values.rounding`` for each row."""
+    if not values.rounded:
+        return np.zeros(rows.shape)
+    ones = np.ones((1, basis.size))
+    bounds = chernoff_half_widths if basis.name == "hats" else half_widths
+    count_half_width = bounds(law, ones, alpha)[0] / basis.unity
+    return np.asarray(values.rounding * np.maximum(rows + count_half_width, 0))
+
+
+def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
+    """Bound the variance for a given mean: crossed bounds, (1, 0), where no variance fits.
+
+    Where a group has enough rows, a variance is bounded on both sides, and few values of the noise
+    are looked at. The other groups are searched.
+    """
+    fixed = basis.squares - 2 * mean[:, None] * basis.weights + (mean**2)[:, None]
+    weighted = (sums * fixed).sum(axis=1)
+    total = sums.sum(axis=1)
+    of_rows = float(half_widths(law, np.ones(basis.size), alpha))
+    has_enough = np.abs(total) > ENOUGH * of_rows
+    if coupling_slack(law) is None:
+        has_enough[:] = False
+    low = np.ones(len(sums))
+    high = np.zeros(len(sums))
+
+    few = np.flatnonzero(~has_enough)
+    low[few], high[few] = _searched_variances(fixed[few], weighted[few], total[few], law, alpha)
+    many = np.flatnonzero(has_enough)
+    middle = weighted[many] / total[many]
+    noise = _NoiseAt(fixed[many], middle, np.abs(total[many]), law, alpha, of_rows)
+    lowest = np.maximum(middle - noise.reach(-1.0, np.maximum(middle, 0.0)), 0.0)
+    highest = np.minimum(middle + noise.reach(1.0, np.maximum(0.25 - middle, 0.0)), 0.25)
+    fits = lowest <= highest
+    low[many] = np.where(fits, lowest, 1.0)
+    high[many] = np.where(fits, highest, 0.0)
+    return low, high
+
+
+@dataclass(frozen=True)
+class _NoiseAt:
+    """The bound q of the noise around the variance that each group's sums suggest.
+
+    A variance at a distance d from it fits if total d <= q(d).
+
+    Attributes
+    ----------
+    fixed : float64 ndarray of shape (groups, k)
+        The coefficients of the noise, beside the variance.
+    middle, total : float64 ndarrays of shape (groups,)
+        The variance that the sums suggest, and the size of their total.
+    law : DiscreteLaplace or DiscreteGaussian
+    alpha : float
+    of_rows : float
+        The bound of the noise for coefficients of 1; all totals are larger.
+    """
+
+    fixed: Array
+    middle: Array
+    total: Array
+    law: Law
+    alpha: float
+    of_rows: float
+
+    def reach(self, sign: float, furthest: Array) -> Array:
+        """How far variances that fit lie on one side, up to the end of the range: (groups,).
+
+        Holds because: q is at most a norm of the coefficients, in the law of which the noise is
+        bounded. So q(d) <= q(0) + d q(1, .., 1), and no d beyond q(0) / (total - q(1, .., 1)) fits.
+        A norm is convex, so up to a distance beyond which nothing is looked for it lies below its
+        chord. Where the chord meets total d is a smaller such distance.
+        """
+        at_middle = self._at(np.arange(len(self.middle)), 0.0)
+        distance = np.minimum(at_middle / (self.total - self.of_rows), furthest)
+        groups = np.flatnonzero(distance > 0)
+        for _ in range(REFINEMENTS):
+            before = distance[groups]
+            slope = (self._at(groups, sign * before) - at_middle[groups]) / before
+            # Tables of quantiles are convex but for rounding, so that a slope may be too steep.
+            rest = self.total[groups] - np.minimum(slope, self.of_rows)
+            distance[groups] = np.minimum(before, at_middle[groups] / rest)
+            groups = groups[distance[groups] < before * (1 - CLOSE)]
+            if not len(groups):
+                break
+        return distance * ROUNDED_UP
+
+    def _at(self, groups: Array, distance: Array | float) -> Array:
+        variance = self.middle[groups] + distance
+        return half_widths(self.law, self.fixed[groups] - variance[:, None], self.alpha)
+
+
+def _searched_variances(
+    fixed: Array, weighted: Array, total: Array, law: Law, alpha: float
+) -> Bounds:
+    """The hull of the variances that fit the noise, by bisection."""
+
+    def offset(at: Array, groups: Array) -> Array:
+        return np.asarray(weighted[groups] - at * total[groups])
+
+    def allowed(at: Array, groups: Array) -> Array:
+        return half_widths(law, fixed[groups] - at[:, None], alpha)
+
+    start = np.zeros(len(total))
+    stop = np.full(len(total), 0.25)
+    return _hull(offset, allowed, start, stop, empty=(1.0, 0.0))
+
+
+def _between(ends: Array) -> Array:
+    """By how much an end may be exceeded between two neighbouring means.
+
+    For a function with a bounded second derivative it is an eighth of its second difference.
+    """
+    second_differences = np.abs(np.diff(ends, n=2, axis=0))
+    return np.asarray(second_differences.max(axis=0) / 8)
+
+
+def _hull(
+    offset: OfPoints,
+    allowed: OfPoints,
+    start: Array,
+    stop: Array,
+    *,
+    empty: tuple[float, float] | None = None,
+) -> Bounds:
+    """The hull of all points with abs(offset) <= allowed.
+
+    Parameters
+    ----------
+    offset, allowed : functions of points
+        ``offset`` is affine and ``allowed`` is convex.
+    start, stop : float64 ndarrays of shape (groups,)
+        The points are between these two.
+    empty : pair of float, or None
+        What is returned for groups without such a point. None: start and stop.
+    """
+    low, without = _first_fitting(offset, allowed, start, stop)
+    high, _ = _first_fitting(offset, allowed, stop, start)
+    nothing_fits = without | (low > high)
+    low_if_empty, high_if_empty = (start, stop) if empty is None else empty
+    return np.where(nothing_fits, low_if_empty, low), np.where(nothing_fits, high_if_empty, high)
+
+
+def _first_fitting(
+    offset: OfPoints, allowed: OfPoints, near: Array, far: Array
+) -> tuple[Array, Array]:
+    """Find the fitting point nearest to one end, rounded towards that end.
+
+    Returns
+    -------
+    found : float64 ndarray of shape (groups,)
+    without : bool ndarray of shape (groups,)
+        Where no fitting point was found.
+    """
+    every = np.arange(len(near))
+    # With this sign the offset is positive at the near end, so only its upper bound can fail there.
+    sign = np.where(offset(near, every) >= 0, 1.0, -1.0)
+
+    def outside(at: Array, groups: Array) -> Array:
+        return np.asarray(sign[groups] * offset(at, groups) > allowed(at, groups))
+
+    searched = np.flatnonzero(outside(near, every))  # elsewhere the end itself fits
+    outer = near[searched]
+    inner = far[searched]
+    without = np.zeros(len(near), bool)
+    without[searched] = outside(inner, searched)
+    for _ in range(STEPS):
+        middle = (inner + outer) / 2
+        misses = outside(middle, searched)
+        outer = np.where(misses, middle, outer)
+        inner = np.where(misses, inner, middle)
+    found = near.copy()
+    found[searched] = outer
+    return found, without

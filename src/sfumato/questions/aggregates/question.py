@@ -1,0 +1,700 @@
+"""What means, sums and variances of a value, by group, have in common.
+
+Means, sums and variances of a value, by group, as questions.
+
+Why means, sums and variances keep their promises, as releases and docstrings print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from sfumato.answers.counts import Counts, Needs, PersonStatistic
+from sfumato.answers.question import Question
+from sfumato.basics.numbers import Array, require_numbers, settle
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import GridAxis, Lattice
+from sfumato.errors import UsageError, printable, shown
+from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
+from sfumato.mechanisms.thresholds import KeyLaw, key_law
+from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.questions.aggregates.encoding import (
+    Encoding,
+    PersonForm,
+    ValueForm,
+    encoding_on,
+    group_lattice,
+    group_sums,
+    person_form,
+    value_form,
+)
+from sfumato.questions.aggregates.intervals import chosen_clips
+from sfumato.questions.aggregates.preview import AggregatePreview, Statistic
+from sfumato.questions.aggregates.release import (
+    AggregateRelease,
+    MeanRelease,
+    SumRelease,
+    VarianceRelease,
+)
+from sfumato.questions.aggregates.value_sums import ValueSums
+from sfumato.questions.aggregates.values import (
+    BasisName,
+    clipped,
+    person_scale,
+    plain_clip,
+    rows_axis,
+)
+from sfumato.questions.histogram import keys
+from sfumato.random.bits import Bits
+
+PROOF = Proof(
+    sensitivity="of the sums of one group's functions, L1 = rows_per_person times M (twice that "
+    "under replace); L2 the same, or "
+    "sqrt 2 times under replace; M is what the functions add up to at every value.",
+    because="a row lies in one group and adds to its sums non-negative integers that add up to M, "
+    "the groups are fixed by the public "
+    "domain, and the noise is exact on the integers.",
+    not_covered="the choice of columns, groups and bounds; the time the query takes.",
+    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024; "
+    "discrete noise: Canonne, Kamath, Steinke 2020.",
+)
+
+
+KEYS_PROOF = Proof(
+    sensitivity="of the rows per key, L1 = rows_per_person (twice that under replace); of the sums "
+    "of the keys that are shown, as for groups that are known beforehand.",
+    because="half of epsilon and all of delta select the keys by their numbers of rows; the rest "
+    "of epsilon is spent on the sums of the keys that are shown. A row lies in one group and adds "
+    "to its sums non-negative integers that add up to M, whatever keys are shown. The two parts "
+    "together spend the cost (basic composition).",
+    not_covered="the choice of columns, groups and bounds; the time the query takes, which grows "
+    "with the number of keys.",
+    source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; Dwork, McSherry, Nissim, "
+    "Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024.",
+)
+
+
+LIMITS_PROOF = Proof(
+    sensitivity="of the sums of all groups' functions, M times that of the numbers of rows per "
+    "group, whose L1 and L2 follow from the limits on a person's rows (replace: L1 twice, L2 times "
+    "sqrt 2); M is what the functions add up to at every value.",
+    because="a row lies in one group and adds to its sums non-negative integers that add up to M. "
+    "So k rows of a person change the sums of a group by k M in L1 and at most k M in L2; over "
+    "disjoint groups, that is M times the norm of the person's numbers of rows per group. Vectors "
+    "without negative entries that replace each other differ by at most sqrt 2 times the longer "
+    "one. The groups are fixed by the public domain, and the noise is exact on the integers.",
+    not_covered="the choice of columns, groups and bounds; the time the query takes.",
+    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024; "
+    "discrete noise: Canonne, Kamath, Steinke 2020.",
+)
+
+
+PERSONS_PROOF = Proof(
+    sensitivity="of the sums of all groups' functions, L1 = c M (twice that under replace); "
+    "L2 = sqrt c M (sqrt 2 times that under replace); c is the largest number of groups that a "
+    "person is counted in, and M is what the functions add up to at every value.",
+    because="a person has one value in a group and is counted in at most c groups; both depend on "
+    "that person's rows and a secret key alone. In each of these groups the person adds "
+    "non-negative integers that add up to M, so their L2 norm is at most M as well. Two persons' "
+    "vectors of such integers have an inner product that is not negative, so their difference has "
+    "at most sqrt 2 times the L2 norm. The groups are fixed by the public domain, and the noise is "
+    "exact on the integers.",
+    not_covered="the choice of columns, groups and bounds; the time the query takes; persons who "
+    "appear under several ids.",
+    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; Amin, Kulesza, Munoz, Vassilvitskii, ICML "
+    "2019; Kulesza, Suresh, Wang, ICML 2024; discrete noise: Canonne, Kamath, Steinke 2020.",
+)
+
+
+PERSONS_KEYS_PROOF = Proof(
+    sensitivity="of the persons per key, L1 = c, the largest number of groups that a person is "
+    "counted in (twice that under replace); of the sums of the keys that are shown, as for groups "
+    "that are known beforehand.",
+    because="half of epsilon and all of delta select the keys by their numbers of persons; the "
+    "rest of epsilon is spent on the sums of the keys that are shown. A person has one value in a "
+    "group and is counted in at most c groups, whatever keys are shown, and adds to the sums of "
+    "each non-negative integers that add up to M. The two parts together spend the cost (basic "
+    "composition).",
+    not_covered="the choice of columns, groups and bounds; the time the query takes, which grows "
+    "with the number of keys; persons who appear under several ids.",
+    source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; Dwork, McSherry, Nissim, "
+    "Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024.",
+)
+
+
+A_co = TypeVar("A_co", bound=AggregateRelease, covariant=True)
+
+
+class Aggregate(Question[A_co], Generic[A_co], frozen=True):
+    """What means, sums and variances have in common. A subclass says which basis is summed.
+
+    Parameters
+    ----------
+    value : str, or list of str
+        The Interval axis whose values are added up, or several of them. Each of several is charged
+        the same share of the cost.
+    by : str, list of str, or None
+        The groups: Categories, Interval axes in their own steps or ten bins, and at most one axis
+        of Keys. None: all rows are one group.
+    clip : number, pair of numbers, "auto", or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one. "auto":
+        an upper bound chosen from the noisy sums. None: the bounds of the axis.
+    per : {"row", "person"}
+        What has a value: each row, or each person in a group.
+    """
+
+    value: str | Sequence[str]
+    by: str | Sequence[str] | None = None
+    clip: float | tuple[float, float] | Literal["auto"] | None = None
+    per: Literal["row", "person"] = "row"
+
+    statistic: ClassVar[Statistic]
+    functions: ClassVar[BasisName]
+    limits_by_cell: ClassVar[bool] = True
+    proof: ClassVar[Proof] = PROOF
+    keys_proof: ClassVar[Proof] = KEYS_PROOF
+    limits_proof: ClassVar[Proof] = LIMITS_PROOF
+    persons_proof: ClassVar[Proof] = PERSONS_PROOF
+    persons_keys_proof: ClassVar[Proof] = PERSONS_KEYS_PROOF
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = _value_names(self.value)
+        # One value has one form, whether or not it was written as a list.
+        msgspec.structs.force_setattr(self, "value", names[0] if len(names) == 1 else names)
+        msgspec.structs.force_setattr(self, "clip", plain_clip(self.clip))
+        if self.by is not None:
+            msgspec.structs.force_setattr(self, "by", named_axes(self.by))
+        self._require_fitting_clip()
+        for name in names:
+            if name in self._groups:
+                raise UsageError(
+                    f"the {self.statistic} of {name!r} by itself",
+                    "a value is constant in its own groups",
+                    "Name other groups",
+                )
+        settle(self)
+
+    def _require_fitting_clip(self) -> None:
+        if self.per not in ("row", "person"):
+            asked = f"per = {shown(self.per)}"
+            raise UsageError(asked, "a row or a person has a value", 'Write per="person"')
+        if self.per == "person" and self.statistic == "sum" and self.clip in (None, "auto"):
+            obstacle = "the bounds of the axis are those of a row, and a person's sum needs its own"
+            raise UsageError(self.title, obstacle, "Give them as a clip, such as clip=(0, 500)")
+        if self.clip == "auto" and self.statistic == "variance":
+            raise UsageError(
+                f'{self.title}, with clip = "auto"',
+                "a clip can be chosen for means and sums only",
+                "Give the clip as a number, such as clip=200",
+            )
+        if self.clip not in (None, "auto") and len(self._values) > 1:
+            raise UsageError(
+                f"{self.title}, with clip = {shown(self.clip)}",
+                "one clip does not fit values of different scales",
+                'Ask for each value by itself, declare narrower bounds, or write clip="auto"',
+            )
+
+    @property
+    def _values(self) -> tuple[str, ...]:
+        return _value_names(self.value)
+
+    @property
+    def _groups(self) -> tuple[str, ...]:
+        return () if self.by is None else tuple(named_axes(self.by))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The groups' axes, then those of the values."""
+        return (*self._groups, *self._values)
+
+    def asks(self, domain: Domain) -> object:
+        """The canonical form with its groups in the order of the domain."""
+        places = list(domain)
+        groups = tuple(sorted(self._groups, key=places.index)) or None
+        return msgspec.structs.replace(self, by=groups).canonical(domain)
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        return self._groups
+
+    @property
+    def title(self) -> str:
+        by = " and ".join(map(printable, self._groups))
+        values = " and ".join(map(printable, self._values))
+        asked = f"{self.statistic.capitalize()} of {values}"
+        if self.per == "person":
+            asked += " over persons"
+        return f"{asked} by {by}" if by else asked
+
+    def canonical(self, domain: Domain) -> Self:
+        """Write a clip from the lower bound of the axis as an upper bound alone.
+
+        Its axes are named already, so there is nothing else that could be written otherwise.
+        """
+        domain.select(self.axes)
+        axis = domain[self._values[0]]
+        if isinstance(self.clip, tuple) and isinstance(axis, Interval):
+            low, high = self.clip
+            if low == axis.numbers[0]:
+                return msgspec.structs.replace(self, clip=high)
+        return self
+
+    def needs(self, domain: Domain) -> Needs:
+        """The groups, and the values that are added up in them, in the finest steps there are."""
+        return self._needs(domain, None)
+
+    def needs_at(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Needs:
+        """The groups, and the values that are added up in them.
+
+        A value is rounded to steps before it is added up. How fine they are follows from the cost.
+        """
+        groups = self._group_lattice(domain)
+        share = self._divided(groups, self._unit_of_sums(unit, groups, cost), cost)
+        return self._needs(domain, share.count_noise)
+
+    def _needs(self, domain: Domain, count_noise: Law | None) -> Needs:
+        """The cells and sums, with noise on a count that bounds how fine the values are."""
+        groups = self._group_lattice(domain)
+        forms = self._forms(domain, count_noise)
+        numbers = groups.public_size * sum(form.basis.size for form in forms)
+        require_numbers(self.title, numbers)
+        segments = [form.segments for form in forms]
+        lattice = Lattice((*groups.axes, *(axis for axis in segments if axis is not None)))
+        sums = tuple(form.summed for form in forms)
+        if self.per == "person":
+            return Needs(lattice, numbers, sums, counted="persons")
+        # Limits by cell are about groups: a person's rows in one group all add to the same sums.
+        return Needs(lattice, numbers, sums, cells=None if lattice == groups else groups)
+
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> AggregatePreview:
+        """Say how accurate the statistic would be. Means and variances need ``rows`` for that."""
+        groups = self._group_lattice(domain)
+        unit = self._unit_of_sums(unit, groups, cost)
+        share = self._divided(groups, unit, cost)
+        needs = self._needs(domain, share.count_noise)
+        return AggregatePreview(
+            self.title,
+            share.spent,
+            unit,
+            groups.size if share.selects is None else None,
+            encodings=self._encodings([summed.axis for summed in needs.sums], share.count_noise),
+            statistic=self.statistic,
+            rows=rows,
+            selects=share.selects,
+        )
+
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> A_co:
+        """Add exact noise to the sums of the basis' functions in every group.
+
+        If groups are keys, they are selected first. The values are answered in their order.
+        """
+        cube = counts.on(counts.lattice)
+        n_group_axes = len(self._groups)
+        groups = Lattice(cube.lattice.axes[:n_group_axes])
+        unit = self._unit_of_sums(unit, groups, cost)
+        share = self._divided(cube.lattice, unit, cost)
+        encodings = self._encodings(cube.summed, share.count_noise)
+        mechanism = _mechanism(encodings)
+        if share.selects is not None:
+            cube, _ = keys.select_keys(cube, share.selects, noise)
+            mechanism = f"{mechanism}; keys are selected by {share.selects}"
+        tables = []
+        for index, encoding in enumerate(encodings):
+            true_sums = group_sums(cube, encoding.basis, n_group_axes, index).reshape(-1)
+            tables.append(self._published(add_noise(true_sums, encoding.law, noise), encoding))
+        first, *others = tables
+        return self._release_type()(
+            scale=first.scale,
+            basis=first.basis,
+            lattice=Lattice(cube.lattice.axes[:n_group_axes]),
+            released=first.released,
+            law=first.law,
+            knot_indices=first.knot_indices,
+            others=tuple(others) if others else msgspec.UNSET,
+            guarantee=self._promised(share, unit, mechanism, noise),
+        )
+
+    def _promised(self, share: _Share, unit: Unit, mechanism: str, noise: Bits) -> Guarantee:
+        """What an answer promises, and what it is about."""
+        has_keys = share.selects is not None
+        if self.per == "row":
+            known = self.limits_proof if unit.by_cell else self.proof
+            proof = self.keys_proof if has_keys else known
+            return self.promise(share.spent, unit, mechanism, noise, proof=proof)
+        proof = self.persons_keys_proof if has_keys else self.persons_proof
+        promised = self.promise(share.spent, unit, mechanism, noise, proof=proof)
+        made_of = (
+            f"The value of a {unit.who} in a cell is the {self._of_rows} of the values of all of "
+            "their rows there."
+        )
+        return msgspec.structs.replace(promised, counted=f"{promised.counted} {made_of}")
+
+    def _group_lattice(self, domain: Domain) -> Lattice:
+        """The groups."""
+        domain.select(self.axes)
+        return group_lattice(self.title, domain, self._groups)
+
+    @property
+    def _of_rows(self) -> PersonStatistic:
+        """What the value of a person is made of."""
+        return "sum" if self.statistic == "sum" else "mean"
+
+    def _unit_of_sums(self, unit: Unit, groups: Lattice, cost: CentralMeasure) -> Unit:
+        """What one person changes of the sums: M times what they change of the counts of groups."""
+        if self.per == "row":
+            return unit if groups.keyed else unit_of_table(without_delta(cost), unit, groups.size)
+        if unit.person is None:
+            obstacle = "no column names the persons"
+            raise UsageError(self.title, obstacle, 'Give the source person="rider"')
+        # Nobody is counted in more groups than there are.
+        return unit.counting_persons(min(unit.cells_of_person, groups.size))
+
+    def _forms(self, domain: Domain, count_noise: Law | None) -> list[ValueForm | PersonForm]:
+        """What is summed for each value."""
+        return [
+            self._form(name, self._interval(domain, name), count_noise) for name in self._values
+        ]
+
+    def _form(
+        self, name: str, interval: Interval, count_noise: Law | None
+    ) -> ValueForm | PersonForm:
+        """What is summed for a value."""
+        if self.per == "row":
+            return value_form(self.title, name, interval, self._basis_name, count_noise)
+        return self._form_of_persons(rows_axis(self.title, name, interval), count_noise)
+
+    def _form_of_persons(self, rows: GridAxis, count_noise: Law | None) -> PersonForm:
+        """What is summed for the value of a person, whose rows are located on an axis."""
+        clip = None if self.clip == "auto" else self.clip
+        scale = person_scale(self.title, rows, self._of_rows, clip)
+        return person_form(self.title, scale, self._basis_name, count_noise)
+
+    def _encodings(self, axes: Sequence[GridAxis], count_noise: Law) -> tuple[Encoding, ...]:
+        """How each value is summed that is located on its axis, and the noise on its sums."""
+        return tuple(self._encoding(axis, count_noise) for axis in axes)
+
+    def _encoding(self, axis: GridAxis, count_noise: Law) -> Encoding:
+        """How a value is summed that is located on an axis, and the noise on its sums."""
+        if self.per == "person":
+            return self._form_of_persons(axis, count_noise).encoding(count_noise)
+        return encoding_on(axis, self._basis_name, count_noise)
+
+    def _divided(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> _Share:
+        """Divide a cost between what selects keys, if there are any, and each value.
+
+        Each value is charged the same share of what the selection of keys leaves.
+        """
+        selects: KeyLaw | None = None
+        spent = rest = without_delta(cost)
+        if keys.key_axis(lattice) is not None:
+            selection_cost, rest = keys.selection_share(cost)
+            selects = key_law(selection_cost, unit)
+            spent = cost
+        return _Share(spent, selects, count_law(_divided(rest, len(self._values)), unit))
+
+    def _published(self, released: Array, encoding: Encoding) -> ValueSums:
+        """The noisy sums of one value, and the clips that are chosen from them."""
+        values = encoding.values
+        basis = encoding.basis
+        if self.clip != "auto":
+            return ValueSums(values, basis, released, encoding.law)
+        sums = released.reshape(-1, basis.size).astype(float)
+        zero = -values.lower / values.width if self.statistic == "sum" else None
+        clips = chosen_clips(sums, basis, encoding.law, zero)
+        return ValueSums(values, basis, released, encoding.law, clips)
+
+    @property
+    def _basis_name(self) -> BasisName:
+        """Which functions of a value are summed."""
+        return "hats" if self.clip == "auto" else self.functions
+
+    def _release_type(self) -> type[A_co]:
+        """The class of the release."""
+        raise NotImplementedError
+
+    def _interval(self, domain: Domain, name: str) -> Interval:
+        """The axis of a value, narrowed to the clip."""
+        axis = domain[name]
+        if not isinstance(axis, Interval) or axis.time is not None:
+            kind = "dates or times" if isinstance(axis, Interval) else type(axis).__name__
+            obstacle = f"{name!r} is declared as {kind}, which cannot be added up"
+            raise UsageError(self.title, obstacle, "Name an Interval axis of numbers")
+        if self.clip is None or self.clip == "auto":
+            return axis
+        if self.per == "row":
+            return clipped(self.title, axis, self.clip)
+        if self.statistic != "sum":
+            # Rows keep their bounds: a person's values are averaged before they are clipped.
+            clipped(self.title, axis, self.clip)
+        return axis
+
+
+class _Share(NamedTuple):
+    """How a cost is divided.
+
+    Attributes
+    ----------
+    spent : measure
+        In all.
+    selects : TruncatedGeometric, ThresholdLaplace or None
+        What selects the keys.
+    count_noise : DiscreteLaplace or DiscreteGaussian
+        The noise on a count of rows at the cost of one value: that on its sums is M times as large.
+    """
+
+    spent: CentralMeasure
+    selects: KeyLaw | None
+    count_noise: Law
+
+
+def _value_names(value: object) -> tuple[str, ...]:
+    """Read the values as the user wrote them: a name, or a list of names."""
+    given = [value] if isinstance(value, str) else value
+    listed = list(given) if isinstance(given, list | tuple) else []
+    names = tuple(name for name in listed if isinstance(name, str) and name)
+    if not names or len(names) < len(listed):
+        raise UsageError(
+            f"a value of type {type(value).__name__}",
+            "a value is the name of one axis, and several are a list of names",
+            'Write sf.Mean("wage")',
+        )
+    if len(set(names)) < len(names):
+        asked = f"the values {' and '.join(map(printable, names))}"
+        raise UsageError(asked, "one is named twice", "Name each value once")
+    return names
+
+
+def _divided(cost: CentralMeasure, parts: int) -> CentralMeasure:
+    """The cost of each of several equal parts."""
+    match cost:
+        case PureDP(epsilon=epsilon):
+            return PureDP(epsilon / parts)
+        case ZCDP(rho=rho):
+            return ZCDP(rho / parts)
+        case ApproxDP():
+            raise TypeError("sums need no delta")
+
+
+def _mechanism(encodings: tuple[Encoding, ...]) -> str:
+    """Say what adds the randomness. Releases store this sentence."""
+    if len(encodings) == 1:
+        (encoding,) = encodings
+        return f"{encoding.law} on each of {encoding.basis.size} sums in each group"
+    return ", ".join(
+        f"{encoding.law} on each of {encoding.basis.size} sums of "
+        f"{printable(encoding.values.name)} in each group"
+        for encoding in encodings
+    )
+
+
+class Mean(
+    Aggregate[MeanRelease], frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True
+):
+    """What is the mean of a value, in each group?
+
+    Two noisy sums are published for each group: of the distances from the value to its lower bound,
+    and of those to its upper bound. Each row adds the same total to the two. So the number of rows
+    follows from them, and no part of epsilon is set aside for it.
+
+    Parameters
+    ----------
+    value : str, or list of str
+        The Interval axis of numbers whose values are averaged. Values beyond its bounds count as
+        the bounds. Several values share one scan, and each is charged the same share of the cost;
+        rows that miss any of them are dropped.
+    by : str, list of str, or None
+        The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
+        axis of Keys. Keys are selected by their numbers of rows first: that takes half of epsilon
+        and all of delta. None: all rows are one group.
+    clip : number, pair of numbers, "auto", or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one. The mean
+        is then that of the values clipped to them. "auto": an upper bound is chosen for each group
+        from its noisy sums, at no further cost.
+    per : {"row", "person"}
+        "row": the mean over rows. "person": the mean over persons, each of whom counts once in a
+        group, with the mean of their values there; a clip is one of these means. A person is
+        counted in at most ``cells_per_person`` groups of the source, else ``rows_per_person``,
+        which are chosen at random. The source needs a ``person`` column. In a preview ``rows`` is
+        then the number of persons.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
+
+    Raises
+    ------
+    UsageError
+        If an axis is unknown or of the wrong kind, the clip lies outside the bounds, there are too
+        many groups, or persons are to be counted where no column names them.
+
+    Guarantee
+    ---------
+    {proof}
+    Here M is the number of lattice steps between the bounds; with ``clip="auto"`` it is the largest
+    number of steps between two knots.
+
+    With an axis of keys in ``by``, (epsilon, delta) and instead:
+    {keys_proof}
+
+    Under limits by cell, without keys:
+    {limits_proof}
+
+    With ``per="person"``, instead:
+    {persons_proof}
+
+    With ``per="person"`` and an axis of keys:
+    {persons_keys_proof}
+
+    >>> from sfumato.domain.domain import (Domain, Interval)
+    >>> Mean("age", by="ward").title
+    'Mean of age by ward'
+    >>> Mean("age", by="ward", per="person").title
+    'Mean of age over persons by ward'
+    >>> needs = Mean("age").needs(Domain(age=Interval(0, 121, step=1)))
+    >>> needs.sums[0].axis.size
+    121
+    """
+
+    statistic: ClassVar[Statistic] = "mean"
+    functions: ClassVar[BasisName] = "pair"
+
+    def _release_type(self) -> type[MeanRelease]:
+        return MeanRelease
+
+
+class Sum(
+    Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, forbid_unknown_fields=True
+):
+    """What is the sum of a value, in each group?
+
+    The same two sums are published as for ``Mean``, so the release also has means and numbers of
+    rows.
+
+    Parameters
+    ----------
+    value : str, or list of str
+        The Interval axis of numbers whose values are added up, or several. Values
+        beyond its bounds count as the bounds.
+    by : str, list of str, or None
+        The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
+        axis of Keys. Keys are selected by their numbers of rows first: that takes half of epsilon
+        and all of delta. None: all rows are one group.
+    clip : number, pair of numbers, "auto", or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one. "auto":
+        an upper bound is chosen for each group from its noisy sums, at no further cost.
+    per : {"row", "person"}
+        "row": the sum over rows. "person": each person adds the sum of their values in a group,
+        clipped to ``clip``, which must be given then; the axis needs a step, so that the sum of a
+        person is exact. For the rest see ``Mean``.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
+
+    Raises
+    ------
+    UsageError
+        As ``Mean``; or if the bounds of a person's sum are missing, or are no multiples of the
+        step.
+
+    Guarantee
+    ---------
+    {proof}
+    Here M is the number of lattice steps between the bounds; with ``clip="auto"`` it is the largest
+    number of steps between two knots.
+
+    With an axis of keys in ``by``, (epsilon, delta) and instead:
+    {keys_proof}
+
+    Under limits by cell, without keys:
+    {limits_proof}
+
+    With ``per="person"``, instead:
+    {persons_proof}
+
+    With ``per="person"`` and an axis of keys:
+    {persons_keys_proof}
+
+    >>> Sum("fare", by="line").title
+    'Sum of fare by line'
+    >>> Sum("fare", by="line", per="person", clip=(0, 500)).title
+    'Sum of fare over persons by line'
+    """
+
+    statistic: ClassVar[Statistic] = "sum"
+    functions: ClassVar[BasisName] = "pair"
+
+    def _release_type(self) -> type[SumRelease]:
+        return SumRelease
+
+
+class Variance(
+    Aggregate[VarianceRelease],
+    frozen=True,
+    tag="variance",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
+    """What is the variance of a value about its mean, in each group?
+
+    Three noisy sums are published for each group: of (R - x)^2, 2x(R - x) and x^2, where x is the
+    value's number of lattice steps above the lower bound, from 0 to R. So the release also has
+    means and numbers of rows.
+
+    Parameters
+    ----------
+    value : str, or list of str
+        The Interval axis of numbers whose variance is wanted, or several. Values
+        beyond its bounds count as the bounds.
+    by : str, list of str, or None
+        The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
+        axis of Keys. Keys are selected by their numbers of rows first: that takes half of epsilon
+        and all of delta. None: all rows are one group.
+    clip : number, pair of numbers, or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one.
+    per : {"row", "person"}
+        "row": the variance over rows. "person": the variance over persons of the means of their
+        values in a group; for the rest see ``Mean``.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
+
+    Raises
+    ------
+    UsageError
+        As ``Mean``.
+
+    Guarantee
+    ---------
+    {proof}
+    Here M is R^2.
+
+    With an axis of keys in ``by``, (epsilon, delta) and instead:
+    {keys_proof}
+
+    Under limits by cell, without keys:
+    {limits_proof}
+
+    With ``per="person"``, instead:
+    {persons_proof}
+
+    With ``per="person"`` and an axis of keys:
+    {persons_keys_proof}
+
+    >>> Variance("lab", by="ward").title
+    'Variance of lab by ward'
+    """
+
+    statistic: ClassVar[Statistic] = "variance"
+    functions: ClassVar[BasisName] = "quadratic"
+
+    def _release_type(self) -> type[VarianceRelease]:
+        return VarianceRelease
+
+
+Mean.examples = (Mean("x"), Mean("x", clip=1), Mean("x", clip="auto"))
+Sum.examples = (Sum("x"), Sum("x", clip="auto"))
+Variance.examples = (Variance("x"),)

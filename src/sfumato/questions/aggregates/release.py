@@ -1,0 +1,545 @@
+"""Releases of means, sums and variances: noisy sums of each group, and what follows from them.
+
+The releases of a mean, of a sum and of a variance: which statistic is ``values``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.captions import Captions
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.frames import cell_columns
+from sfumato.answers.release import Release
+from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.domain.lattice import Lattice
+from sfumato.errors import UsageError, nearest, printable
+from sfumato.mechanisms.noise import Law
+from sfumato.questions.aggregates import value_sums
+from sfumato.questions.aggregates.intervals import Bounds
+from sfumato.questions.aggregates.value_sums import ValueSums
+from sfumato.questions.aggregates.values import Basis, Values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+CONFIDENCE = "0.95"  # at which a statistic counts as known or not
+
+
+class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
+    """Noisy sums over the rows of each group, and the statistics of a value that follow from them.
+
+    With ``per="person"`` they are sums over persons, each of whom has one value in a group.
+
+    A release has every statistic that its sums allow, whichever was asked for: ``counts``,
+    ``sums``, ``means`` and ``variances``. A subclass says which of them is ``values``.
+
+    If several values were asked for, every array has one more dimension, the first: the values, in
+    the order of ``names``. ``release["wage"]`` is the release of one of them.
+
+    Attributes
+    ----------
+    scale : Values
+        The values that were added up.
+    basis : Basis
+        The functions of a value that were summed: see ``aggregates.basis``.
+    lattice : Lattice
+        The groups; without axes all rows are one group.
+    released : int64 ndarray of shape (groups * k,)
+        Noisy sums of the k functions; the functions run fastest.
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise on each of them, independent of the others.
+    knot_indices : int64 ndarray of shape (groups,)
+        The knot at which each group's values are clipped; unset unless ``clip="auto"``.
+    others : tuple of ValueSums
+        The sums of further values, over the same groups; unset if one value was asked for.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), stay=sf.Interval(0, 30, step=1))
+    >>> stays = np.array([[31.0, 2], [35.0, 4], [64.0, 9]])
+    >>> src = sf.source(stays, domain, name="stays")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Mean("stay"), epsilon="1")
+    >>> isinstance(release, sf.AggregateRelease)
+    True
+    >>> release.means.shape, release.sums.shape, release.counts.shape
+    ((), (), ())
+    """
+
+    scale: Values
+    basis: Basis
+    lattice: Lattice
+    released: Array
+    law: Law
+    knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
+    others: tuple[ValueSums, ...] | msgspec.UnsetType = msgspec.UNSET
+    unit_form: ClassVar[str] = "{}"  # what the statistic is measured in, by its values' unit
+
+    def __post_init__(self) -> None:
+        for sums in self.tables:
+            sums.require_groups(self.lattice.size)
+
+    @cached_property
+    def tables(self) -> tuple[ValueSums, ...]:
+        """The noisy sums of each value."""
+        first = ValueSums(self.scale, self.basis, self.released, self.law, self.knot_indices)
+        return (first,) if self.others is msgspec.UNSET else (first, *self.others)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values that were asked for."""
+        return tuple(sums.scale.name for sums in self.tables)
+
+    def __getitem__(self, name: str) -> Self:
+        """The release of one of the values, with the guarantee and the receipt of all.
+
+        Raises
+        ------
+        UsageError
+            If no value of that name was asked for.
+        """
+        if name not in self.names:
+            obstacle = f"there is no value of that name; {nearest(name, self.names)}"
+            raise UsageError(f"{self.title}, of {printable(name)}", obstacle, "Name one of them")
+        return self._of(self.lattice, [self.tables[self.names.index(name)]])
+
+    # --- what it says of itself -------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        by = " and ".join(map(printable, self.lattice.names))
+        asked = f"{self.noun.capitalize()} of {' and '.join(map(printable, self.names))}"
+        if self.of_persons:
+            asked += f" over {self._counted_things}"
+        alone = asked.removesuffix(",")  # "riders, each once for each day," closes with one
+        if not self._has_chosen_clips:
+            return f"{asked} by {by}" if by else alone
+        return f"{alone}, each clipped, by {by}" if by else f"{alone}{self._clipped}"
+
+    @property
+    def about(self) -> str:
+        """Which rows or persons the answer is about, and how their values were read."""
+        cut = "".join(dict.fromkeys(sums.scale.cut for sums in self.tables))
+        return f"{super().about}{value_sums.of_each_person(self.scale)}{cut}{self._clipped}"
+
+    @property
+    def of_persons(self) -> bool:
+        """Whether each person has one value in a group, in place of each row."""
+        return self.scale.persons is not msgspec.UNSET
+
+    @property
+    def _counted_things(self) -> str:
+        """What is counted, as sentences call it: "rows", or several persons such as "riders"."""
+        unit = self.guarantee.unit
+        return unit.several if self.of_persons else "rows"
+
+    @property
+    def unknowns(self) -> str:
+        """Sentences on how many values lie above a clip and how many groups are not known."""
+        unknown = int(np.isnan(self.values).sum())
+        many = "is" if unknown == 1 else "are"
+        said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
+        return f"{self._above_clip} {said}".strip()
+
+    @property
+    def parts(self) -> Mapping[str, Release]:
+        """The release of each value, by name; empty if one value was asked for."""
+        return {name: self[name] for name in self.names} if len(self.tables) > 1 else {}
+
+    @property
+    def _has_chosen_clips(self) -> bool:
+        return self.knot_indices is not msgspec.UNSET
+
+    @property
+    def _clipped(self) -> str:
+        """A clause for reports: to what values are clipped."""
+        return value_sums.clipped(self.tables) if self._has_chosen_clips else ""
+
+    @property
+    def _above_clip(self) -> str:
+        """A sentence on how many values lie above the clip, for each, if there is one group."""
+        if not self._has_chosen_clips or self.lattice.axes:
+            return ""
+        return value_sums.above_clip(
+            self.tables, error_probability(CONFIDENCE), self._counted_things
+        )
+
+    # --- statistics -------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Array:
+        """The statistic that was asked for."""
+        return self._stacked(self._values_of)
+
+    @property
+    def counts(self) -> Array:
+        """Noisy numbers of rows, or of persons: float64 ndarray like ``values``."""
+        return self._stacked(lambda sums: sums.counts)
+
+    @property
+    def sums(self) -> Array:
+        """Noisy sums of the values: float64 ndarray like ``values``."""
+        return self._stacked(lambda sums: sums.sums)
+
+    @property
+    def means(self) -> Array:
+        """Noisy means: float64 ndarray like ``values``; NaN where not known."""
+        return self._stacked(lambda sums: sums.means)
+
+    @property
+    def variances(self) -> Array:
+        """Noisy variances: float64 ndarray like ``values``; NaN where not known.
+
+        The variance of n values divides their squared deviations from the mean by n.
+
+        Raises
+        ------
+        UsageError
+            If the published sums do not have them: ask for ``sf.Variance``.
+        """
+        return self._stacked(lambda sums: sums.variances)
+
+    @property
+    def clips(self) -> Array:
+        """The value to which those of each group are clipped: float64 ndarray like ``values``.
+
+        It is the upper bound unless the clip was chosen, with ``clip="auto"``.
+        """
+        return self._stacked(lambda sums: sums.clips)
+
+    @property
+    def above(self) -> Array:
+        """At most how many rows, or persons, lie above the knot next to each clip.
+
+        An int64 ndarray like ``values``. Each number holds with 95% confidence. The next knot is
+        twice as far from the lower bound as the clip. Where no clip was chosen there are none.
+        """
+        return self._stacked(lambda sums: sums.above(error_probability(CONFIDENCE)))
+
+    # --- intervals --------------------------------------------------------------------------------
+
+    def interval(
+        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
+    ) -> tuple[Array, Array]:
+        """Lower and upper ends of the intervals, each like ``values``.
+
+        They hold at every number of rows, also for a group of none. Where nothing is known they are
+        all that was possible beforehand.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of them hold together.
+        """
+        alpha = error_probability(confidence)
+        if simultaneous:
+            alpha = sidak(alpha, self.lattice.size * len(self.tables))
+        low, high = zip(*(self._interval_of(sums, alpha) for sums in self.tables), strict=True)
+        return self._together(low), self._together(high)
+
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
+        """The largest distance of the truth from each value, within the interval.
+
+        Where the value is not known, it is half of the width of the interval.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of them hold together.
+        """
+        low, high = self.interval(confidence, simultaneous)
+        values = self.values
+        further = np.maximum(values - low, high - values)
+        return np.asarray(np.where(np.isnan(values), (high - low) / 2, further))
+
+    def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[Array, Array, Array]:
+        """What pictures and tables show: which groups are known, and the ends of their intervals.
+
+        A mean or a variance is not known where the number of rows cannot be told from 0. Some
+        groups look known only because of their noise. So the more groups are left out as not known,
+        the wider are the intervals of the others. On average at most ``1 - confidence`` of the
+        intervals shown miss the truth (Benjamini, Yekutieli 2005: the false coverage rate). That
+        holds for what is left out for its own number of rows, too: whether it is depends on no
+        other group.
+
+        Returns
+        -------
+        known : bool ndarray like ``values``
+        low, high : float64 ndarrays like ``values``
+        """
+        alpha = error_probability(confidence)
+        known, low, high = zip(*(self._drawn_of(sums, alpha) for sums in self.tables), strict=True)
+        return self._together(known), self._together(low), self._together(high)
+
+    def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
+        """What is shown of one value."""
+        known = ~np.isnan(self._values_of(sums)) & self._is_of_rows(sums, alpha)
+        if not known.any():
+            return known, *self._interval_of(sums, alpha)
+        n_groups = len(known)
+        # Whoever is known at the level of half as many groups is so at every level down to it. The
+        # loop below then looks at few groups.
+        fewest = int(known.sum()) // 2
+        stays = known & self._known_at(sums, known, alpha * max(fewest, 1) / n_groups)
+        if stays.sum() < fewest:
+            stays = np.zeros_like(known)
+        n_shown = 0
+        # The number of groups shown decides how wide their intervals are. Wider intervals may leave
+        # out more groups. Groups are only ever left out, so this ends.
+        while n_shown != known.sum():
+            n_shown = int(known.sum())
+            doubtful = known & ~stays
+            known = stays | self._known_at(sums, doubtful, alpha * max(n_shown, 1) / n_groups)
+        return known, *self._interval_of(sums, alpha * max(n_shown, 1) / n_groups)
+
+    def _known_at(self, sums: ValueSums, groups: Array, alpha: float) -> Array:
+        """Which of some groups have an interval that says something: bool ndarray like these."""
+        found = groups.copy()
+        if groups.any():
+            some = sums.of_groups(groups)
+            found[groups] = self._is_informative(some, *self._interval_of(some, alpha))
+        return found
+
+    # --- what a subclass says: of one value, arrays of shape (groups,) ----------------------------
+
+    def _values_of(self, sums: ValueSums) -> Array:
+        """The statistic."""
+        raise NotImplementedError
+
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        """Intervals of the statistic that each miss with probability ``alpha``."""
+        raise NotImplementedError
+
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
+        """Where an interval is not all that was possible beforehand."""
+        raise NotImplementedError
+
+    def _is_of_rows(self, sums: ValueSums, alpha: float) -> Array:
+        """Where there is anything that the statistic could be of.
+
+        A group whose number of rows cannot be told from 0 has no mean that a reader could believe.
+        """
+        return sums.has_rows(alpha)
+
+    # --- forms ------------------------------------------------------------------------------------
+
+    @property
+    def group_names(self) -> list[str]:
+        """A name for each group, the last axis running fastest."""
+        if not self.lattice.axes:
+            return ["all persons" if self.of_persons else "all rows"]
+        names_by_axis = [axis.cell_names() for axis in self.lattice.axes]
+        return [", ".join(names) for names in product(*names_by_axis)]
+
+    def numbers(self) -> tuple[int, ...]:
+        """The published integers, in the order in which they were drawn."""
+        return tuple(number for sums in self.tables for number in sums.released.tolist())
+
+    def to_frame(self) -> pa.Table:
+        """One row per group: its axes, rows, the statistic, low, high (95%), known.
+
+        Where each person has one value, the numbers of persons stand in ``persons``, not ``rows``.
+        ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known. A
+        clip that was chosen adds the columns ``clip`` and ``above``. With several values there is
+        one row per value and group, and a first column ``value``.
+        """
+        import pyarrow as pa
+
+        if len(self.tables) > 1:
+            frames = [self[name].to_frame() for name in self.names]
+            of_value = [
+                frame.add_column(0, "value", pa.array([name] * frame.num_rows))
+                for name, frame in zip(self.names, frames, strict=True)
+            ]
+            return pa.concat_tables(of_value)
+        known, low, high = self.drawn()
+        shown = known.reshape(-1)
+        counts = np.rint(self.counts.reshape(-1)).astype(np.int64)
+        numbers = {
+            "persons" if self.of_persons else "rows": counts,
+            self.noun: pa.array(self.values.reshape(-1), mask=~shown),
+            "low": low.reshape(-1),
+            "high": high.reshape(-1),
+            "known": shown,
+        }
+        if self._has_chosen_clips:
+            numbers["clip"] = self.clips.reshape(-1)
+            numbers["above"] = self.above.reshape(-1)
+        return pa.table(cell_columns(self.lattice) | numbers)
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        return self.lattice.names
+
+    def _transposed(self, order: Sequence[int]) -> Self:
+        lattice = Lattice(tuple(self.lattice.axes[i] for i in order))
+        return self._of(lattice, [sums.arranged(self.lattice.shape, order) for sums in self.tables])
+
+    def _named(self, captions: Captions) -> Self:
+        lattice = captions.lattice(self.lattice, grouping=True)
+        names = [captions.axis_name(name, self.unit_form) for name in self.names]
+        return self._of(lattice, [t.named(n) for t, n in zip(self.tables, names, strict=True)])
+
+    def _of(self, lattice: Lattice, tables: Sequence[ValueSums]) -> Self:
+        """The same statistic of these sums, over these groups."""
+        first, *others = tables
+        return msgspec.structs.replace(
+            self,
+            lattice=lattice,
+            scale=first.scale,
+            basis=first.basis,
+            released=first.released,
+            law=first.law,
+            knot_indices=first.knot_indices,
+            others=tuple(others) or msgspec.UNSET,
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a point and an interval for each group, and hatch the groups that are not known.
+
+        Several values differ in scale, so each has a panel of its own. The Axes of the first are
+        returned; ``ax.figure.axes`` has all.
+
+        Raises
+        ------
+        UsageError
+            If ``ax`` is given for several values.
+        """
+        from sfumato.charts import aggregates, style
+
+        shown = self.for_people()
+        if len(self.tables) == 1:
+            return style.headed(aggregates.draw(shown, ax), self, ax)
+        if ax is not None:
+            obstacle = "its values differ in scale, and these Axes have one scale"
+            remedy = f"Draw one value, as in release[{self.names[0]!r}].plot(ax), or give no Axes"
+            raise UsageError(f"a picture of {self.title}", obstacle, remedy)
+        panels = aggregates.draw_several([shown[name] for name in shown.names])
+        return style.headed(panels[0], self, ax)
+
+    def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
+        """What is to be known of each value, like ``values``."""
+        return self._together([of(sums) for sums in self.tables])
+
+    def _together(self, by_value: list[Array] | tuple[Array, ...]) -> Array:
+        """Lay arrays of shape (groups,), one for each value, along the axes of the groups."""
+        shaped = [each.reshape(self.lattice.shape) for each in by_value]
+        return shaped[0] if len(shaped) == 1 else np.stack(shaped)
+
+
+class MeanRelease(
+    AggregateRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="mean-release",
+    forbid_unknown_fields=True,
+):
+    """The mean of a value in each group; see ``AggregateRelease`` for its attributes.
+
+    ``values`` are means: a float64 ndarray with one dimension per axis; NaN where not known.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), stay=sf.Interval(0, 30, step=1))
+    >>> stays = np.array([[31.0, 2], [35.0, 4], [64.0, 9]])
+    >>> src = sf.source(stays, domain, name="stays")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Mean("stay"), epsilon="1")
+    >>> release.values.shape, release.heading
+    ((), 'Mean of stay')
+    >>> release.sums.shape, release.counts.shape  # the mean is their quotient
+    ((), ())
+    """
+
+    noun: ClassVar[str] = "mean"
+    amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
+
+    def _values_of(self, sums: ValueSums) -> Array:
+        return sums.means
+
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.mean_interval(alpha)
+
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
+        return np.asarray((low > sums.scale.lower) | (high < sums.clips))
+
+
+class SumRelease(
+    AggregateRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="sum-release",
+    forbid_unknown_fields=True,
+):
+    """The sum of a value in each group; see ``AggregateRelease`` for its attributes.
+
+    ``values`` are sums: a float64 ndarray with one dimension per axis.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), stay=sf.Interval(0, 30, step=1))
+    >>> stays = np.array([[31.0, 2], [35.0, 4], [64.0, 9]])
+    >>> src = sf.source(stays, domain, name="stays")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Sum("stay"), epsilon="1")
+    >>> release.values.shape, release.heading
+    ((), 'Sum of stay')
+    >>> low, high = release.interval(confidence="0.95")
+    >>> bool(low < release.values < high)
+    True
+    """
+
+    noun: ClassVar[str] = "sum"
+
+    def _values_of(self, sums: ValueSums) -> Array:
+        return sums.sums
+
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.sum_interval(alpha)
+
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
+        return np.ones(low.shape, bool)
+
+    def _is_of_rows(self, sums: ValueSums, alpha: float) -> Array:
+        return np.ones(sums.counts.shape, bool)  # the sum over no rows is 0
+
+
+class VarianceRelease(
+    AggregateRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="variance-release",
+    forbid_unknown_fields=True,
+):
+    """The variance of a value in each group; see ``AggregateRelease`` for its attributes.
+
+    ``values`` are variances: a float64 ndarray with one dimension per axis; NaN where not known.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), stay=sf.Interval(0, 30, step=1))
+    >>> stays = np.array([[31.0, 2], [35.0, 4], [64.0, 9]])
+    >>> src = sf.source(stays, domain, name="stays")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Variance("stay"), epsilon="1")
+    >>> release.values.shape, release.means.shape
+    ((), ())
+    """
+
+    noun: ClassVar[str] = "variance"
+    unit_form: ClassVar[str] = "{} squared"
+    amounts: ClassVar[frozenset[str]] = AggregateRelease.amounts - {"low", "high"}
+
+    def _values_of(self, sums: ValueSums) -> Array:
+        return sums.variances
+
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.variance_interval(alpha)
+
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
+        return np.asarray((low > 0) | (high < sums.largest_variance))

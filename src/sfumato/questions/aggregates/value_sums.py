@@ -1,0 +1,347 @@
+"""The noisy sums of one value over the rows of each group, and the statistics that follow.
+
+Clauses and sentences about means and sums: whose values they are of, and where these are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Self, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
+
+from sfumato.basics.numbers import Array
+from sfumato.errors import UsageError, printable
+from sfumato.mechanisms import noise_sums
+from sfumato.mechanisms.noise import Law
+from sfumato.questions.aggregates.intervals import (
+    Bounds,
+    clipped_mean_bounds,
+    clipped_sum_half_width,
+    mean_bounds,
+    sum_half_width,
+    sum_weights,
+    variance_bounds,
+)
+from sfumato.questions.aggregates.sum_quantiles import chernoff_half_widths
+from sfumato.questions.aggregates.values import Basis, Values
+
+Scaling: TypeAlias = Callable[[Array], Array]
+"""From shares of the value's range, or of its square, to the value's own scale."""
+USUAL_ALPHA = 0.05  # at which a statistic counts as known or not
+
+
+class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True, eq=False):
+    """Noisy sums of the functions of one value over the rows of each group.
+
+    All arrays have the shape (groups,), unless they say otherwise.
+
+    Attributes
+    ----------
+    scale : Values
+        The values that were added up.
+    basis : Basis
+        The functions of a value that were summed: see ``aggregates.basis``.
+    released : int64 ndarray of shape (groups * k,)
+        Noisy sums of the k functions; the functions run fastest.
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise on each of them, independent of the others.
+    knot_indices : int64 ndarray of shape (groups,)
+        The knot at which each group's values are clipped; unset unless ``clip="auto"``.
+    """
+
+    scale: Values
+    basis: Basis
+    released: Array
+    law: Law
+    knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
+
+    def arranged(self, shape: Sequence[int], order: Sequence[int]) -> Self:
+        """The same sums, with the axes of the groups in another order.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            The numbers of cells along the axes of the groups.
+        order : sequence of int
+            The axes of now, in the order to come.
+        """
+        per_group = self.released.reshape((*shape, -1))
+        released = per_group.transpose((*order, len(shape))).reshape(-1)
+        knots = self.knot_indices
+        if knots is not msgspec.UNSET:
+            knots = knots.reshape(shape).transpose(order).reshape(-1)
+        return msgspec.structs.replace(self, released=released, knot_indices=knots)
+
+    def named(self, name: str) -> Self:
+        """The same sums, of a value of another name."""
+        return msgspec.structs.replace(self, scale=msgspec.structs.replace(self.scale, name=name))
+
+    def require_groups(self, n_groups: int) -> None:
+        """Refuse sums that do not fit their groups, as an edited file may hold them.
+
+        Raises
+        ------
+        UsageError
+        """
+        remedy = "Load a file that release.save wrote"
+        expected = (n_groups * self.basis.size,)
+        if self.released.shape != expected or self.basis.points != self.scale.points:
+            obstacle = "its number of sums is not the number that its groups need"
+            raise UsageError("means", obstacle, remedy)
+        if not self._clips_fit(n_groups):
+            raise UsageError("means", "its clips are not knots of its sums", remedy)
+
+    def _clips_fit(self, n_groups: int) -> bool:
+        """Whether hats come with one clip for each group, and other sums without clips."""
+        if self.knot_indices is msgspec.UNSET or self.basis.name != "hats":
+            return self.knot_indices is msgspec.UNSET and self.basis.name != "hats"
+        within = (self.knot_indices >= 1) & (self.knot_indices < self.basis.size)
+        return self.knot_indices.shape == (n_groups,) and bool(within.all())
+
+    def of_groups(self, groups: Array) -> ValueSums:
+        """The sums of some of the groups: bool ndarray of shape (groups,)."""
+        knots = self.knot_indices
+        return msgspec.structs.replace(
+            self,
+            released=self.released.reshape(-1, self.basis.size)[groups].reshape(-1),
+            knot_indices=knots if knots is msgspec.UNSET else knots[groups],
+        )
+
+    # --- statistics -------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Array:
+        """Noisy numbers of rows."""
+        return np.asarray(self.sums_of_functions.sum(axis=1) / self.basis.unity)
+
+    def has_rows(self, alpha: float) -> Array:
+        """Where the number of rows can be told from 0: bool ndarray."""
+        half = noise_sums.sum_half_width(self.law, self.basis.size, alpha)
+        return np.asarray(self.sums_of_functions.sum(axis=1) > half)
+
+    @property
+    def sums(self) -> Array:
+        """Noisy sums of the values."""
+        weights = sum_weights(self.scale, self.basis, self._weights)
+        return np.asarray((self.sums_of_functions * weights).sum(axis=1))
+
+    @property
+    def means(self) -> Array:
+        """Noisy means; NaN where not known."""
+        total = self.sums_of_functions.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (self.sums_of_functions * self._weights).sum(axis=1) / total
+        return _known_estimates(share, self._usual_mean_bounds, self._highest, self._mean)
+
+    @property
+    def variances(self) -> Array:
+        """Noisy variances; NaN where not known.
+
+        Raises
+        ------
+        UsageError
+            If the published sums do not have them.
+        """
+        if self.basis.name != "quadratic":
+            asked = f"variances of {printable(self.scale.name)}"
+            obstacle = "only sums and numbers of rows were published"
+            raise UsageError(asked, obstacle, "Ask for sf.Variance")
+        sums = self.sums_of_functions
+        total = sums.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = sums @ self.basis.weights / total
+            variance = sums @ self.basis.squares / total - share**2
+        return _known_estimates(variance, self._usual_variance_bounds, 0.25, self._variance)
+
+    # --- intervals, each of which misses with probability alpha -----------------------------------
+
+    def mean_interval(self, alpha: float) -> Bounds:
+        """Intervals of the means."""
+        low, high = self._mean_bounds(alpha)
+        return self._mean(low), self._mean(high)
+
+    def sum_interval(self, alpha: float) -> Bounds:
+        """Intervals of the sums."""
+        rows = self.counts
+        if self.clip_indices is None:
+            half_width = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
+        else:
+            half_width = clipped_sum_half_width(
+                self.scale, self.basis, self.law, rows, self.clip_indices, alpha
+            )
+        sums = self.sums
+        return sums - half_width, sums + half_width
+
+    def variance_interval(self, alpha: float) -> Bounds:
+        """Intervals of the variances."""
+        low, high = self._variance_bounds(alpha)
+        return self._variance(low), self._variance(high)
+
+    @property
+    def largest_variance(self) -> float:
+        """The largest variance that is possible between the bounds."""
+        return self.scale.width**2 / 4
+
+    # --- clips that were chosen from the noisy sums -----------------------------------------------
+
+    @property
+    def clip_indices(self) -> Array | None:
+        """The index of each group's knot; None where the bounds are fixed."""
+        return None if self.knot_indices is msgspec.UNSET else self.knot_indices
+
+    @property
+    def clips(self) -> Array:
+        """The value to which those of each group are clipped."""
+        return self._mean(self._highest)
+
+    @property
+    def next_knots(self) -> Array:
+        """The knot above each clip, where there is one; its distance from the bound is twice that.
+
+        Raises
+        ------
+        TypeError
+            If no clip was chosen.
+        """
+        if self.clip_indices is None:
+            raise TypeError("no clip was chosen")
+        following = np.minimum(self.clip_indices + 1, self.basis.size - 1)
+        return self._mean(np.minimum(self.basis.weights[following], 1.0))
+
+    def above(self, alpha: float) -> Array:
+        """Upper bounds of the numbers of rows beyond the next knots: int64 ndarray."""
+        if self.clip_indices is None:
+            return np.zeros(len(self.sums_of_functions), np.int64)
+        n_knots = self.basis.size
+        beyond = np.arange(n_knots) > self.clip_indices[:, None]
+        # One-sided, and for all clips at once, since the noise may have led to any of them.
+        half_widths = chernoff_half_widths(
+            self.law, beyond.astype(float), 2 * alpha / (n_knots - 1)
+        )
+        most = (self.sums_of_functions * beyond).sum(axis=1) + half_widths
+        return np.asarray(np.floor(np.maximum(most / self.basis.unity, 0)), dtype=np.int64)
+
+    # --- from shares of the range to the value's own scale ----------------------------------------
+
+    @cached_property
+    def sums_of_functions(self) -> Array:
+        """The published sums: float64 ndarray of shape (groups, k)."""
+        return self.released.reshape(-1, self.basis.size).astype(float)
+
+    @property
+    def _weights(self) -> Array:
+        """Weights that give the value of each group, over R: of shape (k,) or (groups, k)."""
+        weights = self.basis.weights
+        if self.clip_indices is None:
+            return weights
+        return np.asarray(np.minimum(weights, weights[self.clip_indices][:, None]))
+
+    @property
+    def _highest(self) -> Array:
+        """The largest mean that is possible in each group, as a share of the range."""
+        if self.clip_indices is None:
+            return np.ones(len(self.sums_of_functions))
+        # The last knot may lie beyond the upper bound.
+        return np.asarray(np.minimum(self.basis.weights[self.clip_indices], 1.0))
+
+    @cached_property
+    def _usual_mean_bounds(self) -> Bounds:
+        """The bounds that decide which means are known: computed once, and used often."""
+        return self._mean_bounds(USUAL_ALPHA)
+
+    @cached_property
+    def _usual_variance_bounds(self) -> Bounds:
+        """The bounds that decide which variances are known."""
+        return self._variance_bounds(USUAL_ALPHA)
+
+    def _mean_bounds(self, alpha: float) -> Bounds:
+        """Bounds of the means, as shares of the range.
+
+        Rounding moves each value, and so the mean, by at most the slack.
+        """
+        sums = self.sums_of_functions
+        if self.clip_indices is None:
+            low, high = mean_bounds(sums, self.basis, self.law, alpha)
+        else:
+            low, high = clipped_mean_bounds(sums, self.basis, self.law, self.clip_indices, alpha)
+        slack = self.scale.rounding / self.scale.width
+        return np.maximum(low - slack, 0), np.minimum(high + slack, self._highest)
+
+    def _variance_bounds(self, alpha: float) -> Bounds:
+        """Bounds of the variances, as shares of the squared range.
+
+        Rounding moves each value by at most the slack, and so does it move the standard deviation.
+        """
+        low, high = variance_bounds(self.sums_of_functions, self.basis, self.law, alpha)
+        slack = self.scale.rounding / self.scale.width
+        lowest = np.maximum(np.sqrt(low) - slack, 0) ** 2
+        highest = np.minimum((np.sqrt(high) + slack) ** 2, 0.25)
+        return lowest, highest
+
+    def _mean(self, share: Array) -> Array:
+        return np.asarray(self.scale.lower + share * self.scale.width)
+
+    def _variance(self, share: Array) -> Array:
+        return np.asarray(share * self.scale.width**2)
+
+
+def _known_estimates(shares: Array, bounds: Bounds, most: Array | float, scaled: Scaling) -> Array:
+    """Bring estimates within their bounds, and to the value's scale; NaN where not known.
+
+    An estimate is not known if its bounds are 0 and ``most``, which is all that is possible.
+    """
+    low, high = bounds
+    known = (low > 0) | (high < most)
+    return np.asarray(np.where(known, scaled(np.clip(shares, low, high)), np.nan))
+
+
+def of_each_person(scale: Values) -> str:
+    """A clause on what the value of a person is; "" for values of rows."""
+    if scale.persons is UNSET:
+        return ""
+    clause = f", each by the {scale.persons.statistic} of their values"
+    if scale.persons.statistic == "mean":
+        return clause
+    # The bounds of a row's value are in the domain; those of a sum are nowhere else.
+    return f"{clause}, clipped to {scale.lower:,.6g} to {scale.upper:,.6g}"
+
+
+def clipped(tables: Sequence[ValueSums]) -> str:
+    """A clause on the clips that were chosen, of each value."""
+    clips = []
+    for sums in tables:
+        least = f"{sums.clips.min():,.6g}"
+        most = f"{sums.clips.max():,.6g}"
+        clips.append(most if least == most else f"{least} to {most} by group")
+    return f", each clipped to at most {' and '.join(clips)}"
+
+
+def above_clip(tables: Sequence[ValueSums], alpha: float, counted: str) -> str:
+    """Sentences on how many values of the only group lie above the clip, of each value.
+
+    Parameters
+    ----------
+    tables : sequence of ValueSums
+        Of one group.
+    alpha : float
+        With which probability each number may be too small.
+    counted : str
+        What has a value, such as "rows".
+    """
+    sentences = []
+    for sums in tables:
+        above = int(sums.above(alpha)[0])
+        n_values = max(round(float(sums.counts[0])), 0)
+        what = counted
+        if len(tables) > 1:
+            what = f"{counted.removesuffix(',')} of {printable(sums.scale.name)}"
+        next_knot = f"{sums.next_knots[0]:,.6g}"
+        if above >= n_values:
+            sentences.append(f"How many {what} lie above {next_knot} is not known.")
+        else:
+            sentences.append(f"At most {above:,} of {n_values:,} {what} lie above {next_knot}.")
+    return " ".join(sentences)

@@ -1,0 +1,428 @@
+"""How far a released centre is from the mean of the rows nearest to it: a root mean square.
+
+The truth that the error is about is the mean of the rows, as they were counted (clamped, on the
+lattice), whose nearest released centre this is; ``predict`` says which they are. The centre differs
+from that mean by four parts.
+
+*Noise.* The noise of the last step's sums and counts, or of the grid's counts. Its variance is
+known exactly, to first order in the ratio of sum and count. 1.96 standard deviations of Laplace
+noise hold it with 93.75% only, so its standard deviation is taken 1.08 times as large. Then they
+hold 95% of one Laplace variable, and more of a sum of several.
+
+*Region.* A step averages the rows nearest to the centre *before* the step, each clipped to the
+step's radius. The released centre has moved on, so rows near the borders have changed sides, and
+clipped rows lie farther out. A grid's region is made of whole cells. Where a partition was paid
+for, both means are computed from its counts, with the rows of a cell spread evenly over it: their
+difference is the estimate. The noise of those counts gives the variance of the estimate, by its
+derivative in each count. Without a partition ("dplloyd"), the next move is taken to be as long as
+the last one, and to go along any axis.
+
+*Counts that are not negative.* k-means on the cells of a grid takes noisy counts cut at 0. What is
+left of the noise of empty cells draws a centre towards them. The mean by the counts as they were
+released has no such bias: the centre's distance from it is the estimate.
+
+*Grid.* A row lies anywhere in its cell. For the lattice of a step the worst is taken: half a cell,
+for all rows at once. The cells of a grid that is clustered are wide. There the mean of the rows of
+each cell is taken to lie evenly within it, independently of the others: half a cell over sqrt 3 for
+a centre of one cell, and less for one of many. Values that were rounded before they came lie at one
+side of all cells alike. No count shows that, so its bound, half a cell, is stated apart
+(``rounding``).
+
+Parts that are not noise have an unknown sign, so their squares are added to the variance. For a
+normal error of standard deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at
+least 0.95 for every b. So +-1.96 is a 95% interval. It says nothing about how good the clusters
+are: k-means finds a local optimum, and noise decides which.
+
+Which cells of a partition hold rows, as far as the noise lets anybody see.
+
+Where bounds are far wider than the data, nearly all cells are empty. Noise leaves positive counts
+in many of them, far from the rows. k-means measures squared distances, so it would spend its
+centres on them. Cutting small counts, cell by cell, would also cut the tails of real clusters.
+
+Here whole groups of cells are tested. Weighted k-means groups the cells. A group is dropped if the
+sum of its *signed* counts cannot be told from the noise, and the rest is grouped again. There are
+half as many groups again as clusters asked for: a smaller group holds less noise beside its rows. A
+cell that can be told from noise on its own is kept in any case.
+
+Rows that are few for the noise look like noise too, so a result is used only under two conditions.
+The cells that were dropped hold no rows that can be told from noise, all together. And the centres,
+if they need not serve these cells, fit the others clearly better. Otherwise fewer groups are
+dropped, or none.
+
+All of this uses noisy counts that are paid for, and public facts. It costs nothing.
+
+Public first centres, far from one another and from the faces: they depend on k and d alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from sfumato.basics.kmeans import assign, grouping, non_negative, squared_distances, weighted_kmeans
+from sfumato.basics.numbers import Array
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.questions.clustering.lloyd import HALF, Space, Step, clip, nearest
+from sfumato.questions.partition.estimates import values_per_cell
+from sfumato.questions.partition.release import Partition
+
+TRIES = 30
+HALVINGS = 16
+
+
+@lru_cache(maxsize=64)
+def packing(k: int, d: int) -> Array:
+    """The centres of k equal balls in [-1, 1]^d, as large as could be found.
+
+    The points are at least a from the faces and 2a from one another. Bisection finds the largest a
+    for which random trials succeed. The trials come from a fixed seed.
+
+    Source: Su et al. 2016, section 3.1 (sphere packing).
+
+    Returns
+    -------
+    float64 ndarray of shape (k, d).
+    """
+    low = 0.0
+    high = 1.0
+    best = np.zeros((k, d))
+    for _ in range(HALVINGS):
+        radius = (low + high) / 2
+        centres = _placed(k, d, radius)
+        if centres is None:
+            high = radius
+        else:
+            low = radius
+            best = centres
+    # The cache hands out this array again and again.
+    best.flags.writeable = False
+    return best
+
+
+def _placed(k: int, d: int, radius: float) -> Array | None:
+    """Centres of k balls of this radius; None if the trials find no room for them."""
+    rng = np.random.default_rng([k, d])
+    placed = np.empty((k, d))
+    for i in range(k):
+        trials = rng.uniform(radius - 1, 1 - radius, (TRIES, d))
+        squared = ((trials[:, None, :] - placed[:i]) ** 2).sum(axis=2)
+        is_apart = squared.min(axis=1, initial=np.inf) >= 4 * radius**2
+        if not is_apart.any():
+            return None
+        placed[i] = trials[int(is_apart.argmax())]
+    return placed
+
+
+LEAST_SEEN = (3.0, 2.0, 1.0, 0.5)
+"""Groups below so many standard deviations of their noise are dropped: the first that holds."""
+MOST_GONE = 3.0
+"""The most standard deviations of noise that the sum of all dropped cells may reach."""
+LEAST_GAIN = 0.2
+"""By how much the loss of the other cells must fall, as a share of what is left of it."""
+FALSE_ALARM = 0.01
+"""How often a cell without rows is kept because of its own noise, at most, in a partition."""
+ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class NoisyCells:
+    """The cells of a partition with their noise, in units of half a side.
+
+    Attributes
+    ----------
+    middles, halves : float64 ndarrays of shape (cells, d)
+    counts : int64 ndarray of shape (cells,)
+        As they were released.
+    variances : float64 ndarray of shape (cells,)
+        Of the noise on each count.
+    """
+
+    middles: Array
+    halves: Array
+    counts: Array
+    variances: Array
+
+    def clustered(self, k: int) -> tuple[Array, Array]:
+        """Weighted k-means on the cells that hold rows, as far as can be seen.
+
+        Returns
+        -------
+        centres : float64 ndarray of shape (k, d)
+        weights : float64 ndarray of shape (cells,)
+            Counts, made non-negative; 0 for cells that were dropped.
+        """
+        all_weights = non_negative(self.counts)
+        all_centres = self._centres(all_weights, k)
+        for least in LEAST_SEEN:
+            is_kept = self._told_from_noise(k, least)
+            if is_kept.all():
+                break
+            if not self._are_empty(~is_kept):
+                continue
+            weights = np.zeros(len(self.counts))
+            weights[is_kept] = non_negative(self.counts[is_kept])
+            centres = self._centres(weights, k)
+            if self._loss(weights, all_centres) >= (1 + LEAST_GAIN) * self._loss(weights, centres):
+                return centres, weights
+        return all_centres, all_weights
+
+    def _centres(self, weights: Array, k: int) -> Array:
+        return weighted_kmeans(self.middles, weights, packing(k, self.middles.shape[1]))
+
+    def _told_from_noise(self, k: int, least: float) -> Array:
+        """Drop groups whose sums lie below ``least`` standard deviations, until none does.
+
+        Returns
+        -------
+        bool ndarray of shape (cells,)
+            The cells that are left.
+        """
+        groups_wanted = k + (k + 1) // 2
+        is_seen = self._seen_alone()
+        kept = np.arange(len(self.counts))
+        for _ in range(ROUNDS):
+            weights = non_negative(self.counts[kept])
+            if np.count_nonzero(weights) <= groups_wanted:
+                break
+            centres = grouping(self.middles[kept], weights, groups_wanted)
+            groups = assign(self.middles[kept], centres)
+            sums = np.bincount(groups, self.counts[kept], groups_wanted)
+            noise = np.sqrt(np.bincount(groups, self.variances[kept], groups_wanted))
+            is_weak = sums < least * noise
+            is_dropped = is_weak[groups] & ~is_seen[kept]
+            if not is_dropped.any() or is_weak.all():
+                break
+            kept = kept[~is_dropped]
+        is_kept = np.zeros(len(self.counts), bool)
+        is_kept[kept] = True
+        return is_kept
+
+    def _seen_alone(self) -> Array:
+        """Cells whose counts exceed all noise, however many cells there are: bool ndarray (cells,).
+
+        Laplace noise exceeds t of its standard deviations, upwards, with probability at most
+        exp(-sqrt(2) t) / 2 or little more.
+        """
+        most = math.log(max(len(self.counts), 1) / (2 * FALSE_ALARM)) / math.sqrt(2)
+        return np.asarray(self.counts > most * np.sqrt(self.variances))
+
+    def _are_empty(self, cells: Array) -> bool:
+        """Whether these cells hold no rows, all together, as far as can be seen."""
+        noise = float(np.sqrt(self.variances[cells].sum()))
+        return float(self.counts[cells].sum()) <= MOST_GONE * noise
+
+    def _loss(self, weights: Array, centres: Array) -> float:
+        """The squared distances to the nearest centre, with rows spread evenly in their cells."""
+        held = weights > 0
+        middles = self.middles[held]
+        distances = squared_distances(middles, centres).min(axis=1)
+        distances += (self.halves[held] ** 2).sum(axis=1) / 3
+        return float(weights[held] @ distances)
+
+
+def count_variances(partition: Partition) -> Array:
+    """The variance of the noise on each cell's count: float64 ndarray of shape (cells,)."""
+    by_law = [law.variance for law in partition.laws]
+    return values_per_cell(by_law, partition.which, len(partition.counts))
+
+
+POINTS = 2**17
+"""About so many points represent all cells together."""
+FEWEST_POINTS_OF_CELL = 4
+MOST_POINTS_OF_CELL = 64
+HEAVIER_TAILS = math.log(20) / (math.sqrt(2) * 1.96)
+"""The 95% half-width of a Laplace variable, in units of 1.96 of its standard deviations."""
+
+
+def root_mean_square(
+    space: Space, centres: Array, partition: Partition | None, steps: tuple[Step, ...]
+) -> Array:
+    """The error of each coordinate of each centre, in whole numbers: float64 ndarray (k, d).
+
+    Parameters
+    ----------
+    space : Space
+    centres : int64 ndarray of shape (k, d)
+        As released.
+    partition : Partition or None
+    steps : tuple of Step
+        At least one of the two was paid for.
+    """
+    cells = None if partition is None else Cells.of(space, partition)
+    if steps:
+        last = steps[-1]
+        noise = last.standard_error(space.d) ** 2 * _tails((last.sum_law, last.count_law))
+        grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
+    elif partition is not None and cells is not None:
+        noise = cells.noise(centres) * _tails(partition.laws) + cells.cut(centres)
+        grid = cells.grid(centres)
+    if cells is not None:
+        region = cells.region(centres, steps)
+    else:
+        moved = centres - steps[-1].centres.reshape(centres.shape)
+        region = (moved**2).sum(axis=1, keepdims=True)
+    return np.asarray(np.sqrt(noise + region + grid))
+
+
+def _tails(laws: tuple[Law, ...]) -> float:
+    """The factor on the variance of noise of these laws that makes up for its heavier tails."""
+    return HEAVIER_TAILS**2 if any(isinstance(law, DiscreteLaplace) for law in laws) else 1.0
+
+
+def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...]) -> Array:
+    """How far a mean of cells is off at most, if rows lie at one side of every cell: float64 (d,).
+
+    In whole numbers. It is 0 where steps were paid for: they see rows on the lattice, and half a
+    cell of that is in ``root_mean_square``.
+    """
+    if partition is None or steps:
+        return np.zeros(space.d)
+    return np.asarray(Cells.of(space, partition).room.max(axis=0))
+
+
+def _half_cells(space: Space) -> Array:
+    """Half of the range of values in a cell of the lattice, in whole numbers: float64 (d,)."""
+    widest = []
+    for axis in space.axes:
+        low, high = axis.extremes()
+        widest.append(float((high - low).max()))
+    return np.asarray(np.array(widest) / 2 / space.widths)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A partition with its counts, in whole numbers.
+
+    A few points, spread evenly over it, stand for each cell.
+
+    Attributes
+    ----------
+    middles, halves, room : float64 ndarrays of shape (cells, d)
+        Middles of the cells, half of their widths, and how far a row can lie from the middle: 0
+        where cells are steps.
+    counts, weights, variances : ndarrays of shape (cells,)
+        Counts as released, the same made non-negative, and the variance of the noise on each.
+    """
+
+    middles: Array
+    halves: Array
+    room: Array
+    counts: Array
+    weights: Array
+    variances: Array
+
+    @classmethod
+    def of(cls, space: Space, partition: Partition) -> Cells:
+        """The cells of a partition."""
+        lower = space.scale_edges(partition.lower) * HALF
+        upper = space.scale_edges(partition.upper) * HALF
+        weights = non_negative(partition.counts)
+        middles = (lower + upper) / 2
+        halves = (upper - lower) / 2
+        # Steps stand in the middles of cells of the lattice. What rounding leaves is no room.
+        room = np.maximum(np.round(halves - space.shift / space.widths, 6), 0.0)
+        return cls(middles, halves, room, partition.counts, weights, count_variances(partition))
+
+    @cached_property
+    def points(self) -> tuple[Array, Array]:
+        """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
+        cells, d = self.middles.shape
+        each = max(FEWEST_POINTS_OF_CELL, min(MOST_POINTS_OF_CELL, POINTS // cells))
+        where = self.middles[:, None] + self.room[:, None] * _spread_out(each, d)
+        return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
+
+    def noise(self, centres: Array) -> Array:
+        """The variance of means of cells that the noise of their counts causes: float64 (k, d)."""
+        groups, rows = self._grouped(centres)
+        away = (self._whole - centres[groups]) ** 2 * self.variances[:, None]
+        return np.asarray(_sums(groups, away, len(centres)) / rows**2)
+
+    def cut(self, centres: Array) -> Array:
+        """The squared distance of centres from the means by counts not cut at 0: (k, d)."""
+        groups, _ = self._grouped(centres)
+        rows = np.maximum(np.bincount(groups, self.counts, len(centres)), 1)[:, None]
+        away = (self._whole - centres[groups]) * self.counts[:, None]
+        return np.asarray((_sums(groups, away, len(centres)) / rows) ** 2)
+
+    def grid(self, centres: Array) -> Array:
+        """The variance of means of cells that the unknown places of rows in cells cause: (k, d)."""
+        groups, rows = self._grouped(centres)
+        within = self.room**2 / 3 * (self.weights**2)[:, None]
+        return np.asarray(_sums(groups, within, len(centres)) / rows**2)
+
+    @cached_property
+    def _whole(self) -> Array:
+        return np.asarray(np.rint(self.middles).astype(np.int64))
+
+    def _grouped(self, centres: Array) -> tuple[Array, Array]:
+        """The centre that each cell belongs to, and the rows of each centre: (cells,), (k, 1)."""
+        groups = nearest(self._whole, centres)
+        return groups, np.maximum(np.bincount(groups, self.weights, len(centres)), 1)[:, None]
+
+    def region(self, centres: Array, steps: tuple[Step, ...]) -> Array:
+        """The squared distance of the mean of the region from the mean that was paid for: (k, d).
+
+        The variance of this estimate is added.
+        """
+        k = len(centres)
+        points, cell = self.points
+        n_points = np.bincount(cell)
+        weights = (self.weights / n_points)[cell]
+        now = nearest(points, centres)
+        if steps:
+            before = nearest(points, steps[-1].centres.reshape(centres.shape))
+            averaged = _clipped(points, before, steps[-1])
+        else:
+            before = nearest(self._whole, centres)[cell]
+            averaged = points
+        mean_now, pull_now = _mean(now, points, weights, k)
+        mean_before, pull_before = _mean(before, averaged, weights, k)
+        offset = mean_now - mean_before
+        # One more row in a cell changes the difference for each group that the cell meets. The
+        # change of each point is added up by cell and group.
+        keys = np.concatenate([cell * k + now, cell * k + before])
+        pulls = np.concatenate([pull_now, -pull_before])
+        per_row = pulls / np.tile(n_points[cell], 2)[:, None]
+        met, key = np.unique(keys, return_inverse=True)
+        derivative = _sums(key, per_row, len(met))
+        variance = _sums(met % k, derivative**2 * self.variances[met // k][:, None], k)
+        return np.asarray(offset**2 + variance)
+
+
+def _clipped(points: Array, groups: Array, step: Step) -> Array:
+    """Where a step sees rows: clipped to its radius about the origins of their groups."""
+    origins = step.origins.reshape(len(step.counts), -1)[groups]
+    euclidean = isinstance(step.sum_law, DiscreteGaussian)
+    return np.asarray(origins + clip(points - origins, step.clip_radius, euclidean))
+
+
+def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, Array]:
+    """Means of groups, and by how much one more row at each point moves the mean of its group.
+
+    Returns
+    -------
+    means, pulls : float64 ndarrays of shapes (k, d) and (n, d)
+    """
+    rows = np.maximum(np.bincount(groups, weights, k), 1)
+    means = _sums(groups, points * weights[:, None], k) / rows[:, None]
+    return means, (points - means[groups]) / rows[groups][:, None]
+
+
+def _sums(groups: Array, values: Array, k: int) -> Array:
+    """Sums of the rows of each group: float64 ndarray of shape (k, d)."""
+    return np.stack([np.bincount(groups, column, k) for column in values.T], axis=1)
+
+
+def _spread_out(count: int, d: int) -> Array:
+    """Public points that fill [-1, 1]^d evenly: float64 ndarray of shape (count, d).
+
+    Source: Roberts' additive recurrence.
+    """
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1 + ratio) ** (1 / (d + 1))
+    steps = np.array([math.pow(ratio, -i) for i in range(1, d + 1)])
+    return np.asarray(2 * ((0.5 + np.arange(count)[:, None] * steps) % 1) - 1)

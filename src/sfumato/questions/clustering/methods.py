@@ -1,0 +1,349 @@
+"""The methods that find centres from counted cells. Each spends exactly its cost.
+
+Refine rough centres: a private partition says where to start, and noisy steps do the rest.
+
+Lloyd's steps are noisy because of how far a row may lie from the origin of its sum. Over the whole
+range of d axes a row may change a sum by d half-sides, although the rows of one cluster lie close
+together. Here a step adds up differences from the centre that the partition suggests, clipped to a
+radius that is chosen from the same partition. The partition is paid for, so every choice made here
+is post-processing: the first centres, the clip radius and the number of steps. A radius that is too
+short costs accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.answers.counts import Counts
+from sfumato.basics.kmeans import squared_distances
+from sfumato.basics.numbers import Array
+from sfumato.domain.cube import Cube
+from sfumato.mechanisms.noise import DiscreteGaussian, Law, count_law
+from sfumato.privacy.allocation import of_units, share
+from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.questions.clustering.error import NoisyCells, count_variances, packing
+from sfumato.questions.clustering.lloyd import (
+    HALF,
+    Space,
+    Step,
+    full_radius,
+    nearest,
+    private_step,
+    step_laws,
+    steps_for,
+)
+from sfumato.questions.partition.growth import Draft
+from sfumato.questions.partition.privtree import PrivTreePartitioner
+from sfumato.questions.partition.release import Partition
+from sfumato.questions.partition.uniform import MOST_CELLS, UniformPartitioner, eugkm_cells
+from sfumato.random.bits import Bits
+
+WITHIN = (0.75, 0.9, 0.97, 1.0)
+"""Shares of the rows whose differences a clip radius may leave whole."""
+MOST_STEPS = 3
+SLIGHT = 0.003
+"""Noise of this share of the loss, or less, allows one more step."""
+BEARABLE = 0.01
+"""Noise of this share of the loss, or less, is accepted from a clip radius."""
+
+
+@dataclass(frozen=True)
+class WeightedCells:
+    """The cells of a partition as k-means sees them, in units of half a side.
+
+    Attributes
+    ----------
+    middles, halves : float64 ndarrays of shape (cells, d)
+        Middles of the cells, and half of their widths.
+    weights : float64 ndarray of shape (cells,)
+        Counts, made non-negative; 0 for cells that cannot be told from empty ones.
+    """
+
+    middles: Array
+    halves: Array
+    weights: Array
+
+
+def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[WeightedCells, Array]:
+    """Weighted k-means on the middles of cells: the cells, and float64 centres of shape (k, d)."""
+    lower = space.scale_edges(partition.lower)
+    upper = space.scale_edges(partition.upper)
+    middles = (lower + upper) / 2
+    halves = (upper - lower) / 2
+    cells = NoisyCells(middles, halves, partition.counts, count_variances(partition))
+    centres, weights = cells.clustered(k)
+    return WeightedCells(middles, halves, weights), centres
+
+
+@dataclass(frozen=True)
+class RefinementSchedule:
+    """The steps to be made: what each costs, the clip radius, and the noise on sums and counts."""
+
+    costs: list[CentralMeasure]
+    clip_radius: int
+    laws: tuple[Law, Law]
+
+
+def schedule_steps(
+    cells: WeightedCells, centres: Array, unit: Unit, cost: CentralMeasure, most: int
+) -> RefinementSchedule:
+    """Choose the number of steps and the clip radius.
+
+    There are as many steps as the noise allows. Among a few radii, the one is taken at which noise
+    and clipping together add least to the loss.
+
+    Parameters
+    ----------
+    cells : WeightedCells
+    centres : float64 ndarray of shape (k, d), in units of half a side
+    unit : Unit
+    cost : PureDP or ZCDP
+        What all steps together cost.
+    most : int
+        Upper limit of the radius, which was checked before the charge.
+    """
+    k, d = centres.shape
+    distances = squared_distances(cells.middles, centres)
+    groups = distances.argmin(axis=1)
+    # The mean squared distance of rows to their centres. Rows are taken to lie evenly in each cell.
+    to_centre = distances[np.arange(len(groups)), groups]
+    loss = _mean(to_centre + (cells.halves**2).sum(axis=1) / 3, cells.weights)
+    rows = np.maximum(np.bincount(groups, cells.weights, k), 1)
+    # What a unit of variance on every sum adds to the mean loss.
+    loss_per_variance = d * float((1 / rows).sum()) / rows.sum()
+    clipping_loss = {
+        min(radius, most): added
+        for radius, added in _radii(cells, centres, groups, isinstance(cost, ZCDP)).items()
+    }
+    for number in range(MOST_STEPS, 0, -1):
+        costs = share(cost, [Fraction(1)] * number)
+        least = min(costs, key=lambda part: part.money)
+        noise_loss = {
+            radius: loss_per_variance * step_laws(least, unit, radius, d)[0].variance / HALF**2
+            for radius in clipping_loss
+        }
+        radius = min(clipping_loss, key=lambda each: noise_loss[each] + clipping_loss[each])
+        if noise_loss[radius] <= SLIGHT * loss:
+            break
+    if noise_loss[radius] > BEARABLE * loss:
+        # The variance falls with the square of the radius.
+        shorter = radius * math.sqrt(BEARABLE * loss / noise_loss[radius])
+        radius = max(1, int(shorter))
+    return RefinementSchedule(costs, radius, step_laws(least, unit, radius, d))
+
+
+def _radii(
+    cells: WeightedCells, centres: Array, groups: Array, euclidean: bool
+) -> dict[int, float]:
+    """Radii that leave given shares of the differences whole, and the loss that each adds.
+
+    On average a row is taken to lie half of a cell's half-width from the middle along each axis.
+    """
+    k = len(centres)
+    offsets = cells.middles - centres[groups]
+    if euclidean:
+        length = np.sqrt((offsets**2 + cells.halves**2 / 3).sum(axis=1))
+    else:
+        length = (np.abs(offsets) + cells.halves / 2).sum(axis=1)
+    order = np.argsort(length)
+    rows_within = np.cumsum(cells.weights[order])
+    rows = np.maximum(np.bincount(groups, cells.weights, k), 1)
+    added = {}
+    for share_within in WITHIN:
+        last = int(np.searchsorted(rows_within, share_within * rows_within[-1]))
+        radius = length[order[min(last, len(order) - 1)]]
+        lost_share = 1 - np.minimum(1, radius / np.maximum(length, 1 / HALF))
+        lost_weights = cells.weights * lost_share
+        columns = [np.bincount(groups, lost_weights * column, k) for column in offsets.T]
+        lost = np.stack(columns, axis=1)
+        added[max(1, int(radius * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
+    return added
+
+
+def _mean(values: Array, weights: Array) -> float:
+    """The weighted mean, or the plain one where all weights are 0."""
+    return float(values @ weights / weights.sum()) if weights.sum() > 0 else float(values.mean())
+
+
+def take_steps(
+    rows: tuple[Array, Array],
+    space: Space,
+    start: Array,
+    schedule: RefinementSchedule,
+    noise: Bits,
+) -> tuple[Array, tuple[Step, ...]]:
+    """Take the steps of a schedule.
+
+    Returns
+    -------
+    centres : int64 ndarray of shape (k, d)
+    steps : tuple of Step
+        What was released on the way.
+    """
+    centres = start
+    steps = []
+    for _ in schedule.costs:
+        step = private_step(rows, centres, centres, schedule.clip_radius, schedule.laws, noise)
+        steps.append(step)
+        centres = step.moved(space.extent)
+    return centres, tuple(steps)
+
+
+def describe(schedule: RefinementSchedule) -> str:
+    """The noise of the steps, as the guarantee states it."""
+    sum_law, count_law = schedule.laws
+    norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
+    number = len(schedule.costs)
+    steps = f"{number} step{'s' if number > 1 else ''}"
+    radius = f"{schedule.clip_radius / HALF:.3g} half-widths of the axes, in {norm}"
+    return (
+        f"{steps} with rows clipped to a radius of {radius}: "
+        f"{sum_law} on each sum, {count_law} on each count"
+    )
+
+
+PARTITION_SHARE = Fraction(3, 5)
+STEPS_SHARE = Fraction(2, 5)
+HEAD_START = 4
+"""Levels of the tree that are split without a handicap."""
+SPLITS_SHARE = Fraction(3, 4)
+"""Share of the partition's cost that decides where it is split."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What a method found: the fields of ``KMeansRelease``, with centres of shape (k, d)."""
+
+    centres: Array
+    weights: Array
+    terms: Array
+    law: Law
+    mechanism: str
+    partition: Partition | None = None
+    steps: tuple[Step, ...] = ()
+
+
+def eugkm(
+    counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None
+) -> Clusters:
+    """Lay a uniform grid, count it, and cluster its cells: EUGkM of Su et al. 2016.
+
+    Parameters
+    ----------
+    rows : int or None
+        A noisy number of rows that is paid for already. None: a part of the cost pays for it.
+    """
+    names = counts.lattice.names
+    partitions = None
+    if rows is not None:
+        epsilon = count_law(cost, unit).effective_epsilon
+        aim, _ = eugkm_cells(max(rows, 0), epsilon, d=len(names))
+        partitions = max(1, math.ceil(min(aim, MOST_CELLS)))
+    question = UniformPartitioner(names, partitions=partitions)
+    partition = question.answer(counts, unit, cost, noise)
+    _, law = question.laws(cost, unit)
+    space = Space(counts.lattice)
+    cells, start = cluster_cells(space, partition, k)
+    centres = space.whole(start)
+    groups = nearest(space.whole(cells.middles), centres)
+    weights = np.zeros(k, np.int64)
+    np.add.at(weights, groups, partition.counts)
+    terms = np.bincount(groups, minlength=k)
+    return Clusters(centres, weights, terms, law, partition.guarantee.mechanism, partition)
+
+
+def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:
+    """Split space where rows are, cluster the cells, and refine the centres by clipped steps."""
+    space = Space(cube.lattice)
+    cube = occupied(cube)
+    for_partition, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
+    partition = tree_cells(cube, unit, for_partition, noise)
+    cells, start = cluster_cells(space, partition, k)
+    schedule = schedule_steps(cells, start, unit, for_steps, longest_radius(space, cost))
+    centres, steps = take_steps(space.rows(cube), space, space.whole(start), schedule, noise)
+    _, law = schedule.laws
+    mechanism = f"{partition.guarantee.mechanism}; {describe(schedule)}"
+    terms = np.ones(k, np.int64)
+    return Clusters(centres, steps[-1].counts, terms, law, mechanism, partition, steps)
+
+
+def occupied(cube: Cube) -> Cube:
+    """The same cube, stored by its occupied cells, so that they are searched for once."""
+    if cube.coordinates is not None:
+        return cube
+    flat = np.flatnonzero(cube.counts)
+    coordinates = np.stack(np.unravel_index(flat, cube.lattice.shape)).T
+    return Cube(cube.lattice, cube.counts[flat].astype(np.int64), coordinates)
+
+
+def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+    """Make a PrivTree that spends most of its cost on where to split.
+
+    Which rows lie together matters more here than how many they are.
+    """
+    question = PrivTreePartitioner(cube.lattice.names)
+    draft = Draft(cube, unit, cost, noise)
+    for_tests = math.floor(draft.total * SPLITS_SHARE)
+    root = np.zeros(1, np.int64)
+    law, delta = question.law_at(of_units(draft.cost, for_tests), unit)
+    draft.pay(root, for_tests)
+    depth = question.grow(draft, root, np.array([HEAD_START]), root, law, delta)
+    return draft.release(
+        question.name,
+        depth,
+        question.proof,
+        f"{law} in each test whether a box is split, noise on the count of each cell",
+    )
+
+
+def dplloyd(
+    cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noise: Bits
+) -> Clusters:
+    """Take Lloyd's steps from public centres, clipping no row: DPLloyd of Su et al. 2016."""
+    space = Space(cube.lattice)
+    costs, radius, laws = lloyd_laws(space, k, rows, unit, cost)
+    sum_law, law = laws
+    where = space.rows(cube)
+    centres = space.whole(packing(k, space.d))
+    middle = np.zeros((k, space.d), np.int64)
+    steps: list[Step] = []
+    for _ in costs:
+        step = private_step(where, centres, middle, radius, laws, noise)
+        steps.append(step)
+        centres = step.moved(space.extent)
+    mechanism = f"{sum_law} on each sum and {law} on each count, in {len(costs)} steps"
+    terms = np.ones(k, np.int64)
+    return Clusters(centres, steps[-1].counts, terms, law, mechanism, steps=tuple(steps))
+
+
+def lloyd_laws(
+    space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
+) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
+    """What each of DPLloyd's steps costs, the clip radius, and the noise on sums and counts.
+
+    The radius and the noise are the same in every step.
+    """
+    number = steps_for(rows, k, space.d, count_law(cost, unit).effective_epsilon)
+    costs = share(cost, [Fraction(1)] * number)
+    # Shares in whole units may differ by one. The noise of the least one is enough for all.
+    least = min(costs, key=lambda part: part.money)
+    radius = full_radius(space.extent, cost)
+    return costs, radius, step_laws(least, unit, radius, space.d)
+
+
+def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
+    """The noise on counts of refining steps if their number and radius are the largest."""
+    _, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
+    least = min(share(for_steps, [Fraction(1)] * MOST_STEPS), key=lambda part: part.money)
+    _, law = step_laws(least, unit, longest_radius(space, cost), space.d)
+    return law
+
+
+def longest_radius(space: Space, cost: CentralMeasure) -> int:
+    """How far apart two rows can be, and so how far a row can be from a centre."""
+    return 2 * full_radius(space.extent, cost)

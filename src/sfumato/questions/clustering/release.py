@@ -1,0 +1,296 @@
+"""The answer of k-means: centres of clusters, their accuracy, and what one can ask of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.captions import Captions
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.release import Release
+from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.domain.lattice import Lattice
+from sfumato.errors import UsageError, printable
+from sfumato.mechanisms.noise import Law
+from sfumato.questions.clustering.error import root_mean_square, rounding
+from sfumato.questions.clustering.lloyd import HALF, Space, Step, nearest
+from sfumato.questions.partition.release import Partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+
+class KMeansRelease(
+    Release,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="kmeans-release",
+    dict=True,
+    forbid_unknown_fields=True,
+):
+    """Centres of clusters, and how many rows each stands for.
+
+    No row is assigned to a cluster here: ``predict`` takes points of your own. The centres follow
+    from the noisy integers that were paid for. These are all here: those of a partition, and those
+    of steps.
+
+    Attributes
+    ----------
+    method : str
+        The method that found the centres: "eugkm", "dplloyd" or "privtree".
+    lattice : Lattice
+        The lattice on which the rows were counted.
+    whole_centres : int64 ndarray of shape (k * d,)
+        The centres. Each axis has 2^20 steps on each side of its middle.
+    weights : int64 ndarray of shape (k,)
+        Noisy numbers of rows in the groups whose means the centres are. They may be negative.
+    terms : int64 ndarray of shape (k,)
+        How many noisy counts each weight adds up.
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise on each of those counts, independent.
+    rows : int or None
+        The noisy number of rows, where it was paid for.
+    partition : Partition or None
+        The partition whose cells were clustered.
+    steps : tuple of Step
+        Lloyd's steps with noise.
+    flags : tuple of bool, "known" in files
+        Whether each weight can be told from 0 (95%). Where it cannot, the centre says nothing.
+
+    >>> import numpy as np, sfumato as sf
+    >>> points = np.array([[0.2, 0.3], [0.2, 0.2], [0.8, 0.9]])
+    >>> domain = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
+    >>> src = sf.source(points, domain, name="points")
+    >>> release = sf.Publisher(src, budget="1").release(sf.KMeans(n_clusters=2), epsilon="1")
+    >>> release.centers.shape, release.weights.shape, release.known.shape
+    ((2, 2), (2,), (2,))
+    >>> release.predict(np.array([[0.1, 0.1], [0.9, 0.9]])).shape
+    (2,)
+    """
+
+    noun: ClassVar[str] = "weight"
+
+    method: str
+    lattice: Lattice
+    whole_centres: Array
+    weights: Array
+    terms: Array
+    law: Law
+    rows: int | None = None
+    partition: Partition | None = None
+    steps: tuple[Step, ...] = ()
+    flags: tuple[bool, ...] = msgspec.field(default=(), name="known")
+
+    def __post_init__(self) -> None:
+        if not self._is_whole():
+            raise UsageError(
+                "clusters",
+                "they have another number of centres than of weights",
+                "Load a file that release.save wrote",
+            )
+        # The flags are always computed anew. A file shows them to its readers, but is not believed.
+        flags = tuple((self.weights > self.accuracy()).tolist())
+        msgspec.structs.force_setattr(self, "flags", flags)
+
+    def _is_whole(self) -> bool:
+        """Whether the parts fit together. A file may hold anything."""
+        k = len(self.weights)
+        d = len(self.lattice.axes)
+        if not k or not d or len(self.lattice.grids) < d:
+            return False
+        if self.whole_centres.shape != (k * d,) or self.terms.shape != (k,):
+            return False
+        return all(
+            step.counts.shape == (k,)
+            and step.centres.size == step.origins.size == step.sums.size == k * d
+            for step in self.steps
+        )
+
+    @cached_property
+    def space(self) -> Space:
+        """The whole numbers in which rows were clustered."""
+        return Space(self.lattice)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return self.lattice.names
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.weights)} clusters of {' x '.join(map(printable, self.axes))}"
+
+    @cached_property
+    def _whole(self) -> Array:
+        return self.whole_centres.reshape(len(self.weights), -1)
+
+    @property
+    def centers(self) -> Array:
+        """Centres in the axes' own units: float64 ndarray of shape (k, d).
+
+        Dates count days since 1970, times microseconds.
+        """
+        return self.space.unscale(self._whole)
+
+    @property
+    def scaled_centers(self) -> Array:
+        """Centres with each axis scaled to -1 .. 1: float64 ndarray of shape (k, d).
+
+        Distances are measured in this scale.
+        """
+        return self._whole / HALF
+
+    @property
+    def values(self) -> Array:
+        """The weights: int64 ndarray of shape (k,)."""
+        return self.weights
+
+    def numbers(self) -> tuple[int, ...]:
+        """All numbers as they were drawn.
+
+        First the number of rows, where it was paid for, then the numbers of the partition, then the
+        sums and counts of each step.
+        """
+        found = [] if self.rows is None else [self.rows]
+        if self.partition is not None:
+            found += self.partition.numbers()
+        for step in self.steps:
+            found += step.sums.tolist()
+            found += step.counts.tolist()
+        return tuple(found)
+
+    @property
+    def known(self) -> Array:
+        """Whether each cluster's weight can be told from 0 (95%): bool ndarray of shape (k,).
+
+        Where it cannot, the centre says nothing.
+        """
+        return np.array(self.flags)
+
+    @property
+    def unknowns(self) -> str:
+        """A sentence that says how many centres are not known; empty where all are."""
+        unknown = len(self.flags) - sum(self.flags)
+        if not unknown:
+            return ""
+        return (
+            f"{unknown} of {len(self.flags)} centres are not known: "
+            "their weights cannot be told from 0."
+        )
+
+    @cached_property
+    def standard_error(self) -> Array:
+        """How far each centre is from the mean of its nearest rows, as a root mean square: (k, d).
+
+        It is a float64 ndarray in the axes' own units. The truth that it is about is the mean of
+        the rows, clamped to the bounds, whose nearest centre this is; ``predict`` says which they
+        are. Centre +- 1.96 standard errors hold that mean with at least 95% confidence.
+
+        The noise enters by its exact law. How far the region of the centre differs from the one
+        whose mean was paid for is estimated from the partition, whose rows are taken to lie evenly
+        within its cells. Half a cell of the lattice is added. ``clustering.error`` gives the
+        details; see ``rounding_error`` for values that were rounded to a step which is not
+        declared.
+
+        It does not say how good the clusters are: noise decides those too, and k-means finds a
+        local optimum. It is infinite where the weight cannot be told from 0.
+        """
+        if self.steps or self.partition is not None:
+            whole = root_mean_square(self.space, self._whole, self.partition, self.steps)
+        else:
+            whole = np.full(self._whole.shape, np.inf)
+        is_known = np.asarray(self.weights > self.accuracy())[:, None]
+        found = np.where(is_known, whole * self.space.widths, np.inf)
+        found.flags.writeable = False
+        return np.asarray(found)
+
+    @property
+    def rounding_error(self) -> Array:
+        """How much farther a centre may be from that mean if values were rounded: float64 (d,).
+
+        In the axes' own units. ``standard_error`` presumes that the rows of one cell of a grid lie
+        in it independently of those of other cells. Values that were rounded to a step which the
+        axis does not declare may all lie at one side of their cells, and no count shows it. Centre
+        +- (1.96 standard errors + this) holds the mean of such rows too.
+
+        It is half a cell of the grid for "eugkm", and 0 for the other methods, which see rows on
+        the lattice. If the step is declared, it is half a cell less half a step: 0 where cells are
+        steps.
+        """
+        whole = rounding(self.space, self.partition, self.steps)
+        return np.asarray(whole * self.space.widths)
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
+        alpha = error_probability(confidence)
+        each = sidak(alpha, len(self.weights)) if simultaneous else alpha
+        of_sums = np.ceil(self.law.sum_half_width(self.terms, each)).astype(np.int64)
+        return np.asarray(np.where(self.terms == 1, self.law.half_width(each), of_sums))
+
+    def predict(self, points: ArrayLike) -> Array:
+        """Which centre is nearest to each point? Each axis is scaled by its public bounds.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d), in the order of ``axes``
+            Your own points. Those outside the domain are clamped to it, as the counted rows were.
+
+        Returns
+        -------
+        int64 ndarray of shape (n,); -1 where a coordinate is NaN.
+        """
+        try:
+            array = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.zeros(0)
+        if array.ndim != 2 or array.shape[1] != len(self.axes):
+            raise UsageError(
+                f"points of shape {array.shape}",
+                f"the clusters have the axes {', '.join(self.axes)}",
+                f"Give an array of shape (n, {len(self.axes)})",
+            )
+        missing = np.isnan(array).any(axis=1)
+        known = np.where(missing.reshape(-1, 1), 0.0, array)
+        found = nearest(self.space.whole(self.space.scale(known)), self._whole)
+        found[missing] = -1
+        return found
+
+    def to_frame(self) -> pa.Table:
+        """One row per cluster.
+
+        The columns are: the centre by axis, its standard error by axis, count, low, high (95%) and
+        known. ``known`` is false where the weight cannot be told from 0. The centre is then not
+        known either.
+        """
+        import pyarrow as pa
+
+        columns = {}
+        for axis, values in zip(self.space.axes, self.centers.T, strict=True):
+            columns[axis.name] = axis.scale.array(values)
+        for axis, errors in zip(self.space.axes, self.standard_error.T, strict=True):
+            columns[f"{axis.name}_error"] = errors
+        low, high = self.interval()
+        weights = {"count": self.weights, "low": low, "high": high, "known": self.known}
+        return pa.table(columns | weights)
+
+    def _named(self, captions: Captions) -> Self:
+        partition = self.partition
+        if partition is not None:
+            lattice = captions.lattice(partition.lattice)
+            partition = msgspec.structs.replace(partition, lattice=lattice)
+        lattice = captions.lattice(self.lattice)
+        return msgspec.structs.replace(self, lattice=lattice, partition=partition)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw centres with the areas of their groups over two axes, or with weights along one.
+
+        Further axes are left out.
+        """
+        from sfumato.charts import clusters, style
+
+        return style.headed(clusters.draw(self.for_people(), ax), self, ax)

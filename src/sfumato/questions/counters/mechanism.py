@@ -1,0 +1,159 @@
+"""What every counter mechanism offers: steps from integer increments to integer outputs.
+
+A mechanism adds exact integer noise and publishes integers. The estimates of the running totals
+are computed from these outputs alone. Floating-point rounding in an estimate therefore costs
+accuracy, never privacy, and no true total is ever converted to a float.
+
+What a stream returns after each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.estimate import Estimate
+from sfumato.basics.numbers import Array
+from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.random.bits import Bits
+
+S = TypeVar("S")
+
+Whole: TypeAlias = tuple[int, ...]
+"""One integer per category."""
+
+Estimator: TypeAlias = Callable[[Whole], Sequence[float]]
+"""Takes the outputs one by one, in order, and returns the estimated totals, one per category."""
+
+NORMAL_SLACK = 1e-9
+
+
+class CounterMechanism(Protocol[S]):
+    """A frozen value that takes the steps of a running total.
+
+    ``step`` depends on its arguments and the noise only. The caller stores the new state and the
+    output together.
+    """
+
+    @property
+    def horizon(self) -> int | None:
+        """The largest number of steps; None: no limit."""
+
+    @property
+    def cells(self) -> int:
+        """The number of categories that are counted side by side."""
+
+    def start(self) -> S:
+        """Return the state before the first step.
+
+        States are secret: they hold true totals, or the noise itself.
+        """
+
+    def step(self, state: S, increment: Whole, noise: Bits) -> tuple[S, Whole]:
+        """Take one step, and return the state after it and the output to publish."""
+
+    def estimator(self) -> Estimator:
+        """Return a function that turns the outputs, from the first on, into estimated totals."""
+
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
+        """Return the half-widths of the intervals after steps ``first`` to ``last``.
+
+        Parameters
+        ----------
+        first, last : int
+            From 1 on; both are included.
+        alpha : float, or float64 ndarray of shape (last - first + 1,)
+            The probability with which the total of one category may lie outside its interval.
+
+        Returns
+        -------
+        float64 ndarray of shape (last - first + 1,)
+        """
+
+    def variances(self, first: int, last: int) -> Array:
+        """Return the variances of the estimates after steps ``first`` to ``last``, as float64."""
+
+    def laws(self, first: int, last: int) -> list[str]:
+        """Describe the error distribution of the totals after steps ``first`` to ``last``.
+
+        Amounts are in units of the counter's resolution.
+        """
+
+    def __str__(self) -> str:
+        """Describe the mechanism in words."""
+
+
+def invalid_mechanism(name: str, obstacle: str) -> UsageError:
+    """Return the refusal of parameters that no counter chooses, so that only a file can hold."""
+    remedy = "Load a file that release.save wrote"
+    return UsageError(f"{name} for a running total", obstacle, remedy)
+
+
+@lru_cache(maxsize=64)
+def variance_of(law: DiscreteGaussian) -> float:
+    """Return the variance of a law; cached, since every step asks for it."""
+    return law.variance
+
+
+class NormalErrors(msgspec.Struct, frozen=True):
+    """A mechanism whose estimates have normal errors, of another variance at each step."""
+
+    def variances(self, first: int, last: int) -> Array:
+        """Return the variances of the estimates after steps ``first`` to ``last``, as float64."""
+        raise NotImplementedError
+
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
+        """Return two-sided normal quantiles; see ``normal_half_widths``."""
+        return normal_half_widths(self.variances(first, last), alpha)
+
+    def laws(self, first: int, last: int) -> list[str]:
+        """Describe the error of each total by its standard deviation."""
+        deviations = np.sqrt(self.variances(first, last)).tolist()
+        return [f"normal of standard deviation {deviation:.6g}" for deviation in deviations]
+
+
+def normal_half_widths(variances: Array, alpha: Array | float) -> Array:
+    """Return two-sided normal quantiles for given variances: a float64 ndarray of their shape."""
+    from scipy.special import ndtri
+
+    quantiles = -ndtri(np.asarray(alpha) / 2)
+    # The errors are sums of discrete Gaussian draws whose lattice is thousands of times finer than
+    # their sigma. Such a sum differs from the normal law by less than the rounding of this
+    # computation, and the slack covers that rounding.
+    return np.asarray(quantiles * np.sqrt(variances) * (1 + NORMAL_SLACK))
+
+
+class Total(Estimate, frozen=True, kw_only=True):
+    """A running total after one step, with its interval, its band and its error distribution.
+
+    Attributes
+    ----------
+    value, low, high : int or float; ndarray of shape (categories,) with categories
+        The truth lies in [low, high] with probability ``confidence``, for this one step.
+    confidence : float
+    step : int
+        From 1 on.
+    event : str
+        The name of the step; "" if it has none.
+    all_low, all_high : like ``low``
+        The band: all steps and categories together lie in theirs with probability ``confidence``.
+    deviation : float
+        Standard deviation of the error.
+    law : str
+        The error distribution in words.
+    names : tuple of str
+        Names of the categories; empty without categories.
+    """
+
+    step: int
+    event: str
+    all_low: float | Array
+    all_high: float | Array
+    deviation: float
+    law: str
+    names: tuple[str, ...]

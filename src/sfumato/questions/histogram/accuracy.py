@@ -1,0 +1,409 @@
+"""How accurate a histogram will be, and which epsilon makes it that accurate.
+
+``histogram_accuracy`` and ``histogram_epsilon`` are inverses of each other. The accuracy of a
+mechanism is the number a such that a released count differs from the true one by more than a with
+probability at most alpha: two-sided, and before any post-processing. With ``simultaneous``, alpha
+is for all ``n_bins`` bins together. Each bin then has 1 - (1 - alpha)^(1 / n_bins), by Sidak's
+formula: the noise of different bins is independent.
+
+* ``laplace``: the source's formula, (s / epsilon) ln(1 / alpha). It is about continuous noise,
+  which this library never adds.
+* ``geometric``: the discrete Laplace noise that a release adds. The accuracy is the smallest
+  integer k with 2 q^(k + 1) / (1 + q) <= alpha, where q = exp(-epsilon / s).
+* ``stability``: the source's formula, (2 / epsilon) ln(2 / (alpha delta)) + 1. Its sensitivity is 2
+  under either relation. The source assumes one row per person. With several rows the threshold
+  must be higher, and the accuracy follows from the law that selects keys, as in the next entry.
+* ``truncated-geometric``: the law that selects keys. The accuracy is the smallest integer that the
+  error exceeds with probability at most alpha, whatever the true count. As in the source, a key
+  that is not shown counts as 0.
+
+The sensitivity s is ``rows_per_person``, or twice that under replace.
+
+Source: PSIlence, ``histogram.getAccuracy`` and ``histogram.getParameters``; Vadhan 2017,
+section 3.3.
+
+``noise="bounded"``: counts that are never farther from the truth than a stated bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from sfumato.answers.preview import CountsPreview
+from sfumato.basics.numbers import Exactly, decimal, fraction, positive, probability, sidak
+from sfumato.domain.lattice import Lattice
+from sfumato.errors import Infeasible, UsageError, nearest, shown
+from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
+from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
+from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.measures import ApproxDP, CentralMeasure
+from sfumato.privacy.unit import Neighbours, Unit
+
+Mechanism: TypeAlias = Literal[
+    "laplace",
+    "geometric",
+    "stability",
+    "truncated-geometric",
+    "mechanismLaplace",
+    "mechanismStability",
+]
+MECHANISMS: tuple[Mechanism, ...] = ("laplace", "geometric", "stability", "truncated-geometric")
+SOURCE_NAMES = {"mechanismLaplace": "laplace", "mechanismStability": "stability"}
+WITH_DELTA = ("stability", "truncated-geometric")
+STABILITY_SENSITIVITY = 2
+LEAST_ALPHA = 1e-300
+
+# An epsilon is searched for between these two, by its logarithm.
+LOG_SMALLEST = math.log(1e-6)
+LOG_LARGEST = math.log(2.0**20)
+STRIDE = 0.5  # of the search for an interval that holds the logarithm
+TOLERANCE = 4e-14  # of the logarithm
+
+
+def histogram_accuracy(
+    mechanism: Mechanism,
+    n_bins: int = 1,
+    n: int | None = None,
+    epsilon: Exactly | None = None,
+    delta: Exactly = "1e-6",
+    alpha: Exactly = "0.05",
+    *,
+    neighbours: Neighbours = "replace",
+    simultaneous: bool = False,
+    rows_per_person: int = 1,
+) -> float | int:
+    """How far may a count of a histogram be from the truth? PSIlence's ``histogram.getAccuracy``.
+
+    The arguments stand in the order of the source.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "geometric", "stability", "truncated-geometric"}
+        Or the source's names: ``mechanismLaplace``, ``mechanismStability``.
+    n_bins : int
+        The number of bins, at least 1. It matters only with ``simultaneous``.
+    n : int or None
+        The number of rows, if it is public. A delta of 1 / n^2 or more is then refused.
+    epsilon : number above 0
+        Needed.
+    delta : number in (0, 1)
+        For ``stability`` and ``truncated-geometric``.
+    alpha : number in (0, 1)
+        The probability that an error exceeds the accuracy.
+    neighbours : {"replace", "add-remove"}
+    simultaneous : bool
+        False: alpha is for each bin. True: alpha is for all bins together.
+    rows_per_person : int
+        The largest number of rows that one person contributes.
+
+    Returns
+    -------
+    float, or int for the discrete mechanisms
+
+    Raises
+    ------
+    UsageError
+        If a parameter is out of range, or the mechanism is unknown.
+
+    >>> round(histogram_accuracy("laplace", epsilon=0.2, alpha=0.05), 6)
+    29.957323
+    >>> histogram_accuracy("geometric", epsilon=0.2)
+    30
+    >>> round(histogram_accuracy("mechanismStability", 5, 500, 0.2), 4)
+    176.0439
+    """
+    unit = Unit(rows_per_person, neighbours)
+    request = _Request(mechanism, alpha, n_bins, n, delta, unit, simultaneous)
+    return request.accuracy(positive(_stated(epsilon, "epsilon"), "epsilon"))
+
+
+def histogram_epsilon(
+    mechanism: Mechanism,
+    n_bins: int = 1,
+    n: int | None = None,
+    accuracy: Exactly | None = None,
+    delta: Exactly = "1e-6",
+    alpha: Exactly = "0.05",
+    *,
+    neighbours: Neighbours = "replace",
+    simultaneous: bool = False,
+    rows_per_person: int = 1,
+) -> float:
+    """Which epsilon makes a histogram this accurate? PSIlence's ``histogram.getParameters``.
+
+    It is the inverse of ``histogram_accuracy``. For the discrete mechanisms it is the smallest
+    epsilon with at most that accuracy, to a relative 1e-12.
+
+    A release counts epsilon in units of 1e-9 and rounds down. Before you spend this epsilon, round
+    it up to nine decimals, as ``sfumato histogram --accuracy`` does.
+
+    Parameters
+    ----------
+    accuracy : number
+        Needed. Above 0. Also 0 for ``geometric``. Above 1 for ``stability``.
+    mechanism, n_bins, n, delta, alpha, neighbours, simultaneous, rows_per_person
+        As in ``histogram_accuracy``.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    UsageError
+        If a parameter is out of range, or the mechanism is unknown.
+    Infeasible
+        If no epsilon between 1e-6 and 1e6 is enough.
+
+    >>> round(histogram_epsilon("laplace", accuracy=0.5, alpha=0.05), 6)
+    11.982929
+    """
+    unit = Unit(rows_per_person, neighbours)
+    request = _Request(mechanism, alpha, n_bins, n, delta, unit, simultaneous)
+    wanted = fraction(_stated(accuracy, "accuracy"), "accuracy")
+    # Discrete noise is 0 with positive probability, so an error of 0 can be asked for.
+    if wanted == 0 and mechanism == "geometric":
+        return request.epsilon(wanted)
+    return request.epsilon(positive(wanted, "accuracy"))
+
+
+def _stated(number: Exactly | None, name: str) -> Exactly:
+    if number is None:
+        raise UsageError(
+            f"a histogram without {name}",
+            f"{name} has no default",
+            f"Write {name}=0.5, or give it as the fourth argument",
+        )
+    return number
+
+
+class _Request:
+    """The parameters that both directions share, read and checked."""
+
+    def __init__(
+        self,
+        mechanism: str,
+        alpha: Exactly,
+        n_bins: int,
+        n: int | None,
+        delta: Exactly,
+        unit: Unit,
+        simultaneous: bool,
+    ) -> None:
+        mechanism = SOURCE_NAMES.get(mechanism, mechanism) if isinstance(mechanism, str) else ""
+        if mechanism not in MECHANISMS:
+            obstacle = f"there is none of that name; {nearest(mechanism, MECHANISMS)}"
+            raise UsageError(f"mechanism {mechanism!r}", obstacle, "Name one of them")
+        self.mechanism = mechanism
+        self.unit = unit
+        bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
+        each = float(probability(alpha, "alpha"))
+        if not LEAST_ALPHA < each < 1:
+            obstacle = "it is too close to 0 or 1 to compute with"
+            raise UsageError("alpha", obstacle, "Choose alpha such as 0.05")
+        self.alpha = sidak(each, bins) if simultaneous else each
+        self.delta = self._checked_delta(delta, n)
+
+    def _checked_delta(self, delta: Exactly, n: int | None) -> Fraction:
+        rows = None if n is None else _whole(n, "n", "the number of rows is at least 1")
+        if self.mechanism not in WITH_DELTA:
+            return fraction(delta, "delta")
+        exact = probability(delta, "delta")
+        if rows is not None and exact >= Fraction(1, rows**2):
+            # Publishing one row chosen at random satisfies delta = 1/n, so delta must be far below.
+            asked = f"delta = {decimal(exact)} for {rows:,} rows"
+            obstacle = (
+                f"it is not below 1/n^2, {1 / rows**2:.3g}: "
+                "such a delta would allow a few rows to be published"
+            )
+            raise UsageError(asked, obstacle, "Choose a smaller delta")
+        return exact
+
+    def accuracy(self, epsilon: Fraction) -> float | int:
+        """The accuracy at this epsilon."""
+        match self.mechanism:
+            case "laplace":
+                return float(self.unit.counts_l1 / epsilon) * -math.log(self.alpha)
+            case "stability" if self.unit.rows_per_person == 1:
+                return STABILITY_SENSITIVITY * self._stability_log / float(epsilon) + 1
+            case "geometric":
+                return DiscreteLaplace(self.unit.counts_l1 / epsilon).half_width(self.alpha)
+        return self._key_law(epsilon).error_bound(self.alpha)
+
+    def epsilon(self, accuracy: Fraction) -> float:
+        """The least epsilon with at most this accuracy."""
+        match self.mechanism:
+            case "laplace":
+                return self.unit.counts_l1 * -math.log(self.alpha) / float(accuracy)
+            case "stability":
+                if accuracy <= 1:
+                    asked = f"accuracy = {decimal(accuracy)} by stability"
+                    obstacle = "its accuracy is always above 1"
+                    raise UsageError(asked, obstacle, "Ask for an accuracy above 1")
+                if self.unit.rows_per_person == 1:
+                    return STABILITY_SENSITIVITY * self._stability_log / float(accuracy - 1)
+        log_odds = self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
+        start = self.unit.counts_l1 * log_odds / max(float(accuracy), 1.0)
+
+        def log_excess(epsilon: float) -> float:
+            return self._log_excess(Fraction(epsilon), math.floor(accuracy))
+
+        return _smallest(log_excess, start, f"an accuracy of {decimal(accuracy)}")
+
+    def _log_excess(self, epsilon: Fraction, accuracy: int) -> float:
+        """Compare how often a discrete mechanism misses an accuracy with alpha, in logarithms.
+
+        At 0 or below, this epsilon is enough.
+        """
+        if self.mechanism == "geometric":
+            law = DiscreteLaplace(self.unit.counts_l1 / epsilon)
+            return law.log_tail(accuracy) - math.log(self.alpha)
+        missed = self._key_law(epsilon).miss_probability(accuracy)
+        return math.log(max(missed, LEAST_ALPHA)) - math.log(self.alpha)
+
+    def _key_law(self, epsilon: Fraction) -> KeyLaw:
+        rule: Rule = "stability" if self.mechanism == "stability" else "truncated-geometric"
+        return key_law(ApproxDP(epsilon, self.delta), self.unit, rule)
+
+    @property
+    def _stability_log(self) -> float:
+        """The logarithm of 2 / (alpha delta), without forming the quotient, which may overflow."""
+        log_delta = math.log(self.delta.numerator) - math.log(self.delta.denominator)
+        return math.log(2) - math.log(self.alpha) - log_delta
+
+
+def _whole(value: object, name: str, obstacle: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        asked = f"{name} = {shown(value)}" if isinstance(value, int | float) else name
+        raise UsageError(asked, obstacle, "Give a whole number of at least 1")
+    return int(value.__index__())
+
+
+def _smallest(excess: Callable[[float], float], start: float, asked: str) -> float:
+    """Find the smallest epsilon without an excess, to a relative 1e-13.
+
+    The excess falls as epsilon grows, and may jump. The epsilon returned has none.
+    """
+
+    def over(log_epsilon: float) -> float:
+        try:
+            return excess(math.exp(log_epsilon))
+        except UsageError:  # this epsilon is too small for the mechanism to have a law
+            return math.inf
+
+    low, high = _bracket(over, math.log(start), asked)
+    return math.exp(_crossing(over, low, high))
+
+
+def _bracket(over: Callable[[float], float], start: float, asked: str) -> tuple[float, float]:
+    """Enclose the point where a falling function crosses 0: above 0 at the low end only."""
+    low = high = start
+    while over(high) > 0:
+        low = high
+        high += STRIDE
+        if high > LOG_LARGEST:
+            obstacle = f"no epsilon up to {math.exp(LOG_LARGEST):,.0f} is enough"
+            raise Infeasible(asked, obstacle, "Ask for a larger accuracy, or a larger alpha")
+    while low == high or over(low) <= 0:
+        high = low
+        low -= STRIDE
+        if low < LOG_SMALLEST:
+            obstacle = f"an epsilon of {math.exp(LOG_SMALLEST):g} is more than enough"
+            raise Infeasible(asked, obstacle, "Ask for a smaller accuracy")
+    return low, high
+
+
+def _crossing(over: Callable[[float], float], low: float, high: float) -> float:
+    """Find the first point at which a falling function is not above 0, approached from above.
+
+    A root finder comes close. It may stop on the wrong side of a jump, so the answer is enclosed
+    anew around what it found, and then bisected.
+    """
+    from scipy.optimize import brentq
+
+    near = brentq(lambda x: min(over(x), 1e3), low, high, xtol=TOLERANCE)
+    step = TOLERANCE
+    while over(near + step) > 0:
+        low = near + step
+        step *= 4
+    high = min(high, near + step)
+    step = TOLERANCE
+    while near - step > low and over(near - step) <= 0:
+        high = near - step
+        step *= 4
+    low = max(low, near - step)
+    while high - low > 2 * TOLERANCE:
+        middle = (low + high) / 2
+        if over(middle) > 0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+PROOF = Proof(
+    sensitivity="L1 = rows_per_person (twice that under replace), of which all may be in one cell, "
+    "unless rows per cell are limited. Where persons are counted, c: one in each of c cells.",
+    because="an output that is possible with and without the person is at most e^epsilon times as "
+    "likely with as without. All others, where the noise of some cell is among its largest values, "
+    "have a probability of at most delta, however the person's rows lie in cells: the noise is "
+    "log-concave, so all rows together in as few cells as possible are the worst "
+    "(mechanisms/bounded_noise). The cells are disjoint and fixed by the public domain, and the "
+    "noise is exact on the integers.",
+    not_covered="the choice of columns, bins and bounds; the time the query takes, in which draws "
+    "beyond the bound are drawn again; persons who appear under several ids.",
+    source="Geng, Ding, Guo, Kumar, AISTATS 2020; on the integers: Ghosh, Roughgarden, "
+    "Sundararajan 2009; several cells: mechanisms/bounded_noise.",
+)
+
+
+def require_known_cells(title: str, lattice: Lattice) -> None:
+    """Refuse an axis of keys, whose own noise decides which of them are shown.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    if lattice.keyed or any(axis.has_keys for axis in lattice.axes):
+        raise UsageError(
+            f"{title} with noise = 'bounded'",
+            "keys that are not known beforehand are selected by noise of their own",
+            "Leave noise out, or declare the keys as Categories",
+        )
+
+
+class BoundedPreview(CountsPreview, frozen=True):
+    """The preview of counts with noise that never exceeds a bound, ``law.bound``.
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100))
+    >>> question = sf.Histogram("age", bins=4, noise="bounded")
+    >>> found = sf.preview(question, domain=domain, unit=sf.Unit(), epsilon="1", delta="1e-6")
+    >>> found.law.bound, found.accuracy(confidence="0.95"), found.accuracy(confidence="0.999999999")
+    (14, 3, 14)
+    """
+
+    def lines(self) -> list[str]:
+        """What is added to which counts, how accurate they would be, and how far off at most."""
+        assert isinstance(self.law, TruncatedLaplace)
+        noise, *accuracies = super().lines()
+        usual = self.law.without_bound.half_width(0.05)
+        return [
+            noise,
+            f"of {self.unit.counted}, each count is never more than {self.law.bound:,} off",
+            *accuracies,
+            f"the bound costs the delta: noise without one needs no delta, and each count is "
+            f"within +-{usual:,} with 95% confidence at the same epsilon",
+        ]
+
+
+def preview(
+    title: str, cost: CentralMeasure, unit: Unit, lattice: Lattice, rows: int | None
+) -> BoundedPreview:
+    """Say how accurate counts with bounded noise would be."""
+    return BoundedPreview(title, cost, unit, lattice.size, bounded_law(cost, unit), rows)

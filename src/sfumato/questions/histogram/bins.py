@@ -1,0 +1,312 @@
+"""Bins as a user writes them: a number, edges or a width, for one axis, for all, or by name.
+
+Which whole numbers lie in bins, said before anything is paid.
+
+Ten bins from 0 to 12 are 1.2 wide. If the column has whole numbers only, two of these lie in the
+bin from 6 to 7.2, and one in those beside it, so that the counts show a peak that is not in the
+data. Bounds and bins tell this, and no row is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import TypeAlias, TypeGuard, cast
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.preview import P
+from sfumato.basics.numbers import MOST_NUMBERS, Exactly, positive
+from sfumato.domain.domain import Interval, grid_axis
+from sfumato.domain.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
+from sfumato.domain.times import iso_text
+from sfumato.errors import UsageError, printable, shown
+
+Edges: TypeAlias = Sequence[float | str]
+AxisBins: TypeAlias = int | Edges
+Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins | None] | None
+"""Bins as a question holds them: for all its Interval axes, for each in turn, or by name."""
+Width: TypeAlias = float | Mapping[str, float] | None
+"""The width of bins as a question holds it: for all its Interval axes, or by name."""
+DEFAULT_BINS = 10
+# Where a width does not divide its axis, edges are computed and stored one by one.
+MOST_EDGES = 2**20
+
+
+def plain_bins(bins: object) -> Bins:
+    """Bring bins into the one form that files give back.
+
+    Numbers of bins become integers. Edges become tuples of floats or ISO text. A flat list may hold
+    edges, or a number of bins for each axis. Only the domain decides which, so its integers stay
+    integers.
+    """
+    if isinstance(bins, Mapping):
+        return {str(name): _plain_entry(entry) for name, entry in bins.items()}
+    given: object = bins.tolist() if hasattr(bins, "tolist") else bins
+    if not _is_list(given):
+        return _plain_entry(given)
+    return tuple(_plain_edges(entry) if _is_list(entry) else _plain_edge(entry) for entry in given)
+
+
+def plain_width(width: Exactly | Mapping[str, Exactly] | None) -> Width:
+    """Bring widths into the one form that files give back: a number, or a dict of numbers."""
+    if isinstance(width, Mapping):
+        return {str(name): _plain_number(entry) for name, entry in width.items()}
+    return None if width is None else _plain_number(width)
+
+
+def _plain_number(width: Exactly) -> float:
+    exact = positive(width, "width")
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
+    """Assign bins to each Interval axis.
+
+    Raises
+    ------
+    UsageError
+        If there are not as many entries as axes, or an entry has no axis.
+    """
+    if isinstance(bins, Mapping):
+        check_names("bins", bins, intervals)
+        return dict(bins)
+    _check_intervals("bins", bins, intervals)
+    if bins is None or isinstance(bins, int):
+        return dict.fromkeys(intervals, bins)
+    if len(intervals) == 1 and not any(isinstance(entry, tuple) for entry in bins):
+        return {intervals[0]: cast("Edges", bins)}
+    if len(bins) != len(intervals):
+        obstacle = f"the question has {len(intervals)} Interval axes"
+        remedy = "Give one entry per Interval axis, or a dict by name"
+        raise UsageError(f"bins with {len(bins)} entries", obstacle, remedy)
+    return dict(zip(intervals, cast("Sequence[AxisBins]", bins), strict=True))
+
+
+def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None]:
+    """Assign a width to each Interval axis."""
+    if isinstance(width, Mapping):
+        check_names("width", width, intervals)
+        return dict(width)
+    _check_intervals("width", width, intervals)
+    return dict.fromkeys(intervals, width)
+
+
+def _check_intervals(what: str, given: object, intervals: list[str]) -> None:
+    """Refuse bins or a width if there is no Interval axis."""
+    if given is not None and not intervals:
+        obstacle = "the question has no Interval axis, and labels and keys have no bins"
+        raise UsageError(what, obstacle, f"Leave {what} out")
+
+
+def check_names(what: str, given: Mapping[str, object], intervals: list[str]) -> None:
+    """Refuse a dict that names anything but Interval axes of the question."""
+    for name in given:
+        if name not in intervals:
+            obstacle = "the question has no Interval axis of that name"
+            remedy = f"Give {what} for its Interval axes only"
+            raise UsageError(f"{what} for {name!r}", obstacle, remedy)
+
+
+def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None) -> LatticeAxis:
+    """Lay the bins of one axis: by a width, by edges, by their number, or by default.
+
+    The default is one bin for each step of the axis, or ten bins if it has no step.
+
+    Raises
+    ------
+    UsageError
+        If both bins and a width are given, or the bins are fewer than 2, too many, or not within
+        the bounds of the axis.
+    """
+    if width is not None and bins is not None:
+        asked = f"bins and width for {name!r}"
+        raise UsageError(asked, "either of them says where the bins lie", "Leave one of them out")
+    if width is not None:
+        return _axis_of_width(name, axis, width)
+    if bins is None:
+        return grid_axis(name, axis, axis.natural_cells or DEFAULT_BINS)
+    if not isinstance(bins, int):
+        return _axis_of_edges(name, axis, bins)
+    asked = f"bins = {shown(bins)} for {name!r}"
+    if bins < 2:
+        raise UsageError(asked, "a histogram has at least 2 bins", "Choose a larger number")
+    if bins > MOST_NUMBERS:
+        raise UsageError(asked, f"the limit is {MOST_NUMBERS:,} cells", "Take fewer bins")
+    return grid_axis(name, axis, bins)
+
+
+def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
+    """Lay bins of one width from the lower bound on. The last bin may be narrower."""
+    # Exact arithmetic: in floats, three bins of width 0.1 do not end at 0.3.
+    low, high = (Fraction(str(end)) for end in axis.numbers)
+    exact_width = Fraction(str(width)) * axis.scale.numbers_a_step
+    number = math.ceil((high - low) / exact_width)
+    asked = f"width = {width} for {name!r}"
+    if number < 2:
+        raise UsageError(asked, "a histogram has at least 2 bins", "Choose a smaller width")
+    divides_the_axis = low + number * exact_width == high
+    most = MOST_NUMBERS if divides_the_axis else MOST_EDGES
+    if number > most:
+        raise UsageError(asked, f"that makes more than {most:,} bins", "Choose a larger width")
+    if divides_the_axis:
+        return grid_axis(name, axis, number, snap=True)
+    lower_edges = tuple(float(low + i * exact_width) for i in range(number))
+    edges = (*lower_edges, float(high))
+    return EdgesAxis(
+        name, edges, axis.time, axis.stand_in, axis.stride, axis.numbers[0], axis.column
+    )
+
+
+def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
+    numbers = tuple(axis.scale.coordinate(edge, f"an edge of {name!r}") for edge in edges)
+    if len(numbers) < 3:
+        asked = f"{len(numbers)} edges for {name!r}"
+        raise UsageError(asked, "a histogram has at least 2 bins", "Give at least three edges")
+    asked = f"edges for {name!r}"
+    finite = all(math.isfinite(edge) for edge in numbers)
+    if not finite or any(right <= left for left, right in pairwise(numbers)):
+        obstacle = "edges must be finite and increase"
+        raise UsageError(asked, obstacle, "Sort them, and name each once")
+    low, high = axis.numbers
+    if numbers[0] < low or numbers[-1] > high:
+        wrong = edges[0] if numbers[0] < low else edges[-1]
+        named = (
+            each if isinstance(each, str) else f"{each:.15g}"
+            for each in (wrong, axis.lower, axis.upper)
+        )
+        obstacle = "{} lies beyond the public bounds of the axis, {} to {}".format(*named)
+        raise UsageError(asked, obstacle, "Keep the edges within them, or declare wider bounds")
+    return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low, axis.column)
+
+
+def _plain_entry(entry: object) -> AxisBins | None:
+    plain: object = entry.tolist() if hasattr(entry, "tolist") else entry
+    if _is_list(plain):
+        return _plain_edges(plain)
+    if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
+        return plain
+    asked = f"bins of type {type(plain).__name__}"
+    obstacle = "bins are a number, a list of edges, or a dict of either by axis"
+    raise UsageError(asked, obstacle, "Write bins=20")
+
+
+def _plain_edges(edges: Sequence[object]) -> Edges:
+    plain = [_plain_edge(edge) for edge in edges]
+    return tuple(_as_double(edge) if isinstance(edge, int) else edge for edge in plain)
+
+
+def _as_double(edge: int) -> float:
+    try:
+        return float(edge)
+    except OverflowError:
+        return math.inf  # refused later: no axis extends so far
+
+
+def _plain_edge(edge: object) -> float | str:
+    plain: object = edge.item() if hasattr(edge, "item") else edge
+    # 50 and 50.0 take one form, so that equal questions have equal bytes.
+    if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
+        return int(plain)
+    # Anything but a number or a date is refused later, when the name of the axis is known.
+    return cast("float | str", iso_text(plain))
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def rearranged(bins: Bins, axes: Sequence[str], intervals: Sequence[str]) -> Bins:
+    """The same bins for axes in another order.
+
+    Parameters
+    ----------
+    bins : as a histogram has them
+    axes : sequence of str
+        In the new order.
+    intervals : sequence of str
+        Those that have bins, in the order of now.
+    """
+    if not isinstance(bins, Sequence) or len(intervals) < 2:
+        return bins
+    # They are listed in the order of the axes.
+    places = [intervals.index(name) for name in axes if name in intervals]
+    return tuple(bins[place] for place in places)
+
+
+WIDEST = 10
+"""In wider bins, one number more is at most a tenth more."""
+
+NARROWEST = 0.1
+"""Whoever takes narrower bins has no whole numbers."""
+
+FEWEST = 3
+"""From 0 to 1, or from -1 to 1, numbers are hardly whole ones."""
+
+SINGLE = 62
+"""Up to so many whole numbers may have a bin each."""
+
+
+def with_whole_numbers(preview: P, lattice: Lattice) -> P:
+    """A preview that says which whole numbers have bins, and where bins have unequally many."""
+    found = tuple(each for axis in lattice.axes if (each := _single(axis) or _uneven(axis)))
+    return msgspec.structs.replace(preview, whole_numbers=found) if found else preview
+
+
+def uneven(lattice: Lattice) -> list[str]:
+    """Which axes have bins of more and of fewer whole numbers, a sentence each.
+
+    >>> uneven(Lattice((GridAxis("age", 0, 120, cells=10),)))
+    []
+    """
+    return [each for axis in lattice.axes if (each := _uneven(axis))]
+
+
+def _single(axis: LatticeAxis) -> str:
+    """What is said of an axis where each whole number has a bin; "" of others."""
+    bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
+    if not isinstance(bins, GridAxis) or _width(bins) != 1 or not bins.whole_names():
+        return ""
+    low, high = bins.ends
+    return (
+        f"{printable(bins.name)} has a bin for each whole number from {low:.0f} (and below) "
+        f"to {high - 1:.0f} (and above)"
+    )
+
+
+def _uneven(axis: LatticeAxis) -> str:
+    """What is said of the bins of one axis; "" where they hold equally many numbers, or nearly."""
+    if isinstance(axis, BinsAndMissing):
+        return _uneven(axis.bins)
+    if not isinstance(axis, GridAxis | EdgesAxis) or axis.time is not None:
+        return ""
+    low, high = axis.ends
+    width = _width(axis)
+    is_near = width is None or width.denominator == 1 or not NARROWEST < width < WIDEST
+    if is_near or low % 1 or high - low < FEWEST:
+        return ""
+    fewer = int(width or 0)
+    bins = f"some of its bins hold {fewer + 1} of them and others {fewer or 'none'}"
+    peaks = "the counts would show peaks that are not in the data"
+    name = printable(axis.name)
+    if axis.whole_names():
+        return f"{name} has whole numbers, and {bins}: {peaks}; give the bins a whole width"
+    remedy = "give the bins a whole width"
+    if isinstance(axis, GridAxis) and not high % 1 and axis.step is None:
+        further = f", and {remedy}" if high - low >= SINGLE else ""
+        remedy = f"declare step = 1 and upper = {high + 1:.0f}{further}"
+    return f"if {name} has only whole numbers, {bins}: {peaks}; then {remedy}"
+
+
+def _width(axis: GridAxis | EdgesAxis) -> Fraction | None:
+    """The width that the bins have, but for the last one; None where they differ."""
+    if isinstance(axis, GridAxis):
+        return (Fraction(str(axis.upper)) - Fraction(str(axis.lower))) / axis.cells
+    first, second = axis.bounds[:2]
+    inner = np.diff(axis.bounds[:-1])
+    if not np.allclose(inner, inner[0], rtol=1e-9):
+        return None
+    return Fraction(str(second)) - Fraction(str(first))

@@ -1,0 +1,347 @@
+"""Ranges of bins and running totals of a table of counts, with intervals.
+
+``workload="ranges"``: what may be asked, and its preview.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+import numpy as np
+
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
+from sfumato.basics.numbers import Array, Exactly
+from sfumato.domain.lattice import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+)
+from sfumato.errors import UsageError, nearest, shown
+from sfumato.mechanisms.bounded_noise import CountLaw
+from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise_sums import Weighted, sum_half_width, weighted_half_widths
+from sfumato.questions.histogram.strategies import MOST_CELLS, RangeAnswers, RangeErrors, Strategy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Wanted: TypeAlias = "tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | str | int | bool"
+"""Two ends among the edges of an Interval axis, or arrays of them; or one or more labels."""
+
+_CLOSE = 1e-9  # of the width of an axis: so near an edge, a number is that edge
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of cells: what the counts add up to, and between which whole numbers the truth lies."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class CountedCells:
+    """Counts of cells, and where their errors come from.
+
+    Attributes
+    ----------
+    lattice : Lattice
+    values : int64 ndarray with a dimension for each axis
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
+        The noise on each count, if it is its own.
+    answers : RangeAnswers or None
+        The noisy sums from which the counts follow, if there are any.
+    """
+
+    lattice: Lattice
+    values: Array
+    law: CountLaw
+    answers: RangeAnswers | None
+
+    def between(
+        self, ranges: Mapping[str, Wanted], alpha: float, simultaneous: bool
+    ) -> tuple[Sums, tuple[int, ...]]:
+        """Add up the cells of ranges: the sums, flat, and the shape in which they were given.
+
+        Parameters
+        ----------
+        ranges : mapping of axis name -> two ends, or labels
+        alpha : float
+            The probability of error of each sum, or of all of them together.
+        simultaneous : bool
+        """
+        chosen = self._labels(ranges)
+        along = self._interval(ranges)
+        groups = np.ix_(*chosen)
+        if along is None:
+            return self._whole_lines(groups, alpha), ()
+        starts, stops, shape = bins_between(self.lattice.axes[along], ranges)
+        each = alpha / len(starts) if simultaneous and len(starts) else alpha
+        lines = np.moveaxis(self.values[groups], along, -1)
+        lines = lines.reshape(-1, lines.shape[-1])
+        below = _cumulated(lines.sum(axis=0))
+        value = below[stops] - below[starts]
+        if self.answers is None:
+            half = self._independent(len(lines) * (stops - starts), each)
+            return Sums(value, value - half, value + half), shape
+        totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], along, -1)
+        summed = totals.reshape(-1, totals.shape[-1]).sum(axis=0)
+        estimate = np.concatenate([[0.0], summed])
+        errors = RangeErrors(self.answers.strategy)
+        half = errors.ranges(starts, stops, each, times=len(lines))
+        return whole_between(value, estimate[stops] - estimate[starts], half), shape
+
+    def cumulated(self, axis: int, alpha: float, simultaneous: bool) -> Sums:
+        """Running totals along an Interval axis, in the other axes cell by cell."""
+        bins = _bins_of(self.lattice.axes[axis])
+        kept = np.take(self.values, np.arange(bins.size), axis=axis)
+        value = np.cumsum(kept, axis=axis)
+        each = alpha / value.size if simultaneous else alpha
+        along = [-1 if at == axis else 1 for at in range(value.ndim)]
+        if self.answers is None:
+            half = self._independent(np.arange(1, bins.size + 1), each).reshape(along)
+            return Sums(value, value - half, value + half)
+        estimate = self.answers.cumulated(self.lattice.shape)
+        estimate = np.take(estimate, np.arange(bins.size), axis=axis)
+        half = RangeErrors(self.answers.strategy).cumulated(each)[: bins.size].reshape(along)
+        return whole_between(value, estimate, half)
+
+    def _whole_lines(self, groups: tuple[Array, ...], alpha: float) -> Sums:
+        """All cells of the chosen groups: one sum."""
+        cells = self.values[groups]
+        value = np.array([cells.sum()])
+        if self.answers is None:
+            half = self._independent(np.array([cells.size]), alpha)
+            return Sums(value, value - half, value + half)
+        axis = self.answers.axis
+        times = cells.size // cells.shape[axis]
+        totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], axis, -1)
+        half = RangeErrors(self.answers.strategy).cumulated(alpha, times)[-1:]
+        return whole_between(value, np.array([totals[..., -1].sum()]), half)
+
+    def _independent(self, terms: Array, alpha: float) -> Array:
+        """Half-widths of sums of so many counts: int64 ndarray like ``terms``."""
+        distinct, back = np.unique(terms, return_inverse=True)
+        numbers = distinct[:, None].astype(float)
+        draws = [Weighted.of(self.law, (numbers > 0).astype(float), numbers)]
+        # An error is a whole number.
+        half = np.floor(weighted_half_widths(draws, alpha)).astype(np.int64)
+        half[distinct == 1] = self.law.half_width(alpha)
+        return np.asarray(half[back].reshape(terms.shape))
+
+    def _interval(self, ranges: Mapping[str, Wanted]) -> int | None:
+        """The one Interval axis of which a range is asked."""
+        found = [
+            self.lattice.names.index(name)
+            for name in ranges
+            if not isinstance(self.lattice.axes[self.lattice.names.index(name)], LabelAxis)
+        ]
+        if len(found) > 1:
+            obstacle = "ranges are counted along one Interval axis"
+            raise UsageError("ranges along several axes", obstacle, "Name one of them")
+        return found[0] if found else None
+
+    def _labels(self, ranges: Mapping[str, Wanted]) -> list[Array]:
+        """Which cells of each axis are added up: all but where labels are named."""
+        for name in ranges:
+            if name not in self.lattice.names:
+                obstacle = (
+                    f"the histogram has none of that name; {nearest(name, self.lattice.names)}"
+                )
+                raise UsageError(f"axis {name!r}", obstacle, "Name one of its axes")
+        chosen = []
+        for axis in self.lattice.axes:
+            cells = np.arange(axis.size)
+            if axis.name in ranges and isinstance(axis, LabelAxis):
+                cells = _cells_of_labels(axis, ranges[axis.name])
+            chosen.append(cells)
+        return chosen
+
+
+def _cumulated(line: Array) -> Array:
+    """0 and the running totals: int64 ndarray of shape (cells + 1,)."""
+    return np.concatenate([[0], np.cumsum(line)])
+
+
+def whole_between(value: Array, estimate: Array, half: Array) -> Sums:
+    """The whole numbers within a half-width of an estimate, and the number that is shown."""
+    slack = 1e-9 * (1 + np.abs(estimate))
+    low = np.ceil(estimate - half - slack).astype(np.int64)
+    high = np.floor(estimate + half + slack).astype(np.int64)
+    return Sums(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def _bins_of(axis: LatticeAxis) -> GridAxis | EdgesAxis:
+    """The bins of an Interval axis, without the cell of missing values."""
+    if isinstance(axis, BinsAndMissing):
+        return axis.bins
+    if isinstance(axis, GridAxis | EdgesAxis):
+        return axis
+    obstacle = "it has labels, which have no order"
+    raise UsageError(f"ranges along {axis.name!r}", obstacle, "Name an Interval axis")
+
+
+def bins_between(
+    axis: LatticeAxis, ranges: Mapping[str, Wanted]
+) -> tuple[Array, Array, tuple[int, ...]]:
+    """Which bins lie between two edges: the first ones, those after the last, and the shape.
+
+    Raises
+    ------
+    UsageError
+        If an end is no edge of the bins.
+    """
+    bins = _bins_of(axis)
+    given = ranges[axis.name]
+    asked = f"a range along {axis.name!r}"
+    if not _is_pair(given):
+        raise UsageError(asked, "it is not a pair of edges", f"Write {axis.name}=(lower, upper)")
+    ends = [_edge_indices(bins, end, asked) for end in given]
+    try:
+        lower, upper = np.broadcast_arrays(*ends)
+    except ValueError:
+        obstacle = "lower and upper ends differ in number"
+        raise UsageError(asked, obstacle, "Give as many of each") from None
+    if (lower > upper).any():
+        raise UsageError(asked, "lower must not exceed upper", "Swap the ends")
+    return lower.reshape(-1), upper.reshape(-1), lower.shape
+
+
+def _is_pair(given: object) -> TypeGuard[Sequence[ArrayLike]]:
+    return isinstance(given, tuple | list) and len(given) == 2
+
+
+def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, asked: str) -> Array:
+    """The indices of ends among the edges: int64 ndarray like ``end``."""
+    edges = bins.edges()
+    given = np.asarray(end, dtype=object)
+    numbers = [bins.scale.coordinate(value, bins.name) for value in given.reshape(-1)]
+    found = np.array(numbers, dtype=float)
+    at = np.abs(found[:, None] - edges).argmin(axis=1) if len(found) else np.zeros(0, np.int64)
+    off = np.abs(found - edges[at]) > _CLOSE * (edges[-1] - edges[0])
+    if off.any():
+        near = bins.scale.text(edges[at[off]][:1])[0]
+        obstacle = f"its ends must be edges of the bins; the nearest one is {near}"
+        raise UsageError(asked, obstacle, "Name edges, or ask for bins that have these")
+    return at.reshape(given.shape)
+
+
+def _cells_of_labels(axis: LabelAxis, given: object) -> Array:
+    """The cells of one label, or of several."""
+    labels: list[object] = (
+        list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+    )
+    values: list[object] = list(axis.cell_values())
+    for label in labels:
+        if label not in values:
+            obstacle = "it is not among the labels"
+            raise UsageError(f"{axis.name} = {shown(label)}", obstacle, "Name a label of the axis")
+    return np.array(sorted({values.index(label) for label in labels}), np.int64)
+
+
+MOST_STARTS = 512
+"""Of how many ranges of one length the least accurate one is sought."""
+
+WITHOUT = "Leave workload out, or ask for a histogram of known bins of one Interval axis"
+
+
+def check_workload(workload: object, records: int | None) -> None:
+    """Refuse what is no workload, and bins that the data choose."""
+    if workload not in (None, "ranges"):
+        asked = f"workload = {shown(workload)}"
+        raise UsageError(asked, "noise is made for cells or for ranges", 'Write workload="ranges"')
+    if workload is not None and records is not None:
+        obstacle = "the edges of its bins are not known beforehand"
+        raise UsageError("records with workload = 'ranges'", obstacle, "Give bins or a width")
+
+
+def ranged_axis(title: str, lattice: Lattice) -> int:
+    """The index of the one axis along which ranges are counted.
+
+    Raises
+    ------
+    UsageError
+        If there is not exactly one Interval axis, an axis of keys, or there are too many bins.
+    """
+    asked = f"{title} with workload = 'ranges'"
+    if lattice.keyed or any(axis.has_keys for axis in lattice.axes):
+        raise UsageError(asked, "keys that are not shown are missing from every range", WITHOUT)
+    found = [at for at, axis in enumerate(lattice.axes) if not isinstance(axis, LabelAxis)]
+    if len(found) != 1:
+        obstacle = f"ranges are counted along one Interval axis, and it has {len(found)}"
+        raise UsageError(asked, obstacle, WITHOUT)
+    size = lattice.axes[found[0]].size
+    if size > MOST_CELLS:
+        obstacle = f"it has {size:,} bins along the axis, and at most {MOST_CELLS:,} are possible"
+        raise UsageError(asked, obstacle, "Give fewer bins")
+    return found[0]
+
+
+class RangesPreview(Preview, frozen=True):
+    """The preview of counts that follow from noisy sums of bins.
+
+    Attributes
+    ----------
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise that each count would have by itself, for comparison.
+    strategy : RangeTree or RangeMatrix
+        Which sums of bins are counted, and their noise.
+    rows : int or None
+        As stated by the holder.
+    """
+
+    law: Law
+    strategy: Strategy
+    rows: int | None = None
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
+        """Half-width of the interval of each count, of the least accurate one.
+
+        ``simultaneous``: all of them hold together (Bonferroni).
+        """
+        alpha = error_probability(confidence) / ((self.cells or 1) if simultaneous else 1)
+        return int(np.floor(RangeErrors(self.strategy).least_accurate_cell(alpha) + 1))
+
+    def of_range(self, bins: int, confidence: Exactly = "0.95") -> int:
+        """Half-width of the interval of a range of so many bins, of the least accurate one.
+
+        Parameters
+        ----------
+        bins : int
+            From 1 to the number of bins along the axis.
+        confidence : number in (0, 1)
+        """
+        alpha = error_probability(confidence)
+        cells = self.strategy.cells
+        if not 1 <= bins <= cells:
+            obstacle = f"there are {cells:,} along the axis"
+            raise UsageError(f"a range of {bins} bins", obstacle, f"Give a number up to {cells:,}")
+        # The least accurate one is that of the largest variance.
+        starts = np.unique(np.linspace(0, cells - bins, MOST_STARTS).astype(np.int64))
+        errors = RangeErrors(self.strategy)
+        inside = np.arange(cells) - starts[:, None]
+        weights = ((inside >= 0) & (inside < bins)).astype(float)
+        variances = errors.variances(self.strategy.influence(weights))
+        worst = starts[[int(np.argmax(variances))]]
+        return int(np.floor(errors.ranges(worst, worst + bins, alpha)[0]))
+
+    def lines(self) -> list[str]:
+        """What is added to which sums, and how accurate counts and ranges would be."""
+        cells = self.strategy.cells
+        half = max(1, cells // 2)
+        of = f"of {self.unit.counted}"
+        alone = sum_half_width(self.law, half, 0.05)
+        return [
+            f"adds {self.strategy}",
+            f"{of}, each count is within +-{self.accuracy():,} of the truth with 95% confidence, "
+            f"and a range of {half:,} bins within +-{self.of_range(half):,}",
+            f"counted one by one, each count would be within +-{self.law.half_width(0.05):,}, and "
+            f"such a range within +-{alone:,}",
+        ]

@@ -1,0 +1,535 @@
+"""Means, medians, variances, ratios and concentration from noisy counts, with intervals.
+
+All of it is post-processing, which costs nothing.
+
+Each statistic theta of the true counts n solves an equation that is linear in n. For a mean it is
+sum n_i (m_i - theta) = 0. With the noisy counts c = n + z in place of n, the left side at the true
+theta is a weighted sum of noise, and its half-width is known (``table_noise``). So the interval is
+the set of all theta at which the left side is within that half-width (Fieller's inversion). It
+holds with the stated probability however small the counts are, and it is as wide as the axis where
+they say nothing.
+
+Intervals are widened by what binning hides. Each bin is represented by the middle of the values
+that it can hold, and a value lies within half of their range of that middle. So a mean is off by at
+most half of the widest range. So is a standard deviation, which is a norm of deviations. A median
+lies in its bin. On an axis without a step a bin can hold all numbers between its edges. On an axis
+with a step it can hold the steps in it: where each bin is one step, nothing is hidden or added.
+
+The statistics are of the values as they were counted. Values beyond the bounds were clamped. On an
+axis with a step, values are steps, and the upper bound itself counts as the last step below it.
+
+How many lie beyond each bin of a histogram, estimated from noisy counts of its bins.
+
+The sum of the noisy counts from a bin on is exact but for its noise. Far out, where hardly anyone
+is left, the sum is mostly noise: taken as it is, it would move every rule that looks at the far
+end of a distribution. So the far sums follow a curve that is fitted to the counts, as far as the
+noisy sums allow. This is post-processing: it reads published numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import EdgesAxis, GridAxis
+from sfumato.questions.histogram.table_noise import Pencil, TableNoise
+
+GRID = 513  # points at which an interval is looked for
+REFINEMENTS = 4  # of each end, by a factor of 64 each
+SMOOTH = 1.002  # by how much more than a half-width a count may be off where ends are refined
+HALVINGS = 8  # of the distance between two points of the grid
+_ROUNDING = 1e-14  # of a sum of products in doubles, relative
+Ends: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class BinnedCounts:
+    """Noisy counts along one Interval axis.
+
+    Attributes
+    ----------
+    lowest, highest : float64 ndarray of shape (bins,)
+        The least and the largest value that each bin can hold.
+    counts : int64 ndarray of shape (bins,)
+    noise : TableNoise
+        The errors of sums of the released counts.
+    axis : int
+        Which axis of the released table these are along.
+    step : float or None
+        The distance between values that occur. None: any number occurs.
+    """
+
+    lowest: Array
+    highest: Array
+    counts: Array
+    noise: TableNoise
+    axis: int = 0
+    step: float | None = None
+
+    @classmethod
+    def of(
+        cls, found: GridAxis | EdgesAxis, counts: Array, noise: TableNoise, axis: int = 0
+    ) -> BinnedCounts:
+        """Counts over the cells of an axis."""
+        return cls(*found.extremes(), counts, noise, axis, found.step)
+
+    @classmethod
+    def of_truths(cls, counts: Array, noise: TableNoise, axis: int = 0) -> BinnedCounts:
+        """Counts of false and of true, as the values 0 and 1."""
+        values = np.array([0.0, 1.0])
+        return cls(values, values, counts, noise, axis, step=1.0)
+
+    @property
+    def middles(self) -> Array:
+        """The value that represents each bin: float64 ndarray of shape (bins,)."""
+        return np.asarray((self.lowest + self.highest) / 2)
+
+    @property
+    def slack(self) -> float:
+        """The largest distance of a value from the middle of its bin.
+
+        It is 0 if each bin holds one value.
+        """
+        return float((self.highest - self.lowest).max()) / 2
+
+    @property
+    def ends(self) -> Ends:
+        """The least and the largest of all values that can occur."""
+        return float(self.lowest[0]), float(self.highest[-1])
+
+    def within(self, at: int, share: float) -> float:
+        """The value with this share of a bin's rows below it, if they lie evenly in the bin."""
+        low = float(self.lowest[at])
+        high = float(self.highest[at])
+        if self.step is None:
+            return low + share * (high - low)
+        n_values = round((high - low) / self.step) + 1
+        steps_up = min(int(share * n_values), n_values - 1)
+        return min(low + steps_up * self.step, high)
+
+
+def mean(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
+    """Estimate the mean of the values, and its interval."""
+    low, high = _solve_linear(bins, bins.middles, alpha)
+    value = _weighted_mean(bins.counts, bins.middles)
+    first, last = bins.ends
+    return value, max(first, low - bins.slack), min(last, high + bins.slack)
+
+
+def variance(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
+    """Estimate the variance of the values, and its interval.
+
+    It is E (x - a)^2 - (E x - a)^2, where a is the public middle of the axis. Each of the two terms
+    has an interval that misses with probability at most alpha / 2.
+    """
+    first, last = bins.ends
+    centre = (first + last) / 2
+    squares = (bins.middles - centre) ** 2
+    mean_low, mean_high = (end - centre for end in _solve_linear(bins, bins.middles, alpha / 2))
+    low, high = _solve_linear(bins, squares, alpha / 2)
+    least_square = 0.0 if mean_low <= 0 <= mean_high else min(mean_low**2, mean_high**2)
+    largest_square = max(mean_low**2, mean_high**2)
+    # Binning moves the standard deviation, not the variance, by at most the slack.
+    least = math.sqrt(max(0.0, low - largest_square)) - bins.slack
+    most = math.sqrt(max(0.0, high - least_square)) + bins.slack
+    possible = (last - first) / 2  # no values within bounds deviate more (Popoviciu)
+    mean_square = (_weighted_mean(bins.counts, bins.middles) - centre) ** 2
+    value = _weighted_mean(bins.counts, squares) - mean_square
+    return min(max(0.0, value), possible**2), max(0.0, least) ** 2, min(most, possible) ** 2
+
+
+def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
+    """Estimate the median of the values, and its interval.
+
+    At most half of the rows lie below the bin of the true median, and at least half lie in it or
+    below. Both statements are about weighted sums of counts. Noise makes each of them appear false
+    with probability at most alpha / 2. The interval holds all values of all bins of which both may
+    be true.
+    """
+    below = np.concatenate([[0], np.cumsum(bins.counts)])
+    half_widths = np.broadcast_to(
+        bins.noise.of_halves(bins.axis, len(bins.counts), alpha), len(below)
+    )
+    total = below[-1]
+    at_most_half_below = 2 * below[:-1] - total <= half_widths[:-1]
+    at_least_half_with_it = 2 * below[1:] - total >= -half_widths[1:]
+    accepted = np.flatnonzero(at_most_half_below & at_least_half_with_it)
+    if not len(accepted):
+        accepted = np.arange(len(bins.counts))
+    at = min(int(np.argmax(2 * below[1:] >= total)), len(bins.counts) - 1)
+    inside = bins.counts[at]
+    share = 0.5
+    if inside > 0:
+        share = min(max((total / 2 - below[at]) / inside, 0.0), 1.0)
+    low = float(bins.lowest[accepted[0]])
+    high = float(bins.highest[accepted[-1]])
+    return bins.within(at, share), low, high
+
+
+def ratio(part: float, whole: float, pencil: Pencil) -> tuple[float, float, float]:
+    """Estimate a part over a whole that contains it, and its interval within [0, 1].
+
+    Parameters
+    ----------
+    part, whole : float
+        Sums of noisy counts.
+    pencil : callable
+        From shares p to half-widths of the noise of part - p whole.
+    """
+
+    def accepts(p: Array) -> Array:
+        return np.asarray(np.abs(part - p * whole) <= pencil(p) + _ROUNDING * abs(part))
+
+    if whole <= 0:
+        low, high = _accepted(accepts, 0.0, 1.0, math.nan)
+        return 0.5, low, high
+    low, high = _accepted(accepts, 0.0, 1.0, part / whole)
+    return min(max(part / whole, 0.0), 1.0), low, high
+
+
+def shares(counts: Array, noise: TableNoise, alpha: float) -> tuple[Array, Array, Array]:
+    """Divide each count by the total, with intervals: float64 ndarrays like ``counts``.
+
+    It is the inversion of ``ratio`` for all cells at once. The half-width is computed on one grid
+    of shares, which is fine near 0. The ends of intervals are then looked for between two points of
+    the grid, and rounded outwards.
+    """
+    total = float(counts.sum())
+    grid = np.unique(
+        np.concatenate([[0.0], np.geomspace(1e-9, 1, 4 * GRID), np.linspace(0, 1, 4 * GRID)])
+    )
+    half_width = noise.of_shares(grid, alpha)
+    # A count fits a share if it lies between these two. They are made monotone, so that a binary
+    # search finds the ends for all cells. That can only widen an interval.
+    rising = grid * total + half_width
+    falling = grid * total - half_width
+    largest_fitting = np.maximum.accumulate(rising)
+    least_fitting = np.minimum.accumulate(falling[::-1])[::-1]
+    first = np.searchsorted(largest_fitting, counts, side="left")
+    last = np.searchsorted(least_fitting, counts, side="right")
+    low = grid[np.clip(first - 1, 0, None)]
+    high = grid[np.clip(last, None, len(grid) - 1)]
+    if total > 0:
+        next_to_low = grid[np.clip(first, None, len(grid) - 1)]
+        next_to_high = grid[np.clip(last - 1, 0, None)]
+        low = _nearer(low, next_to_low, counts, total, noise, alpha)
+        high = _nearer(high, next_to_high, counts, total, noise, alpha)
+    value = np.clip(counts / total, 0, 1) if total > 0 else np.full(counts.shape, 0.5)
+    return value, np.minimum(low, high), high
+
+
+def _nearer(
+    outside: Array, inside: Array, counts: Array, total: float, noise: TableNoise, alpha: float
+) -> Array:
+    """Move shares that do not fit towards those that do, by halving; the ends 0 and 1 stay."""
+    fits = np.abs(counts - outside * total) <= noise.of_shares(outside.reshape(-1), alpha).reshape(
+        outside.shape
+    )
+    for _ in range(HALVINGS):
+        middle = (outside + inside) / 2
+        is_inside = np.abs(counts - middle * total) <= _share_half_widths(noise, middle, alpha)
+        inside = np.where(is_inside, middle, inside)
+        outside = np.where(is_inside | fits, outside, middle)
+    return outside
+
+
+def _share_half_widths(noise: TableNoise, shares: Array, alpha: float) -> Array:
+    """``of_shares`` of any shape, and a little more: between points of a grid it is not smooth."""
+    return np.asarray(SMOOTH * noise.of_shares(shares.reshape(-1), alpha).reshape(shares.shape))
+
+
+def herfindahl(
+    counts: Array, noise: TableNoise, axis: int, alpha: float
+) -> tuple[float, float, float]:
+    """Estimate the sum of squared shares of sums along an axis, and its interval.
+
+    The root of a sum of squares is a norm, so noise moves it by at most the norm of the noise,
+    which is bounded with probability of error alpha / 2. The total has an interval of its own, with
+    alpha / 2.
+    """
+    values = counts.astype(float)
+    second, noise_norm = noise.of_norm(axis, alpha / 2)
+    sum_of_squares = float((values**2).sum())
+    norm = math.sqrt(sum_of_squares)
+    total = float(values.sum())
+    total_half_width = float(noise.of_sums((), alpha / 2))
+    low = max(0.0, norm - noise_norm) / max(total + total_half_width, 1.0)
+    high = 1.0
+    if total > total_half_width:
+        high = (norm + noise_norm) / (total - total_half_width)
+    # Each noisy square is too large by the variance of its noise, on average.
+    unbiased = sum_of_squares - second
+    value = unbiased / total**2 if total > 0 else 1.0
+    even = 1 / counts.size
+    return min(max(value, even), 1.0), max(low**2, even), min(high**2, 1.0)
+
+
+def _weighted_mean(counts: Array, values: Array) -> float:
+    """The mean of values weighted by noisy counts, kept within their range.
+
+    It is the middle of the range where the counts say nothing.
+    """
+    total = float(counts.sum())
+    low = float(values.min())
+    high = float(values.max())
+    if total <= 0:
+        return (low + high) / 2
+    return min(max(float((counts * values).sum()) / total, low), high)
+
+
+def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
+    """All theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
+    low = float(values.min())
+    high = float(values.max())
+    pencil = bins.noise.of_values(bins.axis, values, alpha)
+    weighted = float((bins.counts * values).sum())
+    total = float(bins.counts.sum())
+
+    def accepts(theta: Array) -> Array:
+        half_width = pencil(theta)
+        return np.asarray(
+            np.abs(weighted - theta * total) <= half_width + _ROUNDING * abs(weighted)
+        )
+
+    return _accepted(accepts, low, high, weighted / total if total > 0 else math.nan)
+
+
+def _accepted(accepts: Callable[[Array], Array], low: float, high: float, likely: float) -> Ends:
+    """The first and the last accepted number between two, rounded outwards.
+
+    They are found on a grid, and then on finer ones at both ends. If no number is accepted, the
+    counts say nothing, and the answer is the whole range.
+
+    Parameters
+    ----------
+    likely : float
+        A number that is accepted if it lies within the range: the interval around it may be
+        narrower than the grid. NaN: none is known.
+    """
+    grid = np.linspace(low, high, GRID)
+    if low < likely < high:
+        grid = np.sort(np.append(grid, likely))
+    found = np.flatnonzero(accepts(grid))
+    if not len(found):
+        grid = np.linspace(low, high, 64 * GRID)
+        found = np.flatnonzero(accepts(grid))
+    if not len(found):
+        return low, high
+    first = int(found[0])
+    last = int(found[-1])
+    left = _refined(accepts, grid[first - 1], grid[first]) if first else low
+    right = _refined(accepts, grid[last + 1], grid[last]) if last + 1 < len(grid) else high
+    return left, right
+
+
+def _refined(accepts: Callable[[Array], Array], outside: float, inside: float) -> float:
+    """Where numbers begin to be accepted between two, rounded towards the one that is not."""
+    for _ in range(REFINEMENTS):
+        grid = np.linspace(outside, inside, 65)
+        first = int(np.argmax(accepts(grid)))
+        inside = float(grid[first])
+        outside = float(grid[max(first - 1, 0)])
+    return outside
+
+
+DETECTED = 3.0  # standard deviations above 0, up to which a sum may be noise alone
+TAIL_SHARE = 0.6  # of all, unless the caller knows better
+ABOVE = 0.5  # standard deviations by which the curve may exceed a noisy sum
+FEWEST_BINS = 4  # that a curve of three parameters is fitted to
+TABLES_AT_ONCE = 32  # that are compared with all curves: what is computed stays in the cache
+# Below about so many multiplications, linear algebra libraries start no threads. Threads would
+# cost more time than they save on products as narrow as these.
+MULTIPLIED_AT_ONCE = 2**18
+LEAST_CURVES_AT_ONCE = 64
+REWEIGHTINGS = 2  # rounds that reduce the influence of counts far from the curve
+
+# The curves: exp(slope u - bend u^2) times a factor, u being the logarithm of the value. Without a
+# bend it is a power law; a lognormal law has bend 1 / (2 sigma^2); a large bend is a sharp end.
+SLOPES = np.linspace(-6, 3, 91)
+BENDS = np.concatenate([[0.0], np.geomspace(1e-3, 100, 26)])
+
+
+def numbers_beyond(
+    noisy: Array,
+    positions: Array,
+    widths: Array,
+    deviation: float,
+    tail_share: float = TAIL_SHARE,
+) -> Array:
+    """Estimate how many lie beyond the lower end of each bin.
+
+    Where the noisy sum from a bin on stands out from its noise, it is kept, made non-increasing.
+    From the first bin on where it does not, the estimate follows a curve through the counts. The
+    mass per unit of ``positions`` has a logarithm that is a concave quadratic. The curve may be at
+    most half a standard deviation above the noisy sum, and is otherwise free: noise that happens
+    to be large is not taken for people.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (tables, bins) or (bins,)
+        Noisy counts. Bins are in the order of their values.
+    positions : float64 ndarray of shape (bins,)
+        The logarithm of the middle of each bin, increasing.
+    widths : float64 ndarray of shape (bins,)
+        The length of each bin on the scale of ``positions``.
+    deviation : float
+        The standard deviation of the noise on each count.
+    tail_share : float
+        The curve is fitted to the bins from the one on beyond which no more than this share lies.
+
+    Returns
+    -------
+    float64 ndarray like ``noisy``
+        Non-negative, non-increasing along the bins.
+
+    >>> noisy = np.array([50.0, 30, 9, 2, -1, 4, -3])
+    >>> numbers_beyond(noisy, np.arange(7.0), np.ones(7), 2.0).round(1).tolist()
+    [91.0, 41.0, 11.5, 2.0, 0.2, 0.0, 0.0]
+    """
+    counts = np.atleast_2d(np.asarray(noisy, dtype=float))
+    n_bins = counts.shape[1]
+    sums = _suffix_sums(counts)
+    terms = np.arange(n_bins, 0, -1)
+    deviations = deviation * np.sqrt(terms)
+    detected = _first(sums <= DETECTED * deviations)
+    beyond = _non_increasing(np.maximum(sums, 0), detected, 1 / terms)
+
+    starts = _first(sums <= tail_share * sums[:, :1])
+    starts = np.clip(starts, 0, max(n_bins - FEWEST_BINS, 0))
+    below_noise = np.arange(n_bins) >= detected[:, None]
+    for start in np.unique(starts).tolist():
+        tables = np.flatnonzero(starts == start)
+        u = positions[start:] - positions[start]
+        highest = np.maximum(sums[tables, start:] + ABOVE * deviations[start:], 0)
+        curve = _fitted(counts[tables, start:], u, widths[start:], deviation)
+        estimate = np.minimum(_suffix_sums(curve), highest)
+        kept = beyond[tables, start:]
+        beyond[tables, start:] = np.where(below_noise[tables, start:], estimate, kept)
+    return np.asarray(np.minimum.accumulate(beyond, axis=1)).reshape(np.shape(noisy))
+
+
+def _suffix_sums(counts: Array) -> Array:
+    """Sums from each bin on."""
+    return np.asarray(np.cumsum(counts[:, ::-1], axis=1)[:, ::-1])
+
+
+def _first(condition: Array) -> Array:
+    """The first bin of each table with a condition; without such a bin, the number of bins."""
+    found = condition.any(axis=1)
+    return np.asarray(np.where(found, condition.argmax(axis=1), condition.shape[1]))
+
+
+def _fitted(counts: Array, u: Array, widths: Array, deviation: float) -> Array:
+    """The curve nearest to the counts of each table, out of a grid of slopes and bends.
+
+    For each slope and bend the best factor has a closed form, so the best curve of the grid is
+    found at once, without a start and without iterations that may not converge. Laplace noise has
+    outliers: counts far from the curve get less weight, and the fit is repeated.
+    """
+    curves = _curves(tuple(u.tolist())) * widths
+    grid = _Grid(curves, min(len(counts), TABLES_AT_ONCE))
+    fitted = np.zeros_like(counts)
+    for start in range(0, len(counts), TABLES_AT_ONCE):
+        some = counts[start : start + TABLES_AT_ONCE]
+        weights = np.ones_like(some)
+        for _ in range(REWEIGHTINGS + 1):
+            best, factors = grid.nearest(some, weights)
+            curve = factors[:, None] * curves[best]
+            weights = 1 / np.sqrt(1 + ((some - curve) / deviation) ** 2)
+        fitted[start : start + TABLES_AT_ONCE] = curve
+    return fitted
+
+
+class _Grid:
+    """The curves to compare tables with, and room for what is computed of each pair of both.
+
+    Parameters
+    ----------
+    curves : float64 ndarray of shape (curves, bins)
+    most_tables : int
+        How many tables are compared at a time, at most.
+    """
+
+    def __init__(self, curves: Array, most_tables: int) -> None:
+        n_curves, n_bins = curves.shape
+        together = MULTIPLIED_AT_ONCE // max(1, most_tables * n_bins)
+        together = max(LEAST_CURVES_AT_ONCE, together)
+        self._parts = [slice(start, start + together) for start in range(0, n_curves, together)]
+        columns = [curves[part].T for part in self._parts]
+        self._values = [np.ascontiguousarray(each) for each in columns]
+        self._squares = [each**2 for each in self._values]
+        # New arrays of this size would cost as much time as the arithmetic.
+        self._gains = np.empty((most_tables, n_curves))
+        self._factors = np.empty((most_tables, n_curves))
+
+    def nearest(self, counts: Array, weights: Array) -> tuple[Array, Array]:
+        """Find the curve, times a factor, with the least weighted squared error to each table.
+
+        Parameters
+        ----------
+        counts, weights : float64 ndarrays of shape (tables, bins)
+
+        Returns
+        -------
+        best : int64 ndarray of shape (tables,)
+            Which curve it is.
+        factors : float64 ndarray of shape (tables,)
+            Non-negative.
+        """
+        products = self._gains[: len(counts)]
+        squares = self._factors[: len(counts)]
+        weighted = weights * counts
+        for part, values, squared in zip(self._parts, self._values, self._squares, strict=True):
+            np.matmul(weighted, values, out=products[:, part])
+            np.matmul(weights, squared, out=squares[:, part])
+        np.maximum(products, 0, out=products)
+        factors = np.divide(products, squares, out=squares)
+        # A curve reduces the squared error by the product times its best factor.
+        gains = np.multiply(products, factors, out=products)
+        best = gains.argmax(axis=1)
+        return best, factors[np.arange(len(counts)), best]
+
+
+@lru_cache(maxsize=64)
+def _curves(u: tuple[float, ...]) -> Array:
+    """The grid of curves at some positions: float64 ndarray of shape (curves, bins)."""
+    at = np.array(u)
+    slopes, bends = (each.reshape(-1, 1) for each in np.meshgrid(SLOPES, BENDS))
+    exponents = slopes * at - bends * at**2
+    # The factor of a curve is free, so each may be scaled such that no exponential overflows.
+    return np.asarray(np.exp(exponents - exponents.max(axis=1, keepdims=True)))
+
+
+def _non_increasing(sums: Array, detected: Array, weights: Array) -> Array:
+    """Pool neighbouring sums that increase, among the detected bins of each table.
+
+    The weights are the inverse variances: each pool becomes its weighted mean (isotonic least
+    squares, Ayer et al. 1955).
+    """
+    pooled = sums.copy()
+    rising = (np.diff(sums, axis=1) > 0) & (np.arange(1, sums.shape[1]) < detected[:, None])
+    for table in np.flatnonzero(rising.any(axis=1)).tolist():
+        means: list[float] = []
+        pool_weights: list[float] = []
+        sizes: list[int] = []
+        last = detected[table]
+        for value, weight in zip(sums[table, :last], weights[:last], strict=True):
+            means.append(float(value))
+            pool_weights.append(float(weight))
+            sizes.append(1)
+            while len(means) > 1 and means[-2] < means[-1]:
+                size = sizes.pop()
+                weight_of_last = pool_weights.pop()
+                mean = means.pop()
+                total = pool_weights[-1] + weight_of_last
+                means[-1] = (means[-1] * pool_weights[-1] + mean * weight_of_last) / total
+                pool_weights[-1] = total
+                sizes[-1] += size
+        pooled[table, :last] = np.repeat(means, sizes)
+    return pooled

@@ -1,0 +1,604 @@
+"""Sums of bins whose noisy values answer every range of bins: trees and a Toeplitz matrix.
+
+A histogram adds independent noise to n bins, and a range of them has the noise of all its bins. A
+*strategy* adds noise to other sums A x of the bins x, and the bins are estimated from these by
+least squares. Then the error of a range hardly grows with its length (Li, Miklau, Hay, McGregor,
+Rastogi, VLDB Journal 2015: the matrix mechanism).
+
+*Trees, for pure epsilon.* Each level cuts the axis into blocks of one length, and counts them with
+discrete Laplace noise. A level has a share of epsilon.
+    Holds because: the blocks of a level are disjoint and public, so a level is a histogram. One
+    person moves it by at most as much in L1 as the bins, since adding up does not lengthen a vector
+    in L1. The shares add up to 1, and so the costs of the levels to epsilon.
+
+*A Toeplitz matrix, for rho.* Answer i is the sum over j <= i of c_(i-j) x_j, where c_k is the
+coefficient of z^k in (1 - z)^(-1/2), times (1 - 1/n)^k, rounded to a multiple of 2^-p. Answers are
+integers in units of 2^-p, and so is their discrete Gaussian noise.
+    Holds because: let X be the product of the transpose of A and A. Its entries are not negative,
+    and lie below X_h = sum over k of c_k c_(k+h) for two bins h apart, which falls as h grows. Let
+    a person have at most r rows, at most q in one bin, and in at most s bins. Then the squared
+    length of A u is at most r^2 X_0; and at most q^2 times the sum of X_(i-j) over i, j < s, since
+    no s bins are closer than neighbours. Several axes make parts that add up squared, and 0 <= X_h
+    lets one part have all the rows. Under replace two vectors without negative entries are
+    subtracted, so their squared lengths add up. With the bound of these, D, the cost is rho = D /
+    (2 sigma^2) (Canonne, Kamath, Steinke 2020, Thm 4).
+
+Both are exact: true sums and noise are integers, and estimates are computed from what was
+published. A factor of noise that is smaller for all bins together is not to be had: the error of
+any strategy is at least that of the singular values of the workload (Li, Miklau, VLDB 2013), which
+``docs/evidence/gains/ranges.md`` compares with these.
+
+What was paid for ``workload="ranges"``, the bins that follow from it, and their errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
+from sfumato.mechanisms.noise_sums import (
+    LEAST_SPREAD,
+    Weighted,
+    half_widths,
+    spread,
+    weighted_half_widths,
+)
+from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.unit import Unit, squared_factor
+from sfumato.random.bits import Bits
+
+MOST_CELLS = 2**12
+"""The most bins along the axis: estimates take the cube of it in time."""
+
+FEWEST_IN_TREE = 48
+"""Below it, independent counts have less error than any tree under pure epsilon."""
+
+FEWEST_IN_THREE = 600
+"""From so many bins on, a tree has three levels."""
+
+MOST_TOGETHER = 2**14
+"""Up to so many bins of one person are taken together; more count as if they were one bin."""
+
+PRECISION = 16
+_FINE = 64
+"""Binary places in which the coefficients are computed, before they are rounded to p."""
+
+
+class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fields=True):
+    """Levels of blocks; the last block of a level may be shorter.
+
+    Parameters
+    ----------
+    cells : int
+        The number of bins along the axis.
+    lengths : tuple of int
+        How many bins a block of each level has. The first is 1.
+    laws : tuple of DiscreteLaplace or DiscreteGaussian
+        The noise on each block of a level.
+
+    >>> tree = RangeTree(5, (1, 2), (DiscreteLaplace(Fraction(3)),) * 2)
+    >>> tree.sums(np.array([[1, 2, 3, 4, 5]])).tolist()
+    [[1, 2, 3, 4, 5, 3, 7, 5]]
+    """
+
+    cells: int
+    lengths: tuple[int, ...]
+    laws: tuple[Law, ...]
+
+    def __post_init__(self) -> None:
+        is_tree = len(self.lengths) == len(self.laws) and self.lengths[:1] == (1,)
+        if not is_tree or min(self.lengths) < 1 or not 1 <= self.cells <= MOST_CELLS:
+            raise _invalid("a tree over bins")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many blocks each level has."""
+        return tuple(-(-self.cells // length) for length in self.lengths)
+
+    @property
+    def which(self) -> Array:
+        """The index of the law of each answer: int64 ndarray of shape (answers,)."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def sums(self, counts: Array) -> Array:
+        """Add the bins up to answers, exactly: int64 ndarray of shape (groups, answers).
+
+        Parameters
+        ----------
+        counts : int64 ndarray of shape (groups, cells)
+        """
+        starts = [np.arange(0, self.cells, length) for length in self.lengths]
+        return np.concatenate([np.add.reduceat(counts, at, axis=1) for at in starts], axis=1)
+
+    def influence(self, weights: Array) -> Array:
+        """With which coefficients the answers enter weighted sums of the estimates.
+
+        Parameters
+        ----------
+        weights : float64 ndarray of shape (sums, cells)
+
+        Returns
+        -------
+        float64 ndarray of shape (sums, answers)
+        """
+        shape = self._shape
+        return _of_levels(weights @ _inverse(*shape), *shape)
+
+    @property
+    def of_bins(self) -> Array:
+        """``influence`` of each bin by itself: float64 ndarray of shape (cells, answers)."""
+        return _bins_of_levels(*self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, tuple[int, ...], tuple[float, ...]]:
+        """What the estimates depend on: not on how wide the noise is."""
+        return self.cells, self.lengths, _precisions(self.laws)
+
+    def estimates(self, noisy: Array) -> Array:
+        """Estimate the bins by least squares: float64 ndarray of shape (groups, cells)."""
+        parts = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
+        found = np.zeros((len(noisy), self.cells))
+        levels = zip(self.lengths, _precisions(self.laws), parts, strict=True)
+        for length, precision, part in levels:
+            found += precision * np.repeat(part, length, axis=1)[:, : self.cells]
+        return np.asarray(found @ _inverse(*self._shape))
+
+    def __str__(self) -> str:
+        levels = [
+            f"{law} on each sum of {length} bins"
+            for length, law in zip(self.lengths[1:], self.laws[1:], strict=True)
+        ]
+        return ", ".join([f"{self.laws[0]} on each bin", *levels])
+
+
+class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknown_fields=True):
+    """The damped square root of running sums, a triangular Toeplitz matrix.
+
+    Parameters
+    ----------
+    cells : int
+        The number of bins along the axis.
+    law : DiscreteGaussian
+        The noise on each answer, in units of 2^-precision.
+    precision : int
+        The number of binary places.
+
+    >>> RangeMatrix(4, DiscreteGaussian(Fraction(9)), precision=4).sums(np.eye(4, dtype=int))[0]
+    array([16,  6,  3,  2])
+    """
+
+    cells: int
+    law: DiscreteGaussian
+    precision: int = PRECISION
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= MOST_CELLS or not 0 <= self.precision <= 40:
+            raise _invalid("a matrix over bins")
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """The law of every answer."""
+        return (self.law,)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many answers have each of the laws."""
+        return (self.cells,)
+
+    @property
+    def which(self) -> Array:
+        """The index of the law of each answer: int64 ndarray of shape (answers,)."""
+        return np.zeros(self.cells, np.int64)
+
+    def sums(self, counts: Array) -> Array:
+        """Add the bins up to answers, exactly: int64 ndarray of shape (groups, answers)."""
+        column = column_of(self.cells, self.precision)
+        return np.stack([np.convolve(column, line)[: self.cells] for line in counts])
+
+    def influence(self, weights: Array) -> Array:
+        """With which coefficients the answers enter weighted sums of the estimates."""
+        inverse = _inverse_column(self.cells, self.precision)
+        # The transpose of a lower triangular Toeplitz matrix convolves from the end.
+        lines = [np.convolve(inverse, line[::-1])[: self.cells][::-1] for line in weights]
+        return np.stack(lines) if lines else np.zeros(weights.shape)
+
+    @property
+    def of_bins(self) -> Array:
+        """``influence`` of each bin by itself: float64 ndarray of shape (cells, answers)."""
+        return _bins_of_matrix(self.cells, self.precision)
+
+    def estimates(self, noisy: Array) -> Array:
+        """The bins of which these are the answers: float64 ndarray of shape (groups, cells)."""
+        inverse = _inverse_column(self.cells, self.precision)
+        return np.stack([np.convolve(inverse, line)[: self.cells] for line in noisy])
+
+    def __str__(self) -> str:
+        sigma = self.law.sigma / 2.0**self.precision
+        sums = f"each of {self.cells:,} weighted sums of bins (a Toeplitz matrix)"
+        steps = f"in steps of 2^-{self.precision}"
+        return f"discrete Gaussian noise of sigma {sigma:.6g}, {steps}, on {sums}"
+
+
+Strategy: TypeAlias = RangeTree | RangeMatrix
+
+
+def _invalid(name: str) -> UsageError:
+    """The refusal of a strategy that no question chooses, so that only a file can hold it."""
+    return UsageError(name, "its parts do not fit together", "Load a file that release.save wrote")
+
+
+def strategy_for(cells: int, unit: Unit, cost: CentralMeasure) -> Strategy | None:
+    """Choose the sums of bins that are counted, from public things only.
+
+    Parameters
+    ----------
+    cells : int
+        The number of bins along the axis.
+    unit : Unit
+        What one person changes of the counts of the bins.
+    cost : PureDP, ApproxDP or ZCDP
+
+    Returns
+    -------
+    RangeTree, RangeMatrix or None
+        None: independent counts have the least error.
+
+    >>> from sfumato.privacy.measures import PureDP
+    >>> strategy_for(64, Unit(), PureDP("1")).lengths
+    (1, 10)
+    """
+    if isinstance(cost, ZCDP):
+        return _matrix(cells, unit, cost)
+    levels = tree_levels(cells)
+    law = count_law(cost, unit)
+    assert isinstance(law, DiscreteLaplace)
+    # Among integers, little noise has less variance than its scale says, and more noise has not.
+    if len(levels) == 1 or law.variance * _gain(cells) <= 2 * float(law.scale) ** 2:
+        return None
+    laws = tuple(DiscreteLaplace(law.scale / share) for _, share in levels)
+    return RangeTree(cells, tuple(length for length, _ in levels), laws)
+
+
+def tree_levels(cells: int) -> list[tuple[int, Fraction]]:
+    """The length of the blocks of each level, and the share of epsilon that the level gets.
+
+    Among trees of two and three levels, these have the least mean squared error over all ranges,
+    to within 1%.
+    """
+    if cells < FEWEST_IN_TREE:
+        return [(1, Fraction(1))]
+    if cells < FEWEST_IN_THREE:
+        return [(1, Fraction(5, 9)), (round(1.3 * math.sqrt(cells)), Fraction(4, 9))]
+    block = round(1.2 * cells ** (1 / 3))
+    larger = block * round(cells ** (1 / 3))
+    return [(1, Fraction(2, 5)), (block, Fraction(3, 10)), (larger, Fraction(3, 10))]
+
+
+def _gain(cells: int) -> float:
+    """A lower bound on how much less the mean squared error of a tree is, with continuous noise."""
+    return float((1.08 * (cells / 64) ** 0.22) ** 2)
+
+
+def _matrix(cells: int, unit: Unit, cost: ZCDP) -> RangeMatrix | None:
+    """The Toeplitz matrix with the noise that the cost asks for; None where it has more error."""
+    sigma_squared = Fraction(squared_length(cells, unit, PRECISION)) / (2 * cost.rho)
+    alone = count_law(cost, unit).variance
+    # The mean variance of all ranges, per sigma^2: of independent bins their mean length.
+    if float(sigma_squared) * mean_variance(cells) >= alone * (cells + 2) / 3:
+        return None
+    return RangeMatrix(cells, DiscreteGaussian(sigma_squared))
+
+
+@lru_cache(maxsize=16)
+def mean_variance(cells: int) -> float:
+    """The mean variance of all ranges of the matrix, per squared sigma in units of 2^-p."""
+    totals = np.cumsum(_inverse_column(cells, PRECISION))
+    squares = np.cumsum(totals**2)
+    # A range of h bins that ends at bin t has the coefficients b_k - b_(k-h), for k <= t.
+    found = float(squares.sum())
+    for length in range(1, cells):
+        change = (totals[length:] - totals[:-length]) ** 2
+        found += float((squares[length - 1] + np.cumsum(change)).sum())
+    return found / (cells * (cells + 1) / 2)
+
+
+def squared_length(cells: int, unit: Unit, precision: int) -> int:
+    """The most by which one person moves the answers of the matrix, in squared length."""
+    column = [int(each) for each in column_of(cells, precision)]
+    rows = unit.rows_per_person
+    q = min(rows, unit.largest_cell)
+    bins = min(rows, unit.cells_of_person) if unit.by_cell else rows
+    # All rows in one bin, or as many as a bin may hold in neighbouring ones.
+    alone = rows**2 * sum(each * each for each in column)
+    most = alone
+    if q < rows and bins <= MOST_TOGETHER:
+        most = min(alone, q**2 * _of_neighbours(column, bins))
+    return most * squared_factor(unit.neighbours)
+
+
+def _of_neighbours(column: list[int], bins: int) -> int:
+    """The squared length of the answers of one row in each of so many neighbouring bins."""
+    answers = [0] * (len(column) + bins)
+    running = 0
+    for at in range(len(answers)):
+        running += column[at] if at < len(column) else 0
+        running -= column[at - bins] if at >= bins and at - bins < len(column) else 0
+        answers[at] = running
+    return sum(each * each for each in answers)
+
+
+@lru_cache(maxsize=16)
+def column_of(cells: int, precision: int) -> Array:
+    """The first column of the matrix in whole units: int64 ndarray of shape (cells,).
+
+    It is computed in integers, so it is the same on every machine.
+    """
+    exact = 1 << _FINE
+    found = []
+    for k in range(cells):
+        if k:
+            # (1 - 1/(2k)) (1 - 1/n) times the one before.
+            exact = exact * (2 * k - 1) * (cells - 1) // (2 * k * cells)
+        found.append((exact + (1 << (_FINE - precision - 1))) >> (_FINE - precision))
+    return np.array(found, np.int64)
+
+
+@lru_cache(maxsize=16)
+def _inverse_column(cells: int, precision: int) -> Array:
+    """The first column of the inverse, from answers in units of 2^-p to bins."""
+    column = column_of(cells, precision) / 2.0**precision
+    inverse = np.zeros(cells)
+    inverse[0] = 1 / column[0]
+    for k in range(1, cells):
+        inverse[k] = -float(column[1 : k + 1] @ inverse[k - 1 :: -1][:k]) / column[0]
+    return inverse / 2.0**precision
+
+
+def _precisions(laws: tuple[Law, ...]) -> tuple[float, ...]:
+    """The weights of the levels in least squares, the first being 1."""
+    scales = [law.scale if isinstance(law, DiscreteLaplace) else law.sigma_squared for law in laws]
+    power = 2 if isinstance(laws[0], DiscreteLaplace) else 1
+    return tuple(float(scales[0] / scale) ** power for scale in scales)
+
+
+@lru_cache(maxsize=4)
+def _inverse(cells: int, lengths: tuple[int, ...], precisions: tuple[float, ...]) -> Array:
+    """The inverse of the normal equations of a tree: float64 ndarray of shape (cells, cells)."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    normal = np.zeros((cells, cells))
+    cell = np.arange(cells)
+    for length, precision in zip(lengths, precisions, strict=True):
+        block = cell // length
+        normal += precision * (block[:, None] == block)
+    return np.asarray(cho_solve(cho_factor(normal), np.eye(cells)))
+
+
+@lru_cache(maxsize=4)
+def _bins_of_levels(cells: int, lengths: tuple[int, ...], precisions: tuple[float, ...]) -> Array:
+    return _of_levels(_inverse(cells, lengths, precisions), cells, lengths, precisions)
+
+
+def _of_levels(
+    solved: Array, cells: int, lengths: tuple[int, ...], precisions: tuple[float, ...]
+) -> Array:
+    """Add solutions of the normal equations up over the blocks of each level."""
+    parts = [
+        np.add.reduceat(solved, np.arange(0, cells, length), axis=1) * precision
+        for length, precision in zip(lengths, precisions, strict=True)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+@lru_cache(maxsize=4)
+def _bins_of_matrix(cells: int, precision: int) -> Array:
+    """The transpose of the inverse: a line for each bin, shifted by one from that before."""
+    inverse = _inverse_column(cells, precision)
+    found = np.zeros((cells, cells))
+    for at in range(cells):
+        found[at, : at + 1] = inverse[at::-1]
+    return found
+
+
+CANDIDATES = 12
+"""Among how many bins of the largest variances the least accurate one is sought."""
+
+COUPLED = 1.000001
+"""How far a draw of a discrete Gaussian and a normal one are apart at most: see
+``aggregates.tails``."""
+
+
+class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
+    """The noisy sums of bins that were paid for: integers with independent noise.
+
+    Attributes
+    ----------
+    strategy : RangeTree or RangeMatrix
+        Which sums of bins these are, and the noise on them.
+    axis : int
+        Along which axis of the table bins were added up.
+    noisy : int64 ndarray of shape (groups * answers,)
+        All answers of one combination of the other axes, then those of the next.
+    """
+
+    strategy: Strategy
+    axis: int
+    noisy: Array
+
+    def lines(self, shape: Sequence[int]) -> Array:
+        """The answers, a row for each combination of the other axes of a table of this shape."""
+        groups = int(np.prod(shape, dtype=np.int64)) // self.strategy.cells
+        return self.noisy.reshape(groups, -1)
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether these can be the answers of a table of this shape."""
+        if not 0 <= self.axis < len(shape) or shape[self.axis] != self.strategy.cells:
+            return False
+        answers = len(self.strategy.which)
+        groups = int(np.prod(shape, dtype=np.int64)) // self.strategy.cells
+        return self.noisy.shape == (groups * answers,)
+
+    def cumulated(self, shape: Sequence[int]) -> Array:
+        """Running totals of the estimates along the axis, without the first, which is 0.
+
+        A float64 ndarray of this shape.
+        """
+        cells = self.strategy.estimates(self.lines(shape))
+        others = [size for at, size in enumerate(shape) if at != self.axis]
+        table = np.cumsum(cells, axis=1).reshape(*others, self.strategy.cells)
+        return np.moveaxis(table, -1, self.axis)
+
+    def counts(self, shape: Sequence[int]) -> Array:
+        """Whole counts of the bins: int64 ndarray of this shape.
+
+        Running totals are rounded, so that a range of bins adds up to within 1 of its estimate.
+        """
+        whole = np.rint(self.cumulated(shape)).astype(np.int64)
+        return np.diff(whole, axis=self.axis, prepend=0)
+
+    def drawn(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The answers in the order in which their noise was drawn: law by law."""
+        lines = self.lines(shape)
+        which = self.strategy.which
+        parts = [lines[:, which == at].reshape(-1) for at in range(len(self.strategy.laws))]
+        return tuple(np.concatenate(parts).tolist())
+
+    def transposed(self, order: Sequence[int], shape: Sequence[int]) -> RangeAnswers:
+        """The answers of the table with its axes in another order; ``shape`` is that of now."""
+        others = [at for at in range(len(shape)) if at != self.axis]
+        table = self.noisy.reshape(*[shape[at] for at in others], -1)
+        kept = [others.index(at) for at in order if at != self.axis]
+        noisy = np.ascontiguousarray(table.transpose([*kept, len(others)])).reshape(-1)
+        return RangeAnswers(self.strategy, list(order).index(self.axis), noisy)
+
+
+def answer_ranges(counts: Array, axis: int, strategy: Strategy, noise: Bits) -> RangeAnswers:
+    """Add the bins of a table up along an axis, and add exact noise to the sums.
+
+    Parameters
+    ----------
+    counts : int64 ndarray with a dimension for each axis
+    axis : int
+    strategy : RangeTree or RangeMatrix
+    noise : Bits
+    """
+    lines = np.moveaxis(counts, axis, -1).reshape(-1, strategy.cells)
+    sums = strategy.sums(lines)
+    noisy = np.empty_like(sums)
+    which = strategy.which
+    for at, law in enumerate(strategy.laws):
+        noisy[:, which == at] = add_noise(sums[:, which == at], law, noise)
+    return RangeAnswers(strategy, axis, noisy.reshape(-1))
+
+
+@dataclass(frozen=True)
+class RangeErrors:
+    """How far weighted sums of the estimated bins are from the truth.
+
+    Attributes
+    ----------
+    strategy : RangeTree or RangeMatrix
+    """
+
+    strategy: Strategy
+
+    def cells(self, alpha: float, times: int = 1) -> Array:
+        """Half-widths of the bins, each summed over ``times`` groups: float64 ndarray (cells,)."""
+        return _of_cells(self.strategy, alpha, times)
+
+    def least_accurate_cell(self, alpha: float) -> float:
+        """The largest half-width of a bin: that of one of the bins with the largest variances."""
+        coefficients = self.strategy.of_bins
+        worst = np.argsort(-self.variances(coefficients), kind="stable")[:CANDIDATES]
+        return float(self.half_widths(coefficients[worst], alpha).max())
+
+    def cumulated(self, alpha: float, times: int = 1) -> Array:
+        """Half-widths of the running totals: float64 ndarray of shape (cells,)."""
+        return _of_totals(self.strategy, alpha, times)
+
+    def ranges(self, starts: Array, stops: Array, alpha: float, times: int = 1) -> Array:
+        """Half-widths of ranges of bins.
+
+        Parameters
+        ----------
+        starts, stops : int64 ndarrays of shape (ranges,)
+            The bins from ``start`` to ``stop - 1``.
+        alpha : float
+        times : int
+            Of how many groups the ranges are added up.
+        """
+        bins = np.arange(self.strategy.cells)
+        inside = (bins >= starts[:, None]) & (bins < stops[:, None])
+        return self.half_widths(self.strategy.influence(inside.astype(float)), alpha, times)
+
+    def half_widths(self, coefficients: Array, alpha: float, times: int = 1) -> Array:
+        """Half-widths of sums of the answers with these coefficients.
+
+        Parameters
+        ----------
+        coefficients : float64 ndarray of shape (sums, answers)
+        alpha : float
+            Two-sided: P(|error| > half-width) <= alpha.
+        times : int
+            In how many groups of answers the coefficients are the same.
+        """
+        if isinstance(self.strategy, RangeMatrix):
+            return _normal(self.strategy, coefficients, alpha, times)
+        which = self.strategy.which
+        parts = [
+            Weighted.of(law, coefficients[:, which == at], times)
+            for at, law in enumerate(self.strategy.laws)
+        ]
+        return weighted_half_widths(parts, alpha)
+
+    def bounds(self, coefficients: Array, alpha: float, times: int = 1) -> Array:
+        """Half-widths like ``half_widths``, by Chernoff's bound: quicker, and wider for trees."""
+        if isinstance(self.strategy, RangeMatrix):
+            return _normal(self.strategy, coefficients, alpha, times)
+        largest = np.abs(coefficients).max(axis=1, initial=0)
+        safe = np.where(largest > 0, largest, 1)
+        variances = self.variances(coefficients) * times / safe**2
+        laws = [(law, 1.0) for law in self.strategy.laws]
+        return np.asarray(largest * half_widths(variances, laws, alpha))
+
+    def variances(self, coefficients: Array) -> Array:
+        """Variances of sums of the answers of one group: float64 ndarray of shape (sums,)."""
+        of_laws = np.array([max(spread(law), LEAST_SPREAD) for law in self.strategy.laws])
+        return np.asarray(coefficients**2 @ of_laws[self.strategy.which])
+
+
+def _normal(strategy: RangeMatrix, coefficients: Array, alpha: float, times: int) -> Array:
+    """Half-widths of sums of discrete Gaussian draws.
+
+    A draw is coupled with a normal one at most ``COUPLED`` away where sigma is at least 1. The
+    lattice is much finer than sigma, so this adds next to nothing.
+    """
+    squared = float(strategy.law.sigma_squared)
+    squares = times * (coefficients**2).sum(axis=1)
+    if squared < 1:
+        return np.asarray(strategy.law.sum_half_width(squares, alpha))
+    from scipy.special import ndtri
+
+    normal = -float(ndtri(alpha / 2)) * np.sqrt(squared * squares)
+    return np.asarray(normal + COUPLED * times * np.abs(coefficients).sum(axis=1))
+
+
+@lru_cache(maxsize=16)
+def _of_cells(strategy: Strategy, alpha: float, times: int) -> Array:
+    return RangeErrors(strategy).half_widths(strategy.of_bins, alpha, times)
+
+
+@lru_cache(maxsize=16)
+def _of_totals(strategy: Strategy, alpha: float, times: int) -> Array:
+    coefficients = np.cumsum(strategy.of_bins, axis=0)
+    return RangeErrors(strategy).half_widths(coefficients, alpha, times)

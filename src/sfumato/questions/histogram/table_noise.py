@@ -1,0 +1,317 @@
+"""How far sums, shares and statistics of a table's counts are from the truth.
+
+Counts have noise of their own each, or they are estimated from noisy sums of bins. The statistics
+do not care: they ask for half-widths of sums, and for those of sums whose weights depend on a
+number theta (Fieller's inversion, see ``moments``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms.noise_sums import (
+    Weighted,
+    half_widths,
+    sum_half_width,
+    weighted_half_widths,
+)
+from sfumato.questions.histogram.strategies import RangeAnswers, RangeErrors, RangeMatrix
+
+Pencil: TypeAlias = Callable[[Array], Array]
+"""From numbers theta to half-widths of the sum of noise times (first - theta second)."""
+
+FINENESS = 1.01
+"""Neighbouring shares, of which half-widths are computed, differ by this factor."""
+
+REST = 1e-3
+"""The share of alpha that is spent on shares between those."""
+
+
+class TableNoise(Protocol):
+    """The errors of sums of a table's counts; alpha is the probability of error of each."""
+
+    def of_sums(self, keep: tuple[int, ...], alpha: float) -> float | Array:
+        """Half-widths of a marginal, one for all its cells, or an array like it."""
+
+    def of_values(self, axis: int, values: Array, alpha: float) -> Pencil:
+        """The pencil values - theta along an axis, over all its sums, or those of some labels."""
+
+    def of_halves(self, axis: int, cells: int, alpha: float) -> float | Array:
+        """Half-widths of what lies below a bin less what does not, for 0, 1, ... bins below."""
+
+    def of_part(self, part: Array, whole: Array, alpha: float) -> Pencil:
+        """The pencil part - theta whole, for bool ndarrays over the cells."""
+
+    def of_shares(self, shares: Array, alpha: float) -> Array:
+        """Half-widths of a cell less a share of the total, of the cell with the largest one."""
+
+    def of_norm(self, axis: int, alpha: float) -> tuple[float, float]:
+        """The mean square of the norm of the noise on the sums along an axis, and its bound."""
+
+
+@dataclass(frozen=True)
+class IndependentNoise:
+    """Every cell of a table has noise of its own.
+
+    Attributes
+    ----------
+    law : DiscreteLaplace, DiscreteGaussian or TruncatedLaplace
+    shape : tuple of int
+    """
+
+    law: CountLaw
+    shape: tuple[int, ...]
+
+    def _terms(self, keep: Sequence[int]) -> int:
+        """The number of cells in each sum."""
+        return math.prod(size for at, size in enumerate(self.shape) if at not in keep)
+
+    def of_sums(self, keep: tuple[int, ...], alpha: float) -> float | Array:
+        """Half-widths of a marginal, by the exact law of a sum."""
+        return float(sum_half_width(self.law, self._terms(keep), alpha))
+
+    def of_values(self, axis: int, values: Array, alpha: float) -> Pencil:
+        """The pencil values - theta, by Chernoff's bound."""
+        terms = self._terms((axis,))
+        low = float(values.min())
+        size = max(float(values.max()) - low, 1e-300)
+        scaled = (values - low) / size
+        power_sums = [float((scaled**power).sum()) for power in (0, 1, 2)]
+
+        def half(theta: Array) -> Array:
+            t = (theta - low) / size
+            # The noise on a count is multiplied by v_i - theta; squares over the squared range.
+            squares = power_sums[2] - 2 * t * power_sums[1] + t**2 * power_sums[0]
+            effective = terms * np.maximum(squares, 0)
+            return np.asarray(size * self.law.sum_half_width(effective, alpha) * (1 + 1e-9))
+
+        return half
+
+    def of_halves(self, axis: int, cells: int, alpha: float) -> float | Array:
+        """Each cell enters with 1 or -1: they have the law of the total."""
+        return float(sum_half_width(self.law, cells * self._terms((axis,)), alpha))
+
+    def of_part(self, part: Array, whole: Array, alpha: float) -> Pencil:
+        """The part's cells enter with 1 - theta, the others with -theta."""
+        cells = int(part.sum()), int((whole & ~part).sum())
+
+        def half(theta: Array) -> Array:
+            return _of_shares(self.law, cells, alpha, theta)
+
+        return half
+
+    def of_shares(self, shares: Array, alpha: float) -> Array:
+        """Half-widths of a cell less a share of the total."""
+        return _of_shares(self.law, (1, math.prod(self.shape) - 1), alpha, shares)
+
+    def of_norm(self, axis: int, alpha: float) -> tuple[float, float]:
+        """The squared norm has a known mean and variance: Cantelli's inequality bounds it."""
+        cells = self.shape[axis]
+        terms = self._terms((axis,))
+        second = terms * self.law.variance
+        spread_of_square = max(0.0, cells * (_fourth_moment(self.law, terms) - second**2))
+        square = cells * second + math.sqrt(spread_of_square * (1 / alpha - 1))
+        return cells * second, math.sqrt(square)
+
+
+@dataclass(frozen=True)
+class RangeNoise:
+    """Cells are estimated from noisy sums of bins.
+
+    Attributes
+    ----------
+    answers : RangeAnswers
+    shape : tuple of int
+    """
+
+    answers: RangeAnswers
+    shape: tuple[int, ...]
+
+    @property
+    def _errors(self) -> RangeErrors:
+        return RangeErrors(self.answers.strategy)
+
+    @property
+    def _groups(self) -> int:
+        return math.prod(self.shape) // self.answers.strategy.cells
+
+    def _times(self, keep: Sequence[int]) -> int:
+        """How many groups are added up where these axes are kept."""
+        axis = self.answers.axis
+        return math.prod(
+            size for at, size in enumerate(self.shape) if at not in keep and at != axis
+        )
+
+    def of_sums(self, keep: tuple[int, ...], alpha: float) -> float | Array:
+        """Half-widths of a marginal, by the law of the answers' noise."""
+        times = self._times(keep)
+        if self.answers.axis not in keep:
+            return float(self._errors.cumulated(alpha, times)[-1])
+        half = self._errors.cells(alpha, times)
+        return half.reshape([-1 if at == self.answers.axis else 1 for at in keep])
+
+    def of_values(self, axis: int, values: Array, alpha: float) -> Pencil:
+        """The pencil values - theta: of the bins, or of totals of labels."""
+        ends = float(values.min()), float(values.max())
+        times = self._times((axis,))
+        if axis != self.answers.axis:
+            total = self._total()
+            each = np.ones((len(values), 1)) * total
+            return self._pencil(values[:, None] * total, each, ends, alpha, times)
+        first, second = np.split(self._influence(np.stack([values, np.ones(len(values))])), 2)
+        return self._pencil(first, second, ends, alpha, times)
+
+    def of_halves(self, axis: int, cells: int, alpha: float) -> float | Array:
+        """Bins below enter with 1, the others with -1."""
+        if axis != self.answers.axis:
+            times = cells * self._times((axis,))
+            return float(self._errors.cumulated(alpha, times)[-1])
+        signs = 2 * np.tril(np.ones((cells + 1, cells)), -1) - 1
+        return self._errors.half_widths(self._influence(signs), alpha, self._times((axis,)))
+
+    def of_part(self, part: Array, whole: Array, alpha: float) -> Pencil:
+        """The part's cells enter with 1 - theta, the others with -theta."""
+        axis = self.answers.axis
+        lines = [
+            np.moveaxis(np.broadcast_to(chosen, self.shape), axis, -1)
+            .reshape(self._groups, -1)
+            .astype(float)
+            for chosen in (part, whole)
+        ]
+        first, second = (self._influence(line) for line in lines)
+        return self._pencil(first, second, (0.0, 1.0), alpha, 1)
+
+    def of_shares(self, shares: Array, alpha: float) -> Array:
+        """A cell less a share of the total: the total of its own group, and of the others."""
+        own = self.answers.strategy.of_bins
+        total = self._total()
+        errors = self._errors
+        own_variances = errors.variances(own)
+        total_variance = float(errors.variances(total)[0])
+        covariances = (errors.variances(own + total) - own_variances - total_variance) / 2
+        squared = shares[:, None] ** 2 * self._groups * total_variance
+        variances = own_variances - 2 * shares[:, None] * covariances + squared
+        largest = max(float(np.abs(own).max()), float(np.abs(own - total).max()))
+        largest = max(largest, float(np.abs(total).max()))
+        slack = float(np.abs(own).sum(axis=1).max()) + self._groups * float(np.abs(total).sum())
+        return self._of_variances(variances.max(axis=1), largest, slack, alpha)
+
+    def of_norm(self, axis: int, alpha: float) -> tuple[float, float]:
+        """All of the sums are within their intervals at once, which bounds the norm."""
+        times = self._times((axis,))
+        cells = self.shape[axis]
+        if axis == self.answers.axis:
+            influence = self.answers.strategy.of_bins
+            half = self._errors.bounds(influence, alpha / cells, times)
+            return times * float(self._errors.variances(influence).sum()), math.hypot(*half)
+        total = self._total()
+        half_of_one = float(self._errors.bounds(total, alpha / cells, times)[0])
+        second = cells * times * float(self._errors.variances(total)[0])
+        return second, math.sqrt(cells) * half_of_one
+
+    def _total(self) -> Array:
+        """The coefficients of the total of a group: float64 ndarray of shape (1, answers)."""
+        return self._influence(np.ones((1, self.answers.strategy.cells)))
+
+    def _influence(self, weights: Array) -> Array:
+        return self.answers.strategy.influence(weights)
+
+    def _pencil(
+        self, first: Array, second: Array, ends: tuple[float, float], alpha: float, times: int
+    ) -> Pencil:
+        """The pencil of two vectors of coefficients, for theta between two ends."""
+        errors = self._errors
+        squares = float(errors.variances(first).sum())
+        of_second = float(errors.variances(second).sum())
+        product = (float(errors.variances(first + second).sum()) - squares - of_second) / 2
+        # Both are convex in theta, so they are largest at an end.
+        at_ends = [np.abs(first - end * second) for end in ends]
+        largest = max(float(size.max()) for size in at_ends)
+        slack = times * max(float(size.sum()) for size in at_ends)
+
+        def half(theta: Array) -> Array:
+            variances = squares - 2 * theta * product + theta**2 * of_second
+            # Cancellation must not make a variance too small.
+            rounding = 1e-12 * (squares + theta**2 * of_second)
+            whole = times * (np.maximum(variances, 0) + rounding)
+            return self._of_variances(whole, largest, slack, alpha)
+
+        return half
+
+    def _of_variances(self, variances: Array, largest: float, slack: float, alpha: float) -> Array:
+        """Half-widths of sums of these variances, whose coefficients are no larger than this."""
+        strategy = self.answers.strategy
+        if isinstance(strategy, RangeMatrix) and strategy.law.sigma_squared >= 1:
+            from scipy.special import ndtri
+
+            # See ``range_counts``: a discrete Gaussian draw is within 1 of a normal one.
+            return np.asarray(-float(ndtri(alpha / 2)) * np.sqrt(variances) + 1.000001 * slack)
+        safe = max(largest, 1e-300)
+        laws = [(law, 1.0) for law in strategy.laws]
+        return np.asarray(safe * half_widths(variances / safe**2, laws, alpha))
+
+
+def _of_shares(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
+    """Half-widths of (1 - p) A - p B, for sums A and B of so many draws.
+
+    They are computed at some shares p. In between, let q be the one next to p that is nearer to the
+    middle of [0, 1/2] or [1/2, 1]. The sum at p is (1 - p) / (1 - q) times that at q, and a rest of
+    B alone, or the same with A and B exchanged. The rest gets a small share of alpha.
+    """
+    shares = np.asarray(shares, dtype=float)
+    found = np.empty(shares.shape)
+    is_low = shares <= 0.5
+    found[is_low] = _from_below(law, cells, alpha, shares[is_low])
+    found[~is_low] = _from_below(law, cells[::-1], alpha, 1 - shares[~is_low])
+    return found
+
+
+def _from_below(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
+    """The half-widths for shares of at most 1/2, from those of the next smaller shares."""
+    grid, halves = _share_grid(law, cells, alpha)
+    at = np.searchsorted(grid, shares, side="right") - 1
+    below = grid[at]
+    factor = (1 - shares) / (1 - below)
+    rest = (shares - below) / (1 - below)
+    of_rest = sum_half_width(law, cells[1], REST * alpha) if cells[1] else 0
+    return np.asarray(factor * halves[at] + rest * of_rest)
+
+
+@lru_cache(maxsize=64)
+def _share_grid(law: CountLaw, cells: tuple[int, int], alpha: float) -> tuple[Array, Array]:
+    """Shares from 0 to 1/2, and half-widths that leave a part of alpha."""
+    least = 1e-3 / math.sqrt(max(cells[1], 1))
+    count = math.ceil(math.log(0.5 / least) / math.log(FINENESS))
+    grid = np.concatenate([[0.0], least * FINENESS ** np.arange(count + 1)])
+    sums = [
+        Weighted.of(law, np.stack([1 - grid, grid], axis=1), np.array([float(n) for n in cells]))
+    ]
+    halves = weighted_half_widths(sums, (1 - REST) * alpha)
+    # Where the share is 0 the sum is one of whole numbers.
+    halves[0] = sum_half_width(law, cells[0], (1 - REST) * alpha)
+    return grid, halves
+
+
+def _fourth_moment(law: CountLaw, terms: int) -> float:
+    """E (z_1 + ... + z_terms)^4, or a bound on it for the discrete Gaussian.
+
+    The bound holds for every sigma-subgaussian law.
+    """
+    if isinstance(law, DiscreteLaplace):
+        q = math.exp(-1 / float(law.scale))
+        one = 2 * q * (1 + 10 * q + q * q) / (1 - q) ** 4
+    elif isinstance(law, TruncatedLaplace):
+        one = law.moment(4)
+    else:
+        assert isinstance(law, DiscreteGaussian)
+        one = 16 * float(law.sigma_squared) ** 2
+    return terms * one + 3 * terms * (terms - 1) * law.variance**2

@@ -1,0 +1,370 @@
+"""The stored parts of a partition: where its boxes lie, and the noisy counts above them.
+
+Estimates from all noisy counts of a tree, and how far sums of them may be from the truth.
+
+Estimates from the noisy counts of a grid: the counts themselves, and sums over ranges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.mechanisms.noise import DiscreteLaplace, Law
+from sfumato.mechanisms.noise_sums import (
+    LEAST_SPREAD,
+    Weighted,
+    half_widths,
+    spread,
+    weighted_half_widths,
+)
+from sfumato.questions.partition.geometry import Grid, Tree
+from sfumato.questions.partition.ranges import (
+    Inferred,
+    Ranges,
+    RangeWalker,
+    SummedAreaTables,
+    infer,
+    influence,
+    whole_counts,
+)
+
+
+class Edges(msgspec.Struct, frozen=True, tag="grid", eq=False, forbid_unknown_fields=True):
+    """A product grid: lattice points between which the boxes lie, one int64 ndarray per axis.
+
+    >>> import numpy as np
+    >>> from sfumato.extending import Edges
+    >>> Edges((np.array([0, 2, 4]), np.array([0, 8]))).edges[0].tolist()
+    [0, 2, 4]
+    """
+
+    edges: tuple[Array, ...]
+
+
+class Splits(msgspec.Struct, frozen=True, tag="tree", eq=False, forbid_unknown_fields=True):
+    """A tree of two-way splits, as ``Tree`` describes it: int64 ndarrays of shape (nodes,).
+
+    >>> import numpy as np
+    >>> from sfumato.extending import Splits
+    >>> Splits(axis=np.array([0, -1, -1]), cut=np.array([2, 0, 0])).cut.tolist()
+    [2, 0, 0]
+    """
+
+    axis: Array
+    cut: Array
+
+
+Cover: TypeAlias = Edges | Splits
+
+
+class Counted(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
+    """Noisy counts of nodes, beside those of the cells, in the order in which they were drawn.
+
+    Attributes
+    ----------
+    node, count, which : int64 ndarrays of equal shape
+        Indices of nodes in breadth-first order, their noisy counts, and for each the index of the
+        law of its noise among the partition's laws.
+    """
+
+    node: Array
+    count: Array
+    which: Array
+
+
+def scale_of(law: Law) -> float:
+    """The scale of Laplace noise, or the standard deviation of Gaussian noise."""
+    return float(law.scale) if isinstance(law, DiscreteLaplace) else law.sigma
+
+
+def are_indices(which: Array | None, size: int) -> bool:
+    """Whether all entries are indices into a list of that size."""
+    if which is None or not len(which):
+        return True
+    return int(which.min()) >= 0 and int(which.max()) < size
+
+
+def whole_cells(counts: Array) -> Array:
+    """Non-negative whole numbers in proportion to noisy counts: int64 ndarray.
+
+    Their sum is that of the noisy counts, or 0 if that is negative.
+    """
+    total = max(int(counts.sum()), 0)
+    positive = np.maximum(counts, 0).astype(float)
+    aim = positive * (total / max(positive.sum(), 1))
+    whole = np.floor(aim).astype(np.int64)
+    # Rounding down loses some rows. They go to the cells that lost most.
+    missing = total - int(whole.sum())
+    whole[np.argsort(whole - aim, kind="stable")[: max(missing, 0)]] += 1
+    return np.asarray(whole)
+
+
+MOST_DRAWS = 2**11
+"""Up to so many noisy counts, half-widths of cells follow from the exact law of their noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEstimates:
+    """Estimates of the nodes and cells of a tree from its noisy counts.
+
+    Attributes
+    ----------
+    tree : Tree
+    noisy : int64 ndarray of shape (cells,)
+        Noisy counts of the cells.
+    laws : tuple of laws of noise
+    which : int64 ndarray of shape (cells,), or None
+        The index of each cell's law among ``laws``; None: the first.
+    inner : Counted or None
+        Noisy counts above the cells.
+    """
+
+    tree: Tree
+    noisy: Array
+    laws: tuple[Law, ...]
+    which: Array | None
+    inner: Counted | None
+
+    @cached_property
+    def _noise_variances(self) -> Array:
+        """The variance of the noise of each law: float64 ndarray of shape (laws,)."""
+        return np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
+
+    @cached_property
+    def _law_of_cell(self) -> Array:
+        """The index of each cell's law: int64 ndarray of shape (cells,)."""
+        return np.zeros(self.tree.cells, np.int64) if self.which is None else self.which
+
+    @cached_property
+    def inferred(self) -> Inferred:
+        """The generalised least squares estimate of every node."""
+        tree = self.tree
+        counts = np.zeros(len(tree.axis))
+        variances = np.full(len(tree.axis), np.inf)
+        counts[tree.leaves] = self.noisy
+        variances[tree.leaves] = self._noise_variances[self._law_of_cell]
+        if self.inner is not None:
+            # A cell that was tested has two counts. They are combined with weights by their
+            # variances.
+            node = self.inner.node
+            other_variance = self._noise_variances[self.inner.which]
+            weight = self._weight_of_inner
+            counts[node] += weight * (self.inner.count - counts[node])
+            variances[node] = weight * other_variance
+        return infer(tree, counts, variances)
+
+    @cached_property
+    def _whole(self) -> Array:
+        """Non-negative whole numbers near the estimates, which add up: int64 ndarray (nodes,)."""
+        return whole_counts(self.tree, self.inferred.estimate, self.inferred.own)
+
+    def cells(self, whole: bool) -> Array:
+        """Estimates of the cells: ndarray of shape (cells,).
+
+        Parameters
+        ----------
+        whole : bool
+            True: non-negative whole numbers that add up. False: unbiased estimates.
+        """
+        nodes = self._whole if whole else self.inferred.estimate
+        return np.asarray(nodes[self.tree.leaves])
+
+    @property
+    def variances(self) -> Array:
+        """Variances of the unbiased estimates of the cells: float64 ndarray of shape (cells,)."""
+        return np.asarray(self.inferred.variance[self.tree.leaves])
+
+    @cached_property
+    def _largest_variances(self) -> Array:
+        """For each law, the largest variance of the estimate of a node whose count has that law.
+
+        A float64 ndarray of shape (laws,).
+        """
+        largest = np.zeros(len(self.laws))
+        np.maximum.at(largest, self._law_of_cell, self.variances)
+        if self.inner is not None:
+            np.maximum.at(largest, self.inner.which, self.inferred.variance[self.inner.node])
+        return largest
+
+    def half_widths(self, variances: Array, alpha: float) -> Array:
+        """Half-widths of sums of estimates of these variances: float64 ndarray like ``variances``.
+
+        A count y(v) enters a sum of variance V with the coefficient Cov(sum, x(v)) / variance(v).
+        Its size is at most Var x(v) / variance(v) (``inference``), and at most sqrt(V Var x(v)) /
+        variance(v) (Cauchy and Schwarz). For the latter, V is rounded up to a power of sqrt 2, so
+        that few different bounds are computed.
+        """
+        half = np.zeros(len(variances))
+        # The factor covers the rounding of the variances: a coefficient must not be too small.
+        largest = self._largest_variances * (1 + 1e-9)
+        exponents = np.ceil(2 * np.log2(np.maximum(variances, 1e-12)))
+        for exponent in np.unique(exponents):
+            here = exponents == exponent
+            by_cauchy_schwarz = np.sqrt(2.0 ** (exponent / 2) * largest)
+            size = np.minimum(largest, by_cauchy_schwarz) / self._noise_variances
+            coefficients = np.minimum(size, 1).tolist()
+            terms = list(zip(self.laws, coefficients, strict=True))
+            half[here] = half_widths(variances[here], terms, alpha)
+        return half
+
+    def cell_half_widths(self, alpha: float) -> Array:
+        """Half-widths of the estimates of the cells: float64 ndarray of shape (cells,).
+
+        They follow from the exact law of the noise, by the coefficients with which all counts enter
+        an estimate. Where there are more than 2,048 counts, they are bounds: see ``half_widths``.
+        """
+        if len(self._law_of_draw) > MOST_DRAWS:
+            return self.half_widths(self.variances, alpha)
+        coefficients = influence(self.tree, self._combined, self.inferred)[self.tree.leaves]
+        parts = [
+            Weighted.of(law, coefficients[:, self._law_of_draw == at])
+            for at, law in enumerate(self.laws)
+        ]
+        return weighted_half_widths(parts, alpha)
+
+    @cached_property
+    def _law_of_draw(self) -> Array:
+        """The index of the law of each noisy count, of the cells and then of the others."""
+        if self.inner is None:
+            return self._law_of_cell
+        return np.concatenate([self._law_of_cell, self.inner.which])
+
+    @cached_property
+    def _combined(self) -> Array:
+        """How a node's own counts are combined: float64 ndarray of shape (nodes, draws)."""
+        found = np.zeros((len(self.tree.axis), len(self._law_of_draw)))
+        found[self.tree.leaves, np.arange(self.tree.cells)] = 1
+        if self.inner is not None:
+            node = self.inner.node
+            draw = self.tree.cells + np.arange(len(node))
+            found[node] *= 1 - self._weight_of_inner[:, None]
+            found[node, draw] = self._weight_of_inner
+        return found
+
+    @cached_property
+    def _weight_of_inner(self) -> Array:
+        """The weight of each count above the cells, beside that of a cell on the same node."""
+        assert self.inner is not None
+        variances = np.full(len(self.tree.axis), np.inf)
+        variances[self.tree.leaves] = self._noise_variances[self._law_of_cell]
+        variance = variances[self.inner.node]
+        has_one_count = np.isinf(variance)
+        total = np.where(has_one_count, 1, variance + self._noise_variances[self.inner.which])
+        return np.where(has_one_count, 1, np.where(has_one_count, 1, variance) / total)
+
+    @cached_property
+    def _tables(self) -> SummedAreaTables:
+        return SummedAreaTables(self.tree, self.inferred)
+
+    @cached_property
+    def _tables_of_whole(self) -> SummedAreaTables:
+        whole = dataclasses.replace(self.inferred, estimate=self._whole)
+        return SummedAreaTables(self.tree, whole)
+
+    def sums(
+        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
+    ) -> tuple[Array, Array, Array]:
+        """Sums of estimates over ranges.
+
+        Parameters
+        ----------
+        ranges : dict of axis number -> (lower, upper)
+        number : int
+            How many ranges there are.
+        alpha : float
+            The half-widths hold with probability 1 - alpha, each by itself.
+        exact : bool
+            Whether variances are exact, or bounded from above where that is quicker.
+        whole : bool
+            Whether whole numbers are shown.
+
+        Returns
+        -------
+        unbiased, shown, half_widths : float64 ndarrays of shape (number,)
+            Sums of the unbiased estimates and of what is shown, and half-widths of the former.
+        """
+        tables = self._tables
+        if exact or not tables.fits:
+            unbiased, variances = RangeWalker(self.tree, self.inferred).sums(ranges, number)
+        else:
+            unbiased, variances = tables.sums(ranges, number)
+        half = self.half_widths(variances, alpha)
+        if not whole:
+            return unbiased, unbiased, half
+        of_whole = self._tables_of_whole
+        if of_whole.fits:
+            shown, _ = of_whole.sums(ranges, number)
+        else:
+            shown, _ = RangeWalker(self.tree, of_whole.inferred).sums(ranges, number)
+        return unbiased, shown, half
+
+
+@dataclass(frozen=True, eq=False)
+class GridEstimates:
+    """Estimates of the cells of a grid. It offers what ``TreeEstimates`` offers.
+
+    Attributes
+    ----------
+    grid : Grid
+    noisy : int64 ndarray of shape (cells,)
+        Noisy counts of the cells.
+    laws : tuple of laws of noise
+    which : int64 ndarray of shape (cells,), or None
+        The index of each cell's law among ``laws``; None: the first.
+    """
+
+    grid: Grid
+    noisy: Array
+    laws: tuple[Law, ...]
+    which: Array | None
+
+    def cells(self, whole: bool) -> Array:
+        """The noisy counts, or non-negative whole numbers near them: ndarray of shape (cells,)."""
+        return whole_cells(self.noisy) if whole else self.noisy
+
+    @property
+    def variances(self) -> Array:
+        """Variances of the noisy counts: float64 ndarray of shape (cells,)."""
+        return values_per_cell([spread(law) for law in self.laws], self.which, len(self.noisy))
+
+    def half_widths(self, variances: Array, alpha: float) -> Array:
+        """Half-widths of sums of these variances: float64 ndarray like ``variances``."""
+        return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
+
+    def cell_half_widths(self, alpha: float) -> Array:
+        """Half-widths of the noisy counts, which nothing else informs: float64 ndarray (cells,)."""
+        half = [float(law.half_width(alpha)) for law in self.laws]
+        return values_per_cell(half, self.which, len(self.noisy))
+
+    def sums(
+        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
+    ) -> tuple[Array, Array, Array]:
+        """Sums over ranges, as ``TreeEstimates.sums`` gives them. They are always exact."""
+        unbiased, effective = self.grid.sums(self.noisy, ranges, number)
+        half = widest_law(self.laws, self.which).sum_half_width(effective, alpha)
+        if not whole:
+            return unbiased, unbiased, half
+        shown, _ = self.grid.sums(self.cells(whole=True), ranges, number)
+        return unbiased, shown, half
+
+
+def values_per_cell(per_law: list[float] | list[int], which: Array | None, cells: int) -> Array:
+    """Values of laws, handed out to the cells: ndarray of shape (cells,)."""
+    if which is None:
+        return np.full(cells, per_law[0])
+    return np.array(per_law)[which]
+
+
+def widest_law(laws: tuple[Law, ...], which: Array | None) -> Law:
+    """The law of the largest variance among those of the cells."""
+    if which is None:
+        return laws[0]
+    used: list[Law] = [laws[i] for i in np.unique(which).tolist()]
+    return max(used, key=spread)

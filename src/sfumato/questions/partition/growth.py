@@ -1,0 +1,617 @@
+"""A partition in the making: noisy counts of nodes, and the account of what each path has spent.
+
+``Growth`` knows the true counts. ``Draft`` adds noise to them, notes what that cost, and is the
+only way to a release. What a path has not spent goes to its cell, so every path from the root to a
+cell spends the cost exactly.
+
+Count nodes on the way down a tree, each with a share of what its path has left.
+
+A tree of splits that grows over counted cells, with the true count of every node.
+
+Split boxes as several partitioners do: in halves, into even grids, at given points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array
+from sfumato.domain.cube import Cube
+from sfumato.errors import InternalError, UsageError
+from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.privacy.allocation import of_units, units_of
+from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
+from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.questions.partition.estimates import Counted, Splits
+from sfumato.questions.partition.release import Partition
+from sfumato.random.bits import Bits
+
+MOST_CELLS = MOST_PARTITION_CELLS
+
+
+@dataclass(repr=False, eq=False)
+class _Young:
+    """The occupied cells in the nodes that the last split made. The next split usually moves these.
+
+    Attributes
+    ----------
+    entries : int64 ndarray of shape (young,)
+        Which occupied cells these are.
+    node : int64 ndarray of shape (young,)
+        The node of each. It runs ahead of ``Growth._node``, which is written only when it is
+        needed.
+    weights : float64 ndarray of shape (young,)
+        Their rows.
+    """
+
+    entries: Array
+    node: Array
+    weights: Array
+
+
+class Growth:
+    """Boxes of lattice cells and their true counts, while they are split.
+
+    Attributes
+    ----------
+    lower, upper : int64 ndarrays of shape (nodes, d)
+        Lattice points between which each node lies.
+    true : int64 ndarray of shape (nodes,)
+        True counts, which must never be shown.
+    axis, cut, child, parent : int64 ndarrays of shape (nodes,)
+        Along which axis and at which lattice point a node is split, the first of its two children,
+        and its parent; -1 where there is none. Nodes stand in the order in which they were made.
+    """
+
+    def __init__(self, cube: Cube) -> None:
+        shape = cube.lattice.shape
+        self.cells, self.weights = _occupied(cube)
+        self._node = np.zeros(len(self.weights), np.int64)
+        self._first_young = 0
+        # None: any occupied cell may move with the next split.
+        self._young: _Young | None = None
+        self.lower = np.zeros((1, len(shape)), np.int64)
+        self.upper = np.array([shape], np.int64)
+        self.true = np.array([cube.total], np.int64)
+        self.axis = np.array([-1], np.int64)
+        self.cut = np.array([0], np.int64)
+        self.child = np.array([-1], np.int64)
+        self.parent = np.array([-1], np.int64)
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self.axis)
+
+    def split(self, nodes: Array, axis: Array, cut: Array) -> Array:
+        """Split nodes in two.
+
+        Parameters
+        ----------
+        nodes, axis, cut : int64 ndarrays of shape (k,)
+            Leaves, and along which axis and at which lattice point each is split.
+
+        Returns
+        -------
+        int64 ndarray of shape (2k,): the children, lower and upper in turn.
+
+        Raises
+        ------
+        UsageError
+            If there would be more nodes than the public limit allows.
+        """
+        number = len(nodes)
+        first_new = self.size
+        if number and nodes.min() < self._first_young:
+            # An older node is split too, so any occupied cell may move.
+            self._node = self._current_node
+            self._young = None
+        self._first_young = first_new
+        if first_new + 2 * number > 2 * MOST_CELLS:
+            raise UsageError(
+                "a partition",
+                f"it would have more than {MOST_CELLS:,} cells",
+                "Choose a smaller epsilon, or fewer levels",
+            )
+        self.axis[nodes] = axis
+        self.cut[nodes] = cut
+        self.child[nodes] = first_new + 2 * np.arange(number)
+        self._append_children(nodes, axis, cut)
+        counts = self._move(first_new, 2 * number, np.unique(axis))
+        self.true = np.concatenate([self.true, counts])
+        return np.arange(first_new, first_new + 2 * number)
+
+    def _append_children(self, nodes: Array, axis: Array, cut: Array) -> None:
+        number = len(nodes)
+        lower = np.repeat(self.lower[nodes], 2, axis=0)
+        upper = np.repeat(self.upper[nodes], 2, axis=0)
+        left = 2 * np.arange(number)
+        upper[left, axis] = cut
+        lower[left + 1, axis] = cut
+        self.lower = np.concatenate([self.lower, lower])
+        self.upper = np.concatenate([self.upper, upper])
+        self.axis = np.concatenate([self.axis, np.full(2 * number, -1)])
+        self.cut = np.concatenate([self.cut, np.zeros(2 * number, np.int64)])
+        self.child = np.concatenate([self.child, np.full(2 * number, -1)])
+        self.parent = np.concatenate([self.parent, np.repeat(nodes, 2)])
+
+    def _move(self, first_new: int, number: int, axes: Array) -> Array:
+        """Move the rows of nodes that were split to the children, and count them there.
+
+        Parameters
+        ----------
+        first_new, number : int
+            The first child that was made, and how many there are.
+        axes : int64 ndarray
+            The distinct axes along which nodes were split.
+
+        Returns
+        -------
+        int64 ndarray of shape (number,): true counts of the children.
+        """
+        young = self._young
+        if young is None:
+            every = np.arange(len(self._node))
+            young = _Young(every, self._node, self.weights.astype(float))
+        child = self.child[young.node]
+        moves = child >= 0
+        if not moves.all():
+            # What stays is written back, and leaves the young for good.
+            self._node[young.entries[~moves]] = young.node[~moves]
+            young = _Young(young.entries[moves], young.node[moves], young.weights[moves])
+            child = child[moves]
+        if len(axes) == 1:
+            position = self.cells[:, axes[0]]
+            # While all entries are young, the column itself is read, without a copy.
+            if len(position) != len(child):
+                position = position[young.entries]
+        else:
+            position = self.cells[young.entries, self.axis[young.node]]
+        child += position >= self.cut[young.node]
+        self._young = _Young(young.entries, child, young.weights)
+        counts = np.bincount(child - first_new, young.weights, minlength=number)
+        return np.rint(counts).astype(np.int64)
+
+    @property
+    def _current_node(self) -> Array:
+        """The node of each occupied cell, brought up to date."""
+        if self._young is not None:
+            self._node[self._young.entries] = self._young.node
+        return self._node
+
+    def rows_of(self, nodes: Array) -> Iterator[tuple[Array, Array]]:
+        """Occupied cells within each node, and their rows.
+
+        Yields
+        ------
+        cells, rows : int64 ndarrays of shapes (occupied, d) and (occupied,)
+        """
+        order = np.argsort(self._current_node, kind="stable")
+        sorted_nodes = self._current_node[order]
+        starts = np.searchsorted(sorted_nodes, nodes)
+        stops = np.searchsorted(sorted_nodes, nodes, side="right")
+        for start, stop in zip(starts, stops, strict=True):
+            inside = order[start:stop]
+            yield self.cells[inside], self.weights[inside]
+
+    def counts_along(self, nodes: Array, axis: Array) -> Iterator[tuple[int, Array]]:
+        """The rows of each node along its axis, one node at a time.
+
+        Yields
+        ------
+        lower : int
+            The lattice point at which the node begins.
+        counts : int64 ndarray
+            True counts of its lattice cells along the axis, which must never be shown.
+        """
+        for node, along, (cells, weights) in zip(nodes, axis, self.rows_of(nodes), strict=True):
+            lower = int(self.lower[node, along])
+            width = int(self.widths(node)[along])
+            counts = np.bincount(cells[:, along] - lower, weights, minlength=width)
+            yield lower, np.rint(counts).astype(np.int64)
+
+    def middles(self, nodes: Array, axis: Array) -> Array:
+        """The lattice point in the middle of each node along its axis: int64 ndarray."""
+        return np.asarray((self.lower[nodes, axis] + self.upper[nodes, axis]) // 2)
+
+    def widths(self, nodes: Array) -> Array:
+        """Lattice cells along each axis: int64 ndarray of shape (nodes, d)."""
+        return np.asarray(self.upper[nodes] - self.lower[nodes])
+
+    def has_room_for(self, more: int) -> bool:
+        """Whether so many more nodes fit below the public limit on cells."""
+        return self.size + more <= 2 * MOST_CELLS - 2
+
+    def levels(self) -> list[Array]:
+        """The nodes of each level of two-way splits, in breadth-first order."""
+        levels = []
+        level = np.zeros(1, np.int64)
+        while len(level):
+            levels.append(level)
+            first = self.child[level[self.axis[level] >= 0]]
+            level = np.stack([first, first + 1], axis=1).reshape(-1)
+        return levels
+
+
+def _occupied(cube: Cube) -> tuple[Array, Array]:
+    """The occupied cells of a cube, and their rows.
+
+    Each axis of the cells is contiguous in memory, because splits compare one axis at a time. The
+    rows are int64, so that sums do not overflow.
+    """
+    if cube.coordinates is not None:
+        return np.asfortranarray(cube.coordinates), cube.counts.astype(np.int64)
+    flat = np.flatnonzero(cube.counts)
+    cells = np.stack(np.unravel_index(flat, cube.lattice.shape)).T
+    return cells, cube.counts[flat].astype(np.int64)
+
+
+class Draft:
+    """Noisy counts of nodes, what they cost, and nothing else that could be seen.
+
+    Parameters
+    ----------
+    cube : Cube
+    unit : Unit
+    cost : PureDP, ApproxDP or ZCDP
+        The cost of the whole partition. Its delta is not used.
+    noise : Bits
+
+    Attributes
+    ----------
+    growth : Growth
+    total : int
+        The cost in whole units of the ledger.
+    """
+
+    def __init__(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> None:
+        self.growth = Growth(cube)
+        self.lattice = cube.lattice
+        self.unit = unit
+        self.cost = without_delta(cost)
+        self.noise = noise
+        self.total = units_of(self.cost)
+        self._paid: list[tuple[Array, int]] = []
+        self._counted: list[tuple[Array, Array, Law]] = []
+
+    def law(self, units: int) -> Law:
+        """The noise on counts of disjoint boxes, if whole units pay for it."""
+        return count_law(of_units(self.cost, units), self.unit)
+
+    def pay(self, nodes: Array, units: int) -> None:
+        """Note that every path through these nodes has spent so much on them.
+
+        The nodes must be disjoint boxes: a row is then in one of them at most, so all of them
+        together cost as much as one.
+        """
+        self._paid.append((nodes, units))
+
+    def noisy_counts(self, nodes: Array, units: int) -> Array:
+        """Count disjoint nodes with noise, and pay for it: int64 ndarray like ``nodes``.
+
+        The counts are published with the partition.
+        """
+        law = self.law(units)
+        counts = add_noise(self.growth.true[nodes], law, self.noise)
+        self.pay(nodes, units)
+        self._counted.append((nodes, counts, law))
+        return counts
+
+    def with_new_nodes(self, depths: Array, depth: int) -> Array:
+        """The depths of all nodes, if those made since ``depths`` have this one: int64 ndarray."""
+        n_new = self.growth.size - len(depths)
+        return np.concatenate([depths, np.full(n_new, depth)])
+
+    def left(self) -> Array:
+        """What the path to each node has not spent yet, in whole units: int64 ndarray (nodes,)."""
+        spent = np.zeros(self.growth.size, np.int64)
+        for nodes, units in self._paid:
+            spent[nodes] += units
+        # From the root down: a path has spent what its parent's path has spent, and its own.
+        for level in self.growth.levels()[1:]:
+            spent[level] += spent[self.growth.parent[level]]
+        return self.total - spent
+
+    def release(
+        self, made_by: str, depth: Array, proof: Proof, mechanism: str, slack: str = EXACT
+    ) -> Partition:
+        """Count the cells with everything that their paths have left, and publish.
+
+        Parameters
+        ----------
+        made_by : str
+            The name of the partitioner.
+        depth : int64 ndarray of shape (nodes,)
+            Depth of each node in the partitioner's own tree.
+        proof : Proof
+        mechanism : str
+            Which mechanisms were used, as the guarantee states it.
+        slack : str
+            What finite arithmetic adds to the loss, as the guarantee states it.
+        """
+        growth = self.growth
+        order = np.concatenate(growth.levels())
+        cells = order[growth.axis[order] < 0]
+        noisy, laws, which = self._count_cells(cells)
+        inner, laws = self._inner(order, laws)
+        guarantee = Guarantee(
+            self.cost,
+            self.unit,
+            mechanism,
+            proof,
+            assumptions_of(self.unit),
+            slack,
+            private=self.noise.private,
+        )
+        return Partition(
+            made_by=made_by,
+            lattice=self.lattice,
+            cover=Splits(growth.axis[order], growth.cut[order]),
+            noisy=noisy,
+            laws=tuple(laws),
+            which=which,
+            depths=depth[cells],
+            inner=inner,
+            guarantee=guarantee,
+        )
+
+    def _count_cells(self, cells: Array) -> tuple[Array, list[Law], Array | None]:
+        """Count the cells with noise: the counts, the laws of the noise, and which law each has.
+
+        Cells with equal budgets share a law. They are drawn law by law, in rising order of budget.
+        """
+        units = self.left()[cells]
+        if (units <= 0).any():
+            raise InternalError("A cell was left without a budget.")
+        distinct, which = np.unique(units, return_inverse=True)
+        laws = [self.law(int(each)) for each in distinct]
+        noisy = np.empty(len(cells), np.int64)
+        for i, law in enumerate(laws):
+            mine = which == i
+            noisy[mine] = add_noise(self.growth.true[cells[mine]], law, self.noise)
+        return noisy, laws, which.astype(np.int64) if len(distinct) > 1 else None
+
+    def _inner(self, order: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
+        """The noisy counts above the cells, in the order in which they were drawn.
+
+        Parameters
+        ----------
+        order : int64 ndarray of shape (nodes,)
+            The nodes in breadth-first order, which is the order of the release.
+        laws : list
+            The laws of the cells' noise.
+
+        Returns
+        -------
+        inner : Counted or None
+        laws : list
+            The laws given, and those of these counts.
+        """
+        if not self._counted:
+            return None, laws
+        all_laws = list(dict.fromkeys([*laws, *(law for _, _, law in self._counted)]))
+        index = np.empty(len(order), np.int64)
+        index[order] = np.arange(len(order))
+        nodes = index[np.concatenate([nodes for nodes, _, _ in self._counted])]
+        counts = np.concatenate([counts for _, counts, _ in self._counted])
+        which = [np.full(len(nodes), all_laws.index(law)) for nodes, _, law in self._counted]
+        return Counted(nodes, counts, np.concatenate(which).astype(np.int64)), all_laws
+
+
+SLICES = 64
+"""A share is a multiple of this part of the cost, so that few different laws of noise occur."""
+
+
+def fraction_now(levels_below: Array, stride: int) -> Array:
+    """The fraction of what a path has left that the count of a node gets now.
+
+    1 / (1 + g + ... + g^levels_below) with g = 2^(stride / 3). The shares grow towards the cells,
+    as in a geometric allocation.
+
+    Parameters
+    ----------
+    levels_below : ndarray
+        How many counted levels follow below the node, its cells included.
+    stride : int
+        Halvings between counted levels.
+    """
+    growth = 2 ** (stride / 3)
+    exponent = np.asarray(levels_below, dtype=float) + 1
+    return np.asarray((growth - 1) / (growth**exponent - 1))
+
+
+def count_with_shares(
+    draft: Draft, nodes: Array, left: Array, levels_below: Array, stride: int
+) -> tuple[Array, Array]:
+    """Count disjoint nodes, each with a share of what its path has left.
+
+    Parameters
+    ----------
+    draft : Draft
+    nodes, left, levels_below : int64 ndarrays of shape (k,)
+        ``left`` is in slices, at least 2; ``levels_below`` is at least 1.
+    stride : int
+        Halvings between counted levels.
+
+    Returns
+    -------
+    counts, slices : int64 ndarrays of shape (k,)
+        Noisy counts, and what each cost: at least one slice. At least one slice is left.
+    """
+    wanted = np.rint(left * fraction_now(levels_below, stride)).astype(np.int64)
+    slices = np.clip(wanted, 1, left - 1)
+    counts = np.empty(len(nodes), np.int64)
+    for each in np.unique(slices):
+        mine = slices == each
+        counts[mine] = draft.noisy_counts(nodes[mine], int(each) * (draft.total // SLICES))
+    return counts, slices
+
+
+def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Array]:
+    """Halve each node along its widest side, then its halves, and so on.
+
+    Parameters
+    ----------
+    growth : Growth
+    nodes, times : int64 ndarrays of shape (k,)
+        Boxes, and how many times over each is halved. A box of one lattice cell is not halved.
+
+    Returns
+    -------
+    parts, owners : int64 ndarrays
+        The boxes that result, and for each the index in ``nodes`` of the box that it is a part of.
+    """
+    owner = np.arange(len(nodes))
+    parts = [nodes[:0]]
+    owners = [owner[:0]]
+    step = 0
+    while len(nodes):
+        widths = growth.widths(nodes)
+        halved = (widths.max(axis=1) > 1) & (times[owner] > step)
+        parts.append(nodes[~halved])
+        owners.append(owner[~halved])
+        nodes = nodes[halved]
+        widths = widths[halved]
+        owner = np.repeat(owner[halved], 2)
+        if len(nodes):
+            axis = widths.argmax(axis=1)
+            nodes = growth.split(nodes, axis, growth.middles(nodes, axis))
+        step += 1
+    return np.concatenate(parts), np.concatenate(owners)
+
+
+def split_evenly(growth: Growth, nodes: Array, parts: Array) -> Array:
+    """Lay a grid of equal cells into each node, by two-way splits.
+
+    On W lattice cells the edges of m parts are floor(i W / m).
+
+    Parameters
+    ----------
+    growth : Growth
+    nodes : int64 ndarray of shape (k,)
+    parts : int64 ndarray of shape (k, d)
+        Cells of the grid along each axis, at most the node's lattice cells.
+
+    Returns
+    -------
+    int64 ndarray: the grid cells of all nodes.
+    """
+    base = growth.lower[nodes]
+    width = growth.widths(nodes)
+    # Each box holds the grid cells from ``first`` to ``last`` along each axis, of its owner's grid.
+    first = np.zeros_like(parts)
+    last = parts.copy()
+    owner = np.arange(len(nodes))
+    cells = [nodes[:0]]
+    while len(nodes):
+        span = last - first
+        goes_on = span.max(axis=1) > 1
+        cells.append(nodes[~goes_on])
+        nodes = nodes[goes_on]
+        owner = owner[goes_on]
+        first = first[goes_on]
+        last = last[goes_on]
+        if not len(nodes):
+            break
+        each = np.arange(len(nodes))
+        axis = span[goes_on].argmax(axis=1)
+        middle = (first[each, axis] + last[each, axis]) // 2
+        steps = middle * width[owner, axis] // parts[owner, axis]
+        nodes = growth.split(nodes, axis, base[owner, axis] + steps)
+        owner = np.repeat(owner, 2)
+        first = np.repeat(first, 2, axis=0)
+        last = np.repeat(last, 2, axis=0)
+        # Children stand in pairs: the lower one ends where the upper one begins.
+        last[2 * each, axis] = middle
+        first[2 * each + 1, axis] = middle
+    return np.concatenate(cells)
+
+
+def split_at_edges(
+    growth: Growth, nodes: Array, first: Array, last: Array, edges: list[Array]
+) -> tuple[Array, Array, Array]:
+    """Split nodes along a grid of given edges, by two-way splits.
+
+    Parameters
+    ----------
+    growth : Growth
+    nodes : int64 ndarray of shape (k,)
+    first, last : int64 ndarrays of shape (k, d)
+        Each node reaches from edge ``first`` to edge ``last`` along each axis.
+    edges : list of int64 ndarray, one per axis
+        Lattice points, increasing.
+
+    Returns
+    -------
+    cells, first, last : int64 ndarrays
+        The cells of the grid within the nodes, and the edges between which each lies.
+    """
+    cells = [nodes[:0]]
+    firsts = [first[:0]]
+    lasts = [last[:0]]
+    while len(nodes):
+        span = last - first
+        goes_on = span.max(axis=1) > 1
+        cells.append(nodes[~goes_on])
+        firsts.append(first[~goes_on])
+        lasts.append(last[~goes_on])
+        nodes = nodes[goes_on]
+        first = first[goes_on]
+        last = last[goes_on]
+        if not len(nodes):
+            break
+        each = np.arange(len(nodes))
+        axis = span[goes_on].argmax(axis=1)
+        middle = (first[each, axis] + last[each, axis]) // 2
+        points = [edges[a][m] for a, m in zip(axis.tolist(), middle.tolist(), strict=True)]
+        nodes = growth.split(nodes, axis, np.array(points, np.int64))
+        first = np.repeat(first, 2, axis=0)
+        last = np.repeat(last, 2, axis=0)
+        # Children stand in pairs: the lower one ends where the upper one begins.
+        last[2 * each, axis] = middle
+        first[2 * each + 1, axis] = middle
+    return np.concatenate(cells), np.concatenate(firsts), np.concatenate(lasts)
+
+
+def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Array:
+    """Split each node along its axis at several lattice points, by two-way splits.
+
+    Parameters
+    ----------
+    growth : Growth
+    nodes, axis : int64 ndarrays of shape (k,)
+    cuts : list of int64 ndarray
+        The points of each node, increasing.
+
+    Returns
+    -------
+    int64 ndarray: all parts.
+    """
+    # Each box is still to be cut at the points from ``first`` to ``last`` of its owner.
+    first = np.zeros(len(nodes), np.int64)
+    last = np.array([len(points) for points in cuts], np.int64)
+    owner = np.arange(len(nodes))
+    parts = [nodes[:0]]
+    while len(nodes):
+        goes_on = last > first
+        parts.append(nodes[~goes_on])
+        nodes = nodes[goes_on]
+        owner = owner[goes_on]
+        first = first[goes_on]
+        last = last[goes_on]
+        middle = (first + last) // 2
+        points = [cuts[i][m] for i, m in zip(owner.tolist(), middle.tolist(), strict=True)]
+        if len(nodes):
+            nodes = growth.split(nodes, axis[owner], np.array(points, np.int64))
+        owner = np.repeat(owner, 2)
+        # Children stand in pairs: the lower one ends before the middle point, the upper one begins
+        # after it.
+        firsts = np.stack([first, middle + 1], axis=1)
+        lasts = np.stack([middle, last], axis=1)
+        first = firsts.reshape(-1)
+        last = lasts.reshape(-1)
+    return np.concatenate(parts)

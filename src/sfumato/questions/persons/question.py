@@ -1,0 +1,302 @@
+"""How many persons are there, and how many rows has each? As a question.
+
+How accurate numbers of persons would be, before anything is charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self, get_args
+
+import msgspec
+
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import Question
+from sfumato.basics.numbers import Exactly, settle, sidak
+from sfumato.domain.domain import Domain, named_axes
+from sfumato.domain.lattice import EdgesAxis, Lattice
+from sfumato.errors import UsageError, nearest, shown
+from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.mechanisms.noise_sums import plain_sum_half_width
+from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram.bins import Bins, Width, plain_bins, plain_width
+from sfumato.questions.persons.measured import (
+    LARGEST,
+    MEASURED,
+    Of,
+    Spread,
+    cells_of,
+    largest_measured,
+    rows_axis,
+    title_of,
+)
+from sfumato.questions.persons.release import PersonsRelease, counted_persons
+from sfumato.random.bits import Bits
+
+_BY: Mapping[Of, str] = {
+    "rows": "by how many rows they have",
+    "cells": "by how many cells they have rows in",
+    "norm": "by the L2 norm of their counts",
+    "largest-cell": "by their rows in the cell that has most of them",
+}
+
+
+class PersonsPreview(Preview, frozen=True):
+    """What a count of persons by their number of rows would cost, and how accurate it would be.
+
+    Attributes
+    ----------
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise on the number of persons in each bin.
+    most_rows : int or None
+        The public bound on a person's rows.
+    of : {"rows", "cells", "norm", "largest-cell"}
+        What is measured of each person.
+    """
+
+    law: Law
+    most_rows: int | None
+    of: Of = "rows"
+
+    @property
+    def counted(self) -> str:
+        """Which rows the answer would be about: all that name a person."""
+        from sfumato.questions.persons.release import counted_persons
+
+        return counted_persons(self.unit, self.of)
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
+        """Half-width of the interval of the number of persons in one bin."""
+        alpha = error_probability(confidence)
+        return self.law.half_width(sidak(alpha, self.cells or 1) if simultaneous else alpha)
+
+    def lines(self) -> list[str]:
+        """The noise on each bin, and how accurate the number of all persons would be."""
+        everyone = plain_sum_half_width(self.law, self.cells or 1, 0.05)
+        found = [
+            f"adds {self.law} to each of {self.cells} numbers of persons, {_BY[self.of]}",
+            f"of {self.unit.counted}, each number is within +-{self.accuracy():,} of the truth, "
+            f"and the number of all persons within +-{everyone:,}, with 95% confidence",
+        ]
+        return [*found, self._what_follows()]
+
+    def _what_follows(self) -> str:
+        """What the answer says of limits."""
+        if self.of == "cells":
+            return "says which share of the pairs of a person and a cell any limit on cells keeps"
+        if self.of != "rows":
+            limit = MEASURED[self.of].limit
+            return f"says how many persons a limit {limit} affects; sf.recommend finds one from it"
+        if self.most_rows is None:
+            return (
+                "says how many persons a limit on rows affects; state most_rows to learn which "
+                "share of the rows it keeps"
+            )
+        return (
+            f"says which share of the rows any limit keeps, if nobody has more than "
+            f"{self.most_rows:,} rows"
+        )
+
+    def remarks(self) -> list[str]:
+        """Which rows are left out."""
+        return [f"not counted: rows without a {self.unit.who}; no other limit applies"]
+
+
+class Persons(
+    Question[PersonsRelease],
+    frozen=True,
+    tag="persons",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
+    """How many persons are there, and how many rows has each?
+
+    Ask it before anything else of a table in which a person may have several rows. Its answer says
+    what any limit on rows per person leaves out, and ``sf.recommend`` finds the limit to take.
+    Every row that names a person is counted, whatever limit the source has.
+
+    With ``of``, persons are counted by how their rows spread over the cells of one table. A limit
+    on cells, on the norm or on rows in a cell is found from that answer.
+
+    Parameters
+    ----------
+    most_rows : int or None
+        A public bound: nobody has more rows than this. A person who has more is counted as one with
+        this number. Without it the answer says how many persons a limit affects, but not which
+        share of the rows it keeps.
+    of : {"rows", "cells", "norm", "largest-cell"}
+        What is counted of each person: the rows; the cells of a table in which the person has rows;
+        the L2 norm of the person's counts in these cells; or the rows in the cell that has most of
+        them. The limits of the source that bound them are ``rows_per_person``,
+        ``cells_per_person``, ``norm_per_person`` and ``rows_per_cell``.
+    axes : str, list of str, or None
+        The axes of the table, unless rows are counted.
+    bins, width : number, list, dict, or None
+        The bins of the table's Interval axes, as in ``sf.Histogram``.
+    heading, measured_in, label_names
+        Words for people, by name: see ``Question``.
+
+    Raises
+    ------
+    UsageError
+        If ``most_rows`` is not a whole number from 2 to 10^9, ``of`` and ``axes`` do not go
+        together, or the source has no person column.
+
+    Guarantee
+    ---------
+    {proof}
+
+    >>> Persons(most_rows=1000).title
+    'Rows of each person'
+    >>> Persons(most_rows=1000, of="norm", axes=["hour", "stop"]).title
+    'Norm of each person by hour x stop'
+    >>> Persons(most_rows=1)
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.UsageError: most_rows = 1: it is a whole number from 2 to 10^9. Give a bound...
+    """
+
+    most_rows: int | None = None
+    of: Of = "rows"
+    axes: str | Sequence[str] | None = None
+    bins: Bins = None
+    width: Width = None
+
+    limits_by_cell: ClassVar[bool] = True  # rows are counted before any limit
+    proof: ClassVar[Proof] = Proof(
+        sensitivity="L1 = 1 (2 under replace); L2 = 1 (sqrt 2 under replace), whatever number of "
+        "rows a person has.",
+        because="each person is counted in exactly one bin, the bins are fixed by public numbers, "
+        "and the noise is exact on the integers.",
+        not_covered="the choice of the person column and of most_rows; the time the query takes.",
+        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, "
+        "Steinke 2020.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_most_rows()
+        self._check_table()
+        if self.axes is not None:
+            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
+        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
+        settle(self)
+
+    def _check_most_rows(self) -> None:
+        most: object = self.most_rows
+        if most is None:
+            return
+        if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= LARGEST:
+            raise UsageError(
+                f"most_rows = {shown(most)}",
+                "it is a whole number from 2 to 10^9",
+                "Give a bound that is publicly known, such as 1000",
+            )
+
+    def _check_table(self) -> None:
+        """Refuse a table where rows are counted, and something else where there is no table."""
+        if self.of not in get_args(Of):
+            obstacle = f"persons are not counted by that; {nearest(self.of, get_args(Of))}"
+            raise UsageError(f"of = {shown(self.of)}", obstacle, "Name one of them")
+        if self.of == "rows" and (self.axes, self.bins, self.width) != (None, None, None):
+            raise UsageError(
+                "axes or bins, where the rows of each person are counted",
+                "the number of a person's rows is the same in every table",
+                'Leave them out, or give of="cells", of="norm" or of="largest-cell"',
+            )
+        if self.of != "rows" and self.axes is None:
+            raise UsageError(
+                f"persons by of = {shown(self.of)}, without axes",
+                "it follows from the cells of one table",
+                'Name the axes of the table, such as axes=["hour", "stop"]',
+            )
+
+    @property
+    def title(self) -> str:
+        axes = () if self.axes is None else tuple(named_axes(self.axes))
+        return title_of(MEASURED[self.of], "person", axes)
+
+    def canonical(self, domain: Domain) -> Self:
+        """Return the question unchanged: its axes are named already."""
+        if self.axes is not None:
+            domain.select(self.axes)
+        return self
+
+    def needs(self, domain: Domain) -> Needs:
+        """One axis of numbers, of rows or of what is measured: the bins of persons."""
+        cells = self._cells(domain)
+        lattice = Lattice((self._axis(cells),))
+        counted = MEASURED[self.of].counted
+        return Needs(lattice, lattice.size, counted=counted, cells=cells)
+
+    def _cells(self, domain: Domain) -> Lattice | None:
+        """The cells of the table; None where rows are counted."""
+        return None if self.axes is None else cells_of(self.axes, self.bins, self.width, domain)
+
+    def _axis(self, cells: Lattice | None) -> EdgesAxis:
+        return rows_axis(largest_measured(self.of, self.most_rows, cells))
+
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> PersonsPreview:
+        """Say how accurate the numbers of persons would be.
+
+        Raises
+        ------
+        UsageError
+            If no column names the person.
+        """
+        law = self._law(cost, unit)
+        bins = self.needs(domain).lattice.size
+        return PersonsPreview(
+            self.title, without_delta(cost), unit.of_all_rows, bins, law, self.most_rows, self.of
+        )
+
+    def answer(
+        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> PersonsRelease:
+        """Add exact noise to the number of persons in each bin."""
+        law = self._law(cost, unit)
+        promise = self.promise(without_delta(cost), unit.of_all_rows, str(law), noise)
+        domain = counts.domain
+        return PersonsRelease(
+            most_rows=self.most_rows,
+            spread=self._spread(counts.lattice),
+            domain=() if domain is None else tuple(domain.items()),
+            counts=add_noise(counts.on(counts.lattice).counts, law, noise),
+            law=law,
+            guarantee=msgspec.structs.replace(promise, counted=counted_persons(unit, self.of)),
+        )
+
+    def _spread(self, lattice: Lattice) -> Spread | msgspec.UnsetType:
+        """What is measured in which cells; unset where rows are counted."""
+        if self.of == "rows" or self.axes is None:
+            return msgspec.UNSET
+        last = int(lattice.axes[0].edges()[-1]) - 1
+        most = None if last == LARGEST else last
+        return Spread(self.of, tuple(named_axes(self.axes)), most, self.bins, self.width)
+
+    def _law(self, cost: CentralMeasure, unit: Unit) -> Law:
+        """The noise on each bin: one person is in one bin, whatever the limit on rows is."""
+        if unit.person is None:
+            raise UsageError(
+                self.title,
+                "no column of the source names the person behind a row",
+                'Write sf.source(data, domain, person="rider_id")',
+            )
+        one_bin = msgspec.structs.replace(unit, rows_per_person=1, limits=msgspec.UNSET)
+        return count_law(cost, one_bin)
+
+
+Persons.examples = (
+    Persons(),
+    Persons(most_rows=12),
+    Persons(of="cells", axes="x"),
+    Persons(most_rows=12, of="norm", axes="x"),
+    Persons(most_rows=12, of="largest-cell", axes="x"),
+)

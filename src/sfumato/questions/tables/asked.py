@@ -1,0 +1,284 @@
+"""What is asked of a family of tables, brought into one form, and refused where it cannot be.
+
+Why families of tables keep their promise, as their docstrings and receipts print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sfumato.basics.numbers import positive
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.errors import UsageError, printable, shown
+from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import Unit
+from sfumato.questions.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
+from sfumato.questions.tables.levels import Chains
+
+MOST_TABLES = 1024
+MOST_MARGINS = 4096
+"""Of a family: what is measured of each is computed beforehand."""
+
+LARGEST = 10**12
+"""Of weights and accuracies, and one over it is the least."""
+
+TABLE = "table"
+"""The column that names the table, where the counts of several stand below one another."""
+
+
+def named(table: Sequence[str]) -> str:
+    """A table in words, by its axes.
+
+    >>> named(["carrier", "hour"]), named([])
+    ('carrier x hour', 'total')
+    """
+    return " x ".join(map(printable, table)) if table else "total"
+
+
+def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
+    """The axes of each table.
+
+    Raises
+    ------
+    UsageError
+        If they are no list of tables, a table names an axis twice, two have the same axes, or none
+        has an axis.
+    """
+    if isinstance(tables, str) or not isinstance(tables, Sequence) or not tables:
+        raise UsageError(
+            f"tables = {shown(tables)}" if isinstance(tables, str) else "tables",
+            "it must be a list of tables, each of them an axis or a list of axes",
+            'Write sf.Tables([["carrier", "hour"], "origin"])',
+        )
+    found = tuple(map(named_axes, tables))
+    if len(found) > MOST_TABLES:
+        obstacle = f"the limit is {MOST_TABLES:,} tables"
+        raise UsageError(f"{len(found):,} tables", obstacle, "Ask for fewer tables")
+    seen = set()
+    for table in found:
+        axes = frozenset(table)
+        if len(axes) < len(table):
+            obstacle = "it names an axis twice"
+            raise UsageError(f"the table {named(table)}", obstacle, "Name each axis once")
+        if axes in seen:
+            obstacle = "it is asked for twice"
+            raise UsageError(f"the table {named(table)}", obstacle, "Leave one of the two out")
+        seen.add(axes)
+    if not any(found):
+        # Without a column that is read, rows are not even counted.
+        obstacle = "it has no axis, so nothing says which rows are counted"
+        raise UsageError("a total alone", obstacle, "Add a table with an axis")
+    _require_few_margins(found)
+    return found
+
+
+def _require_few_margins(tables: Sequence[Sequence[str]]) -> None:
+    """Refuse families with too many margins; those of one table alone are counted first."""
+    margins = sum(2 ** min(len(table), 30) for table in tables)
+    if (
+        margins > 16 * MOST_MARGINS
+        or max(2 ** min(len(table), 30) for table in tables) > MOST_MARGINS
+    ):
+        raise _too_many_margins()
+    distinct: set[frozenset[str]] = set()
+    for table in tables:
+        for subset in range(2 ** len(table)):
+            distinct.add(frozenset(name for at, name in enumerate(table) if subset >> at & 1))
+        if len(distinct) > MOST_MARGINS:
+            raise _too_many_margins()
+
+
+def _too_many_margins() -> UsageError:
+    return UsageError(
+        "a family of tables",
+        f"its tables have more than {MOST_MARGINS:,} sums over some of their axes",
+        "Ask for tables of fewer axes",
+    )
+
+
+def require_connected(tables: Sequence[Sequence[str]], chains: Chains) -> None:
+    """Refuse tables that share no axis with the others. Levels of one tree count as one axis.
+
+    Raises
+    ------
+    UsageError
+        If the tables fall into groups that have no axis in common. The total belongs to all.
+    """
+    pairs = [(table, set(chains.order(table))) for table in tables if table]
+    if not pairs:
+        return
+    (_, first), *others = sorted(pairs, key=lambda pair: len(pair[1]), reverse=True)
+    while joined := [axes for _, axes in others if axes & first]:
+        first = first.union(*joined)
+        others = [(table, axes) for table, axes in others if axes not in joined]
+    if others:
+        raise UsageError(
+            f"the tables {', '.join(map(named, tables))}",
+            f"{named(others[0][0])} has no axis in common with the others",
+            "Ask for it by itself, or add a table with axes of both",
+        )
+
+
+def checked_numbers(
+    tables: int, weights: object, accuracy: object
+) -> tuple[tuple[float, ...] | None, float | tuple[float, ...] | None]:
+    """Weights and accuracies as floats.
+
+    Raises
+    ------
+    UsageError
+        If both are given, there is not one for each table, or one is not above 0.
+    """
+    if weights is not None and accuracy is not None:
+        raise UsageError(
+            "weights with accuracy",
+            "each of them says which tables are to be accurate",
+            "Leave one of them out",
+        )
+    if isinstance(accuracy, int | float | str) and not isinstance(accuracy, bool):
+        return None, _number(accuracy, "accuracy")
+    of_tables = _numbers(tables, accuracy, "accuracy")
+    return _numbers(tables, weights, "weights"), of_tables
+
+
+def _numbers(tables: int, given: object, name: str) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        obstacle = "it must be a list with a number for each table"
+        raise UsageError(f"{name} = {shown(given)}", obstacle, "Give such a list")
+    if len(given) != tables:
+        raise UsageError(
+            f"{name} of {len(given)} numbers",
+            f"there are {tables} tables",
+            "Give a number for each table, in their order",
+        )
+    return tuple(_number(each, name) for each in given)
+
+
+def _number(given: object, name: str) -> float:
+    if not isinstance(given, str | int | float) or isinstance(given, bool):
+        raise UsageError(f"{name} of {shown(given)}", "it is not a number", "Give a number above 0")
+    found = float(positive(given, name))
+    if not 1 / LARGEST <= found <= LARGEST:
+        obstacle = "it must lie from 10^-12 to 10^12"
+        raise UsageError(f"{name} of {shown(given)}", obstacle, "Give such a number")
+    return found
+
+
+def axes_lattice(
+    title: str, domain: Domain, tables: Sequence[Sequence[str]], bins: Bins, width: Width
+) -> Lattice:
+    """All axes of a family, in the order of the domain.
+
+    Raises
+    ------
+    UsageError
+        If an axis is unknown, one of keys, or has the name of a column of the answer.
+    """
+    asked = {name for table in tables for name in table}
+    if asked:
+        domain.select(sorted(asked))
+    names = [name for name in domain if name in asked]
+    intervals = [name for name in names if name in domain.of_kind(Interval)]
+    bins_of = by_axis(bins, intervals)
+    widths_of = widths_by_axis(width, intervals)
+
+    def lay_bins(name: str, axis: Interval) -> LatticeAxis:
+        return binned(name, axis, bins_of.get(name), widths_of.get(name))
+
+    lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
+    for axis in lattice.axes:
+        if axis.has_keys:
+            raise UsageError(
+                f"{title}, over the keys of {axis.name!r}",
+                "which keys there are is not known beforehand, so tables cannot add up",
+                "Declare it as Categories with a public list, or ask a Histogram over it",
+            )
+        if axis.name == TABLE:
+            obstacle = "the answer has a column of that name"
+            raise UsageError(f"axis {TABLE!r}", obstacle, "Rename the column before asking")
+    return lattice
+
+
+MOST_NORM = 2**20
+"""The largest limit on the norm of a person's counts in several tables: beyond it the whole numbers
+by which it is kept (see ``stacked``) would be too coarse."""
+
+
+def require_flat_limits(title: str, unit: Unit) -> None:
+    """Refuse limits by cell, but for one on the norm.
+
+    Raises
+    ------
+    UsageError
+        If the unit has others, or that one is too large.
+    """
+    if not unit.by_cell:
+        return
+    given = {} if unit.limits is msgspec.UNSET else unit.limits.given
+    if given.keys() != {"norm_per_person"}:
+        raise UsageError(
+            f"{title} under limits by cell",
+            "these hold on the cells of one table, and a family has several",
+            "Give the source rows_per_person alone, or with norm_per_person",
+        )
+    norm = min(given["norm_per_person"], unit.rows_counted)
+    if norm > MOST_NORM:
+        raise UsageError(
+            f"{title} under an L2 norm of at most {norm:,}",
+            f"in several tables the largest limit on a norm is {MOST_NORM:,}",
+            "Give the source a smaller one, or rows_per_person alone",
+        )
+
+
+def unit_of_tables(unit: Unit) -> Unit:
+    """The unit as a family states it: a limit on the norm holds in all of its tables together."""
+    if unit.limits is msgspec.UNSET:
+        return unit
+    limits = Limits(norm_in_tables=unit.limits.norm_per_person)
+    return msgspec.structs.replace(unit, limits=limits)
+
+
+PROOF = Proof(
+    sensitivity="of each table that is measured, L1 = rows_per_person (twice that under replace).",
+    because="the cells of a table are disjoint and fixed by the public domain, the noise is exact "
+    "on the integers, and the shares of the tables, which public sizes decide, add up to epsilon. "
+    "All tables count the same rows. The tables that are shown follow from the noisy ones by least "
+    "squares.",
+    not_covered="the choice of tables, bins, weights and bounds; the time the query takes.",
+    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; least squares: Xiao, He, Zhang, Kifer, "
+    "NeurIPS 2023.",
+)
+
+RESIDUALS = Proof(
+    sensitivity="of the residual of a table with d cells along each axis, L2 squared = the squared "
+    "rows_per_person times the product of 1 - 1/d over the axes; under replace the worst case of "
+    "all residuals together, by where the rows were and where they are.",
+    because="of a table with exact discrete Gaussian noise only integer differences between cells "
+    "are kept: such noise is a discrete Gaussian on the lattice of these differences, but for a "
+    "slack that is charged. A sum of squares is convex, so a person moves it most with all rows in "
+    "one cell. The rho of all residuals add up. All tables count the same rows, and follow from "
+    "the residuals.",
+    not_covered="the choice of tables, bins, weights and bounds; the time the query takes.",
+    source="Xiao, He, Zhang, Kifer, NeurIPS 2023; Canonne, Kamath, Steinke 2020, Thm 4; the proof "
+    "for integers: docs/proofs.md.",
+)
+
+IN_NORM = Proof(
+    sensitivity="of all residuals together, each in units of its noise, L2 = norm_per_person times "
+    "what one row adds; under replace, sqrt 2 to 2 times that, by the public inner products of "
+    "rows.",
+    because="of each person, rows are counted up to the first with which this norm would exceed "
+    "the limit: computed in whole numbers of the person's counts in all tables, rounded against "
+    "the rows. Of a table with exact discrete Gaussian noise only integer differences between "
+    "cells are kept: such noise is a discrete Gaussian on the lattice of these differences, but "
+    "for a slack that is charged. All tables count the same rows, and follow from the residuals.",
+    not_covered="the choice of tables, bins, weights and bounds; the time the query takes.",
+    source="Xiao, He, Zhang, Kifer, NeurIPS 2023; Canonne, Kamath, Steinke 2020, Thm 4; the proof "
+    "for integers and for the norm: docs/proofs.md.",
+)

@@ -1,0 +1,396 @@
+"""The tables of a family across their axes, with the sums that they share on their edges.
+
+How far the cells of a family's tables are from the truth: half-widths, by the laws of the noise.
+
+A cell's error is a weighted sum of independent draws (``Family.error_of``), whose law is computed
+by ``mechanisms.weighted_sums``. It is the same for all cells of a table that are nested alike.
+
+How accurate the tables of a family would be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from sfumato.answers.cross_tables import ALL, CrossTable
+from sfumato.answers.estimate import error_probability, half_width_text
+from sfumato.answers.preview import Preview
+from sfumato.basics.numbers import Array, Exactly
+from sfumato.domain.lattice import Lattice
+from sfumato.errors import Infeasible
+from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise_sums import FEW_SUMS, Weighted, weighted_half_widths
+from sfumato.questions.tables.design import Measurement, described, family_of
+from sfumato.questions.tables.levels import Levels, Margin, Path
+from sfumato.questions.tables.residuals import Family, Paths, Weight
+from sfumato.questions.tables.trees import UnevenFamily
+
+MOST_AXES = 3
+"""A table of more axes is listed, one row for each cell."""
+
+MOST_SLICES = 64
+"""How many tables of two axes stand for one of three."""
+
+MOST_ROUNDED = 2**20
+"""How many cells a family has at most of which whole numbers are shown beside the estimates."""
+
+COUNT = "count"
+
+
+class OneTable(Protocol):
+    """What is laid out of one table of a family."""
+
+    @property
+    def values(self) -> Array: ...
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array: ...
+    def published(self) -> Array: ...
+
+
+class CrossedFamily(Protocol):
+    """Tables that add up, and all their margins."""
+
+    @property
+    def lattice(self) -> Lattice: ...
+    @property
+    def tables(self) -> Sequence[Sequence[str]]: ...
+    def published(self) -> Array: ...
+    def __getitem__(self, axes: Sequence[str]) -> OneTable: ...
+
+
+def crossed(family: CrossedFamily, axes: Sequence[str]) -> tuple[CrossTable, ...]:
+    """A table of a family across its axes; of three axes, one for each cell of the shortest.
+
+    Parameters
+    ----------
+    family : TablesRelease
+    axes : sequence of str
+        Those of the table.
+
+    Returns
+    -------
+    tuple of CrossTable
+        Of three axes, the first is that of all cells of the shortest. Empty if it has more axes, or
+        the shortest has more than ``MOST_SLICES`` cells.
+    """
+    if len(axes) > MOST_AXES:
+        return ()
+    layout = _Layout(family, tuple(axes), is_rounded=has_whole_numbers(family))
+    # The longest axis goes down, where there is most room.
+    longest = sorted(axes, key=lambda name: -layout.size(name))
+    if len(axes) < MOST_AXES:
+        return (layout.table(longest),)
+    *two, split = longest
+    if layout.size(split) > MOST_SLICES:
+        return ()
+    slices = [layout.table(two, split, at) for at in range(layout.size(split))]
+    return (layout.table(two, split), *slices)
+
+
+def has_whole_numbers(family: CrossedFamily) -> bool:
+    """Whether whole numbers that add up are shown beside the estimates of a family.
+
+    It depends on the axes and sizes of the tables alone.
+    """
+    sizes = {axis.name: axis.size for axis in family.lattice.axes}
+    if sum(math.prod(sizes[name] for name in table) for table in family.tables) > MOST_ROUNDED:
+        return False
+    try:
+        family.published()
+    except Infeasible:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the numbers of one table are laid out.
+
+    Attributes
+    ----------
+    family : Family
+    axes : tuple of str
+        Of the table, with that of which cells are taken.
+    is_rounded : bool
+    """
+
+    family: CrossedFamily
+    axes: tuple[str, ...]
+    is_rounded: bool
+
+    def size(self, name: str) -> int:
+        """How many cells an axis has."""
+        return len(self._names(name))
+
+    def _names(self, name: str) -> list[str]:
+        lattice = self.family.lattice
+        return lattice.axes[lattice.names.index(name)].cell_names()
+
+    def table(self, two: Sequence[str], split: str = "", at: int | None = None) -> CrossTable:
+        """Lay out at most two axes, in all cells of another or in one of them."""
+        down, across = [*two, "", ""][:2]
+        blocks = self._blocks([name for name in two if name], split if at is not None else "", at)
+        rounded = [block[2] for block in blocks]
+        within = "" if not split else f"every {split}"
+        if at is not None:
+            within = f"{split} {self._names(split)[at]}"
+        return CrossTable(
+            axes=self.axes,
+            within=within,
+            down=down,
+            across=across,
+            rows=(*self._names(down), ALL) if down else (ALL,),
+            columns=(*self._names(across), ALL) if across else (COUNT,),
+            estimates=_joined([block[0] for block in blocks], down, across),
+            half_widths=_joined([block[1] for block in blocks], down, across),
+            rounded=_joined(rounded, down, across) if self.is_rounded else None,
+        )
+
+    def _blocks(self, two: Sequence[str], split: str, at: int | None) -> list[list[Array]]:
+        """The counts, row sums, column sums and total: estimates, half-widths, whole numbers."""
+        tables = [[*two], two[:1], two[1:], []]
+        if len(two) < 2:
+            tables = [[*two], []] if two else [[]]
+        return [self._numbers(names, split, at) for names in tables]
+
+    def _numbers(self, names: Sequence[str], split: str, at: int | None) -> list[Array]:
+        one = self.family[(*names, split) if split else tuple(names)]
+        found = [one.values, one.accuracy()]
+        if self.is_rounded:
+            found.append(one.published())
+        else:
+            found.append(np.zeros(np.shape(one.values), np.int64))
+        return found if at is None else [numbers[..., at] for numbers in found]
+
+
+def _joined(blocks: Sequence[Array], down: str, across: str) -> Array:
+    """Counts with their sums at the edges: ndarray of shape (rows, columns)."""
+    if not down:
+        return np.reshape(blocks[0], (1, 1))
+    if not across:
+        counts, total = blocks
+        return np.append(counts, total).reshape(-1, 1)
+    counts, row_sums, column_sums, total = blocks
+    upper = np.column_stack([counts, row_sums])
+    return np.vstack([upper, np.append(column_sums, total)])
+
+
+Draws: TypeAlias = tuple[tuple[Law, tuple[tuple[float, int], ...]], ...]
+"""For each law, the weights of its draws in a sum, and how many draws have each of them."""
+
+Kind: TypeAlias = tuple[Path | int, ...]
+"""The way to a cell along each axis; along a tree of ``UnevenFamily``, a cell of that kind."""
+
+
+@dataclass(frozen=True)
+class CellErrors:
+    """The errors of the cells of a family's tables.
+
+    Attributes
+    ----------
+    axes : tuple of Levels
+    measured : tuple of Measurement
+    known : tuple of tuple of int
+        The tables that are known without being measured.
+    """
+
+    axes: tuple[Levels, ...]
+    measured: tuple[Measurement, ...]
+    known: tuple[Margin, ...] = ()
+
+    @cached_property
+    def family(self) -> Family:
+        """The family with the variances of the noise."""
+        return family_of(self.axes, self.measured, self.known)
+
+    @cached_property
+    def _uneven(self) -> UnevenFamily | None:
+        return UnevenFamily.of(self.family)
+
+    def variances(self, margin: Margin) -> Array:
+        """The variance of the error of each cell of a table.
+
+        Returns
+        -------
+        float64 ndarray of shape ``family.shape(margin)``
+        """
+        return self._of_each_kind(margin, lambda kind, _: self._variance(margin, kind))
+
+    def half_widths(self, margin: Margin, alpha: float) -> Array:
+        """For each cell of a table a t with P(abs(error) > t) <= alpha.
+
+        Returns
+        -------
+        float64 ndarray of shape ``family.shape(margin)``
+        """
+
+        def half_width(kind: Kind, kinds: int) -> float:
+            return self._half_width(self._error(margin, kind), alpha, kinds > FEW_SUMS)
+
+        return self._of_each_kind(margin, half_width)
+
+    def _of_each_kind(self, margin: Margin, number: Callable[[Kind, int], float]) -> Array:
+        """What is the same for all cells that are nested alike; ``number`` also gets how many kinds
+        of cells there are.
+        """
+        if not self.axes:
+            return np.array(number((), 1))
+        kinds, places = zip(*map(self._kinds, range(len(self.axes)), margin), strict=True)
+        every = list(product(*kinds))
+        found = np.array([number(kind, len(every)) for kind in every])
+        return np.asarray(found.reshape([len(each) for each in kinds])[np.ix_(*places)])
+
+    def _kinds(self, at: int, level: int) -> tuple[Sequence[Path | int], Array]:
+        """The kinds of cells that an axis has at a level, and of which kind each cell is."""
+        if self._uneven is not None and at == self._uneven.tree:
+            return self._uneven.kinds(level)
+        return self.axes[at].kinds(level, within=any(each.whole for each in self.measured))
+
+    def _variance(self, margin: Margin, kind: Kind) -> float:
+        if self._uneven is not None:
+            return self._uneven.variance_of(margin, _cell(kind, self._uneven))
+        return self.family.variance_of(margin, _paths(kind))
+
+    def _error(self, margin: Margin, kind: Kind) -> list[Weight]:
+        if self._uneven is not None:
+            return self._uneven.error_of(margin, _cell(kind, self._uneven))
+        return self.family.error_of(margin, _paths(kind))
+
+    def _half_width(self, error: list[Weight], alpha: float, of_many: bool) -> float:
+        by_law: dict[Law, list[tuple[float, int]]] = {}
+        for weight in error:
+            draws = by_law.setdefault(self.measured[weight.measured].law, [])
+            draws.append((abs(weight.factor), weight.times))
+        if not by_law:  # all of it is known
+            return 0.0
+        # Tables that are alike have equal sums, whose law is computed once.
+        rounded = (
+            (law, tuple(sorted((float(f"{weight:.12g}"), times) for weight, times in draws)))
+            for law, draws in by_law.items()
+        )
+        return _half_width(tuple(sorted(rounded, key=str)), alpha, of_many)
+
+
+def _paths(kind: Kind) -> Paths:
+    return tuple(one for one in kind if isinstance(one, Path))
+
+
+def _cell(kind: Kind, uneven: UnevenFamily) -> int:
+    cell = kind[uneven.tree]
+    assert isinstance(cell, int)
+    return cell
+
+
+@lru_cache(maxsize=4096)
+def _half_width(draws: Draws, alpha: float, of_many: bool) -> float:
+    """The half-width of a sum of draws of several laws."""
+    parts = []
+    for law, of_law in draws:
+        weights = np.array([weight for weight, _ in of_law])
+        numbers = np.array([float(times) for _, times in of_law])
+        parts.append(Weighted.of(law, weights, numbers))
+    # Weights were rounded to twelve digits.
+    return float(weighted_half_widths(parts, alpha, of_many=of_many)[0]) * (1 + 1e-10)
+
+
+MOST_LISTED = 8
+"""Tables whose accuracy is listed one by one."""
+
+
+class TablesPreview(Preview, frozen=True):
+    """The preview of a family of tables.
+
+    Attributes
+    ----------
+    axes : tuple
+        How the cells of each axis are nested: see ``tables.levels``.
+    tables : tuple of tuple of int
+        The tables, by the level of each axis.
+    names : tuple of str
+        What they are called.
+    measured : tuple of Measurement
+    wished : tuple of float, or None
+        The half-width that is asked for of each table.
+    known : tuple of tuple of int
+        The tables that are public totals.
+    totals : tuple of str
+        What these are called.
+
+    >>> import sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 100), ward=sf.Categories(["A", "B"]))
+    >>> question = sf.Tables([["age", "ward"], "age"], bins=4)
+    >>> preview = sf.preview(question, domain=domain, unit=sf.Unit(), rho="0.125")
+    >>> preview.cells, [round(preview.accuracy_of(table)) for table in range(2)]
+    (12, [4, 5])
+    """
+
+    axes: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    tables: tuple[tuple[int, ...], ...] = ()
+    names: tuple[str, ...] = ()
+    measured: tuple[Measurement, ...] = ()
+    wished: tuple[float, ...] | None = None
+    known: tuple[tuple[int, ...], ...] = ()
+    totals: tuple[str, ...] = ()
+
+    @property
+    def _errors(self) -> CellErrors:
+        return CellErrors(tuple(map(Levels, self.axes)), self.measured, self.known)
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
+        """Half-width of the interval of each number, of the least accurate one.
+
+        ``simultaneous``: all of them hold together.
+        """
+        return max(self.accuracies(confidence, simultaneous))
+
+    def accuracies(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> tuple[float, ...]:
+        """The half-width of the counts of each table; for all numbers together, if asked."""
+        alpha = error_probability(confidence)
+        if simultaneous and self.cells:
+            alpha /= self.cells
+        errors = self._errors
+        return tuple(float(errors.half_widths(table, alpha).max()) for table in self.tables)
+
+    def accuracy_of(self, table: int, confidence: Exactly = "0.95") -> float:
+        """The half-width of the counts of one table, by its place."""
+        errors = self._errors
+        return float(errors.half_widths(self.tables[table], error_probability(confidence)).max())
+
+    def lines(self) -> list[str]:
+        """What is added to what, and how accurate each table would be."""
+        found = [f"adds {described(self.measured)}"]
+        if self.totals:
+            listed = ", ".join(self.totals)
+            found.append(f"has the public totals of {listed} exactly, and spends nothing on them")
+        each = self.accuracies()
+        of = f"of {self.unit.counted}"
+        if len(self.tables) > MOST_LISTED:
+            ends = f"+-{half_width_text(min(each))} to +-{half_width_text(max(each))}"
+            found.append(f"{of}, each count is within {ends} of the truth with 95% confidence")
+        else:
+            tables = zip(self.names, each, strict=True)
+            listed = ", ".join(f"+-{half_width_text(half)} in {name}" for name, half in tables)
+            found.append(
+                f"{of}, each count is this close to the truth with 95% confidence: {listed}"
+            )
+        if self.cells and self.cells > 1:
+            every = self.accuracy(simultaneous=True)
+            found.append(f"all of them at once are within +-{half_width_text(every)}")
+        return [*found, *self._wishes(each)]
+
+    def _wishes(self, each: Sequence[float]) -> list[str]:
+        """How the accuracy compares with what was asked for."""
+        if self.wished is None:
+            return []
+        ratio = float(np.max(np.array(each) / self.wished))
+        if ratio <= 1:
+            return ["every table is as accurate as asked for"]
+        return [f"no table is more than {ratio:.3g} times less accurate than asked for"]

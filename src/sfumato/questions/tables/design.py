@@ -1,0 +1,356 @@
+"""Which noise the tables of a family get: what is measured, and with which law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
+from sfumato.privacy.limits import StackedNorm
+from sfumato.privacy.measures import (
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    PureDP,
+    approx_to_zcdp,
+    without_delta,
+)
+from sfumato.privacy.unit import Unit
+from sfumato.questions.tables.gaussian_design import Aim, gaussian_design, shares_of_variance
+from sfumato.questions.tables.laplace_design import laplace_shares, stacked_norm
+from sfumato.questions.tables.levels import Levels, Margin, is_margin
+from sfumato.questions.tables.residuals import Family, Measured, closure_of
+from sfumato.questions.tables.trees import UnevenFamily
+from sfumato.random.bits import Bits
+
+LEAST_VARIANCE = 1e-100
+
+OF_MARGINS = 0.02
+"""How much the variance of a margin counts that was not asked for, beside 1 of each table."""
+
+
+class Measurement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was measured of a family, and the noise on it.
+
+    Attributes
+    ----------
+    margin : tuple of int
+        The level of each axis; 0 where the table is summed over it.
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each count of the table.
+    whole : bool
+        Whether the noisy table was published. False: only its residual was, as differences against
+        the last cell along each of its axes.
+    """
+
+    margin: tuple[int, ...]
+    law: Law
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Design:
+    """The measurements of a family of tables.
+
+    Attributes
+    ----------
+    axes : tuple of Levels
+    tables : tuple of tuple of int
+        The tables that are asked for, by the level of each axis.
+    measured : tuple of Measurement
+    cost : PureDP, ApproxDP or ZCDP
+        What they cost together.
+    known : tuple of tuple of int
+        The tables that are known without being measured.
+    norm : StackedNorm or None
+        What bounds a person's rows in all tables, where the unit limits a norm.
+    """
+
+    axes: tuple[Levels, ...]
+    tables: tuple[Margin, ...]
+    measured: tuple[Measurement, ...]
+    cost: CentralMeasure
+    known: tuple[Margin, ...] = ()
+    norm: StackedNorm | None = None
+
+    @property
+    def family(self) -> Family:
+        """The family with the variances of this noise."""
+        return family_of(self.axes, self.measured, self.known)
+
+    @property
+    def has_residuals(self) -> bool:
+        """Whether residuals are measured, and not whole tables."""
+        return not all(each.whole for each in self.measured)
+
+    def measure(self, tables: Mapping[Margin, Array], noise: Bits) -> Array:
+        """Add the noise to true tables, and give what is published: int64 ndarray, flat.
+
+        Parameters
+        ----------
+        tables : mapping from margin to int64 ndarray
+            The true counts of each margin that is measured, with one dimension for each axis.
+        noise : Bits
+        """
+        published = []
+        for each in self.measured:
+            noisy = add_noise(tables[each.margin], each.law, noise)
+            shown = noisy if each.whole else differences(self.axes, each.margin, noisy)
+            published.append(shown.reshape(-1))
+        return np.concatenate(published)
+
+    def __str__(self) -> str:
+        return described(self.measured)
+
+
+def described(measured: Sequence[Measurement]) -> str:
+    """The noise in words."""
+    laws = list(dict.fromkeys(each.law for each in measured))
+    whole = all(each.whole for each in measured)
+    many = "a table" if len(measured) == 1 else f"{len(measured):,} tables"
+    which = f"{many}, of which only residuals are kept" if not whole else many
+    if len(laws) == 1:
+        return f"{laws[0]} to each count of {which}"
+    sizes = [_spread_of(law) for law in laws]
+    gaussian = isinstance(laws[0], DiscreteGaussian)
+    kind, name = ("Gaussian", "sigma") if gaussian else ("Laplace", "scale")
+    spreads = f"{name} between {min(sizes):.4g} and {max(sizes):.4g}"
+    return f"discrete {kind} noise of {spreads} to each count of {which}"
+
+
+def _spread_of(law: Law) -> float:
+    return law.sigma if isinstance(law, DiscreteGaussian) else float(law.scale)
+
+
+def family_of(
+    axes: Sequence[Levels], measured: Sequence[Measurement], known: Sequence[Margin] = ()
+) -> Family:
+    """The family of what was measured, with the variances of its noise, and then what is known."""
+    # Noise that is all but never there has a variance that doubles cannot hold.
+    noisy = (
+        Measured(each.margin, max(each.law.variance, LEAST_VARIANCE), each.whole)
+        for each in measured
+    )
+    return Family(tuple(axes), (*noisy, *(Measured(margin, 0.0) for margin in known)))
+
+
+def design_for(
+    axes: tuple[Levels, ...],
+    tables: tuple[Margin, ...],
+    aim: Aim,
+    cost: CentralMeasure,
+    unit: Unit,
+    known: tuple[Margin, ...] = (),
+) -> Design:
+    """The best noise for a family of tables at a cost, where some tables are ``known`` already.
+
+    Raises
+    ------
+    UsageError
+        If all of them are known, or a norm is to be limited under an epsilon alone.
+
+    Guarantee: ``cost`` for all that is measured. See ``gaussian_design`` and ``laplace_design``.
+    Under (epsilon, delta) it is Gaussian noise on residuals, at the rho that allows, or Laplace
+    noise on tables, without the delta: whichever is better for the aim. Under a limit on a norm it
+    is Gaussian noise.
+    """
+    unknown = [
+        at for at, table in enumerate(tables) if not any(is_margin(table, one) for one in known)
+    ]
+    if not unknown:
+        raise UsageError(
+            "a family of tables",
+            "all of its tables follow from its public totals",
+            "Publish these totals as they are, or ask for a table that does not follow from them",
+        )
+    chosen = tuple(tables[at] for at in unknown)
+    wanted = _with_margins(chosen, aim.of(unknown, len(tables)), known)
+    found = _best(_Asked(axes, *wanted, unit, known), cost)
+    return replace(found, tables=tables)
+
+
+def _with_margins(
+    tables: tuple[Margin, ...], aim: Aim, known: tuple[Margin, ...]
+) -> tuple[tuple[Margin, ...], Aim]:
+    """Tables and their margins, which count a little, if nothing else was said.
+
+    Readers look at margins, too: a total that is far better known costs the tables next to nothing.
+    """
+    if len(tables) == 1 or aim.weights is not None or aim.accuracies is not None:
+        return tables, aim
+    others = [
+        margin
+        for margin in closure_of(tables)
+        if margin not in tables and not any(is_margin(margin, one) for one in known)
+    ]
+    weights = (1.0,) * len(tables) + (OF_MARGINS,) * len(others)
+    return (*tables, *others), Aim(weights)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The tables that noise is designed for, none of which is known."""
+
+    axes: tuple[Levels, ...]
+    tables: tuple[Margin, ...]
+    aim: Aim
+    unit: Unit
+    known: tuple[Margin, ...]
+
+
+def _best(asked: _Asked, cost: CentralMeasure) -> Design:
+    if asked.unit.by_cell:
+        return _within_norm(asked, cost)
+    match cost:
+        case ZCDP():
+            return _gaussian(asked, cost)
+        case PureDP():
+            return _laplace(asked, cost)
+        case ApproxDP():
+            if not cost.delta:
+                return _laplace(asked, PureDP(cost.epsilon))
+            return _better_of(asked, cost)
+
+
+def _within_norm(asked: _Asked, cost: CentralMeasure) -> Design:
+    """Gaussian noise, which follows a norm."""
+    if isinstance(cost, ZCDP):
+        return _gaussian(asked, cost)
+    if isinstance(cost, ApproxDP) and cost.delta:
+        return replace(_gaussian(asked, approx_to_zcdp(cost.epsilon, cost.delta)), cost=cost)
+    raise UsageError(
+        f"a family of tables under a limit on the L2 norm, at {cost}",
+        "only Gaussian noise follows the norm, and under an epsilon alone there is none",
+        "Ask for it under rho, or give the source rows_per_person in place of norm_per_person",
+    )
+
+
+def _better_of(asked: _Asked, cost: ApproxDP) -> Design:
+    """The better one for the aim of both kinds of noise."""
+    pure = PureDP(cost.epsilon)
+    try:
+        rho = approx_to_zcdp(cost.epsilon, cost.delta)
+        gaussian = _gaussian(asked, rho)
+    except UsageError:  # they allow no Gaussian noise at all
+        return _laplace(asked, pure)
+    gaussian = replace(gaussian, cost=cost)
+    laplace = _laplace(asked, pure)
+    errors = [
+        asked.aim.error(_mean_variances(design, asked.tables)) for design in (gaussian, laplace)
+    ]
+    return gaussian if errors[0] < errors[1] else laplace
+
+
+def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
+    """The variance of a count of each table, on average over its cells.
+
+    Where regions have different numbers of towns, whole tables are a little better than this.
+    """
+    family = design.family
+    residuals = [kept for kept in closure_of(tables) if family.contrasts(kept)]
+    variances = [1 / family.total_precisions[kept] for kept in residuals]
+    return np.asarray(shares_of_variance(design.axes, tables, residuals) @ np.array(variances))
+
+
+def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
+    unit = asked.unit
+    norm = limited_norm(unit)
+    found = gaussian_design(
+        asked.axes,
+        asked.tables,
+        asked.aim,
+        cost.rho,
+        unit.rows_counted,
+        unit.neighbours,
+        asked.known,
+        norm,
+    )
+    measured = tuple(
+        Measurement(noise.margin, DiscreteGaussian(noise.sigma_squared), whole=False)
+        for noise in found
+    )
+    stacked = None if norm is None else stacked_norm(asked.axes, found, norm, unit.rows_counted)
+    return Design(asked.axes, asked.tables, measured, cost, asked.known, stacked)
+
+
+def limited_norm(unit: Unit) -> int | None:
+    """The limit on the norm of a person's counts; None where rows alone are limited."""
+    if unit.limits is msgspec.UNSET:
+        return None
+    assert unit.limits.norm_per_person is not None
+    return min(unit.limits.norm_per_person, unit.rows_counted)
+
+
+def _laplace(asked: _Asked, cost: PureDP) -> Design:
+    shares = laplace_shares(asked.axes, asked.tables, asked.aim, asked.known)
+    l1 = asked.unit.counts_l1
+    measured = tuple(
+        Measurement(margin, DiscreteLaplace(l1 / (cost.epsilon * share)))
+        for margin, share in shares
+    )
+    return Design(asked.axes, asked.tables, measured, without_delta(cost), asked.known)
+
+
+def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
+    """What determines the residual of a table: differences against the last sibling."""
+    for along, (axis, level) in enumerate(zip(axes, margin, strict=True)):
+        if level:
+            counts = axis.differences(counts, along, level)
+    return counts
+
+
+def published_shape(axes: Sequence[Levels], measured: Measurement) -> tuple[int, ...]:
+    """The shape of what was published of a measurement."""
+    levels = zip(axes, measured.margin, strict=True)
+    if measured.whole:
+        return tuple(axis.cells(level) for axis, level in levels)
+    return tuple(axis.contrasts(level) for axis, level in levels)
+
+
+def tables_of(
+    axes: Sequence[Levels], measured: Sequence[Measurement], published: Array
+) -> list[Array]:
+    """The noisy table of each measurement, or one with the same residual, from what was published.
+
+    Returns
+    -------
+    list of int64 ndarray
+        One dimension for each axis.
+    """
+    shapes = [published_shape(axes, each) for each in measured]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    found = []
+    for each, shape, part in zip(measured, shapes, np.split(published, ends[:-1]), strict=True):
+        numbers = part.reshape(shape)
+        for along, (axis, level) in enumerate(zip(axes, each.margin, strict=True)):
+            if level and not each.whole:
+                numbers = axis.padded(numbers, along, level)
+        found.append(numbers)
+    return found
+
+
+def published_numbers(axes: Sequence[Levels], measured: Sequence[Measurement]) -> int:
+    """How many numbers are published."""
+    return sum(math.prod(published_shape(axes, each)) for each in measured)
+
+
+def estimated(
+    axes: Sequence[Levels],
+    measured: Sequence[Measurement],
+    published: Array,
+    known: Mapping[Margin, Array] | None = None,
+) -> dict[Margin, Array]:
+    """The residuals of all margins that follow from what was published, and from what is known."""
+    known = known or {}
+    family = family_of(axes, measured, tuple(known))
+    counts = [*tables_of(axes, measured, published), *known.values()]
+    if (uneven := UnevenFamily.of(family)) is not None:
+        return uneven.residuals(counts)
+    closure = closure_of([each.margin for each in family.measured])
+    return {kept: family.residual(kept, counts) for kept in closure}

@@ -1,0 +1,458 @@
+"""Gaussian noise on the residuals of a family of tables, and how much each of them gets.
+
+Every residual of the closure is measured once, with a variance parameter s_A^2 of its own. With
+
+    v_A = how much s_A^2 adds to what is to be small (see ``aims``), and
+    c_A = how far one row moves the residual, squared,
+
+the sum of v_A s_A^2 under a bound on the sum of c_A / s_A^2 is least where s_A^2 is in proportion
+to sqrt(c_A / v_A) (Cauchy, Schwarz). All of them are then scaled so that the bound is met exactly.
+
+What one person can move
+    Within r rows the distance |P_A (x - x')|^2 is convex in the person's counts, for all residuals
+    at once, so it is largest where all r rows are in one cell, before and after. Rows that come or
+    go move it by r^2 c_A, c_A = prod(1 - 1/d_i). Rows that leave cell j and enter cell k move it by
+    r^2 (2 c_A - 2 prod(<P e_j, P e_k>)), which depends on the level at which j and k part along
+    each axis. All combinations are tried, and the worst of them for all residuals together counts.
+    Where there are too many, each residual gets its own worst case.
+    Within a norm c no rows move all residuals together farther than c rows in one cell do, by
+    definition (see ``stacked``); under replace, sqrt 2 to 2 times as far.
+
+Noise that is too narrow
+    Along which axes of a residual differences may be counted on depends on the noise (see
+    ``mechanisms.residual_noise``). A share of rho is left for their slack. All are counted on at
+    first, and those whose slack is too large for it are given up until none is left. Several shares
+    are tried, and the best one is taken.
+
+Source: Xiao, He, Zhang, Kifer, *ResidualPlanner*, NeurIPS 2023.
+
+What the noise of a family of tables is to make small, and how much each residual adds to it.
+
+The aim is a weighted sum of the variances of the tables' counts, or the largest ratio of a table's
+error to the one that was asked for. The second is a weighted sum, too, whose weights are searched
+for: those at which the least weighted sum is largest (duality of convex programs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.mechanisms.noise import log_eta, most_slack
+from sfumato.privacy.unit import Neighbours
+from sfumato.questions.tables.levels import Levels, Margin, Path, contrast, is_margin
+from sfumato.questions.tables.residuals import closure_of
+
+ROUNDS = 400
+"""How often weights are corrected in the search for them."""
+
+CLOSE = 1e-6
+"""The search ends where the largest ratio is so close to the average."""
+
+DIGITS = 8
+"""Significant digits of the parameters of noise."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be small.
+
+    Attributes
+    ----------
+    weights : tuple of float, or None
+        Of each table, how much the variance of its counts matters.
+    accuracies : tuple of float, or None
+        Of each table, the error that is asked for: only ratios of them matter.
+    """
+
+    weights: tuple[float, ...] | None = None
+    accuracies: tuple[float, ...] | None = None
+
+    def solved(
+        self,
+        solve: Callable[[Array], Array],
+        tables: int,
+        variances_of: Callable[[Array], Array],
+        *,
+        rounds: int = ROUNDS,
+    ) -> Array:
+        """What is best for the aim.
+
+        Parameters
+        ----------
+        solve : callable
+            From weights, float64 ndarray of shape (tables,), to what is best for their sum.
+        tables : int
+        variances_of : callable
+            From that to the variances of the tables.
+        rounds : int
+            How often weights are corrected.
+        """
+        if self.accuracies is None:
+            return solve(np.array(self.weights or (1.0,) * tables))
+        scale = 1 / np.square(self.accuracies)
+        weights = np.full(tables, 1 / tables)
+        best = solve(weights * scale)
+        least = math.inf
+        for _ in range(rounds):
+            found = solve(weights * scale)
+            ratios = variances_of(found) * scale
+            if ratios.max() < least:
+                best, least = found, ratios.max()
+            average = float(weights @ ratios)
+            if ratios.max() <= average * (1 + CLOSE):
+                break
+            weights = weights * ratios / average
+        return best
+
+    def of(self, places: Sequence[int], tables: int) -> Aim:
+        """The same aim for some of so many tables."""
+        if len(places) == tables:
+            return self
+        chosen = (
+            None if given is None else tuple(given[place] for place in places)
+            for given in (self.weights, self.accuracies)
+        )
+        return Aim(*chosen)
+
+    def error(self, variances: Array) -> float:
+        """How large what is to be small is."""
+        if self.accuracies is None:
+            return float(np.array(self.weights or (1.0,) * len(variances)) @ variances)
+        return float((variances / np.square(self.accuracies)).max())
+
+
+def shares_of_variance(
+    axes: Sequence[Levels], tables: Sequence[Margin], residuals: Sequence[Margin]
+) -> Array:
+    """What a residual of variance 1 adds to a count of a table, on average over its cells.
+
+    Returns
+    -------
+    float64 ndarray of shape (tables, residuals)
+    """
+    found = np.ones((len(tables), len(residuals)))
+    for at, axis in enumerate(axes):
+        depths = range(axis.depth + 1)
+        of_axis = np.array(
+            [[_mean_share(axis, kept, level) for kept in depths] for level in depths]
+        )
+        rows = [table[at] for table in tables]
+        columns = [residual[at] for residual in residuals]
+        found *= of_axis[np.ix_(rows, columns)]
+    return found
+
+
+def _mean_share(axis: Levels, kept: int, level: int) -> float:
+    """What contrasts of a level add to the variance of a cell of another, on average."""
+    if kept > level:
+        return 0.0
+    kinds, index = axis.kinds(level)
+    shares = [
+        (1 - 1 / path.fanouts[kept - 1] if kept else 1.0) / math.prod(path.fanouts[kept:]) ** 2
+        for path in kinds
+    ]
+    return float(np.mean(np.array(shares)[index]))
+
+
+def rounded_up(value: float) -> Fraction:
+    """A positive number, rounded up to a few significant digits.
+
+    >>> rounded_up(2 / 3)
+    Fraction(66666667, 100000000)
+    """
+    unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - DIGITS)
+    return math.ceil(Fraction(value) / unit) * unit
+
+
+SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
+"""Shares of rho that are left for slack."""
+
+MOST_COMBINATIONS = 2**22
+"""Of levels at which two cells part, times residuals."""
+
+ROUNDING = 1e-9
+"""By how much a sum of doubles may be too small: far more than it is."""
+
+OF_ROUNDED = 2e-7
+"""How far inner products may change, in units of those of one row, where noise is rounded up."""
+
+
+class ResidualNoise(NamedTuple):
+    """The noise of a residual.
+
+    Attributes
+    ----------
+    margin : tuple of int
+    sigma_squared : Fraction
+    along : tuple of bool
+        Along which axes differences are counted on.
+    """
+
+    margin: Margin
+    sigma_squared: Fraction
+    along: tuple[bool, ...]
+
+
+@lru_cache(maxsize=64)
+def gaussian_design(
+    axes: tuple[Levels, ...],
+    tables: tuple[Margin, ...],
+    aim: Aim,
+    rho: Fraction,
+    rows: int,
+    neighbours: Neighbours,
+    known: tuple[Margin, ...] = (),
+    norm: int | None = None,
+) -> tuple[ResidualNoise, ...]:
+    """The noise of each residual.
+
+    Parameters
+    ----------
+    axes : tuple of Levels
+    tables : tuple of tuple of int
+        The tables that are asked for, by the level of each axis.
+    aim : Aim
+    rho : Fraction
+        What all residuals together may cost.
+    rows : int
+        Of one person, at most.
+    neighbours : {"add-remove", "replace"}
+    known : tuple of tuple of int
+        Tables whose residuals are known, and get no noise.
+    norm : int or None
+        What a limit on the stacked norm allows of one person's rows, by so many rows in one cell;
+        at most ``rows``. None: there is none.
+
+    Guarantee: rho-zCDP for all residuals together, if each is published as
+    ``mechanisms.residual_noise`` says.
+
+    >>> axes = (Levels.flat(2), Levels.flat(2))
+    >>> aim = Aim()
+    >>> found = gaussian_design(axes, ((1, 1),), aim, Fraction(1, 8), 1, "add-remove")
+    >>> [(each.margin, round(float(each.sigma_squared), 2)) for each in found]
+    [((0, 0), 16.0), ((1, 0), 8.0), ((0, 1), 8.0), ((1, 1), 4.0)]
+    """
+    residuals = [
+        margin
+        for margin in closure_of(tables)
+        if _contrasts(axes, margin) and not any(is_margin(margin, one) for one in known)
+    ]
+    shares = shares_of_variance(axes, tables, residuals)
+    problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours, norm)
+    designs = [problem.solved(share) for share in SLACK_SHARES]
+    errors = [
+        aim.error(shares @ np.array([float(noise.sigma_squared) for noise in design]))
+        for design in designs
+    ]
+    return designs[int(np.argmin(errors))]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Which noise is best, for one share of rho that is left for slack."""
+
+    axes: tuple[Levels, ...]
+    residuals: tuple[Margin, ...]
+    shares: Array
+    aim: Aim
+    rho: float
+    rows: int
+    neighbours: Neighbours
+    norm: int | None
+
+    def solved(self, share: float) -> tuple[ResidualNoise, ...]:
+        """The noise of the residuals."""
+        counted = [[bool(level) for level in margin] for margin in self.residuals]
+        while True:
+            sigmas = self._scaled(counted, share)
+            too_large = self._too_large(counted, sigmas, share)
+            if not too_large:
+                found = zip(self.residuals, sigmas, map(tuple, counted), strict=True)
+                return tuple(ResidualNoise(*each) for each in found)
+            for residual, at in too_large:
+                counted[residual][at] = False
+
+    def _scaled(self, counted: list[list[bool]], share: float) -> list[Fraction]:
+        """The best parameters if these differences may be counted on."""
+        moves = self._squared_moves(counted)
+        of_one = moves[0]
+
+        def best(weights: Array) -> Array:
+            return np.asarray(np.sqrt(of_one / (weights @ self.shares)))
+
+        relative = self.aim.solved(best, len(self.shares), lambda found: self.shares @ found)
+        spent = float((moves / (2 * relative)).sum(axis=1).max()) * (1 + ROUNDING)
+        spent *= self._factor(counted, relative)
+        scale = spent / (self.rho * (1 - share)) * (1 + ROUNDING)
+        return [rounded_up(float(each)) for each in relative * scale]
+
+    def _squared_moves(self, counted: list[list[bool]]) -> Array:
+        """How far one person moves each residual, squared, in each case that can be the worst."""
+        if self.norm is not None:
+            return largest_moves(self.axes, self.residuals, counted)[None] * self.norm**2
+        return squared_moves(self.axes, self.residuals, counted, self.neighbours) * self.rows**2
+
+    def _factor(self, counted: list[list[bool]], relative: Array) -> float:
+        """How much farther than ``norm`` rows in one cell one person moves all residuals, squared.
+
+        The limit on the norm is larger by the share ``ROUNDING`` (see ``stacked``).
+        """
+        if self.norm is None:
+            return 1.0
+        reach = self.rows / self.norm
+        return (1 + ROUNDING) * self._of_two(counted, relative, reach)
+
+    def _of_two(self, counted: list[list[bool]], relative: Array, reach: float) -> float:
+        """How much farther rows of two persons do under replace, squared.
+
+        ``reach`` is how many rows a person may have, beside those in one cell.
+        """
+        if self.neighbours == "add-remove":
+            return 1.0
+        inner = inner_products(self.axes, self.residuals, counted)
+        if inner is None:
+            return 4.0
+        of_one = largest_moves(self.axes, self.residuals, counted)
+        opposed = -float((inner / relative).sum(axis=1).min() / (of_one / relative).sum())
+        return min(4.0, 2 + 2 * (max(0.0, opposed) + OF_ROUNDED) * reach**2)
+
+    def _too_large(
+        self, counted: list[list[bool]], sigmas: Sequence[Fraction], share: float
+    ) -> list[tuple[int, int]]:
+        """The residuals and axes whose slack is too large for the share."""
+        pairs = max(1, sum(map(sum, counted)))
+        # Where ln(1 + eta) is a sum of small terms, the slack is at most 2.2 times that sum.
+        most_each = min(most_slack(self.rho, share) / 2.2, 0.01) / pairs
+        found = []
+        for residual, (margin, sigma_squared) in enumerate(
+            zip(self.residuals, sigmas, strict=True)
+        ):
+            terms = log_etas(self.axes, margin, float(sigma_squared))
+            used = zip(terms, counted[residual], strict=True)
+            found += [
+                (residual, at)
+                for at, (term, is_used) in enumerate(used)
+                if is_used and term > most_each
+            ]
+        return found
+
+
+def _contrasts(axes: Sequence[Levels], margin: Margin) -> int:
+    """How many independent numbers a residual has."""
+    return math.prod(axis.contrasts(level) for axis, level in zip(axes, margin, strict=True))
+
+
+def log_etas(axes: Sequence[Levels], margin: Margin, sigma_squared: float) -> list[float]:
+    """What the differences along each axis add to the bound on ln(1 + eta) of a residual."""
+    cells = math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
+    return [
+        log_eta(sigma_squared, axis.fanouts[level - 1], cells, axis.cells(level)) if level else 0.0
+        for axis, level in zip(axes, margin, strict=True)
+    ]
+
+
+def squared_moves(
+    axes: Sequence[Levels],
+    residuals: Sequence[Margin],
+    counted: Sequence[Sequence[bool]],
+    neighbours: Neighbours,
+) -> Array:
+    """How far one row moves each residual, squared, in each case that can be the worst.
+
+    Parameters
+    ----------
+    axes : sequence of Levels
+    residuals : sequence of tuple of int
+    counted : sequence of sequence of bool
+        For each residual, along which axes differences are counted on.
+    neighbours : {"add-remove", "replace"}
+
+    Returns
+    -------
+    float64 ndarray of shape (cases, residuals)
+        The first case is a row that comes or goes.
+    """
+    once = largest_moves(axes, residuals, counted)
+    if neighbours == "add-remove":
+        return once[None]
+    even = all(axis.is_even for axis in axes)
+    inner = inner_products(axes, residuals, counted) if even else None
+    if inner is None:
+        largest = [_less(axes, *pair) for pair in zip(residuals, counted, strict=True)]
+        return np.stack([once, 2 * once * (1 + np.array(largest))])
+    return np.concatenate([once[None], 2 * np.maximum(once - inner, 0)])
+
+
+def largest_moves(
+    axes: Sequence[Levels], residuals: Sequence[Margin], counted: Sequence[Sequence[bool]]
+) -> Array:
+    """How far a row that comes or goes moves each residual, squared, at most: float64 ndarray."""
+    return np.array([_largest(axes, *pair) for pair in zip(residuals, counted, strict=True)])
+
+
+def inner_products(
+    axes: Sequence[Levels], residuals: Sequence[Margin], counted: Sequence[Sequence[bool]]
+) -> Array | None:
+    """The inner products of what two rows add to each residual, by where their cells part.
+
+    Where cells of a level have different numbers of children, all are taken to have the most.
+
+    Returns
+    -------
+    float64 ndarray of shape (cases, residuals); None if there are too many cases
+    """
+    cases = math.prod(axis.depth + 1 for axis in axes)
+    if cases * len(residuals) > MOST_COMBINATIONS:
+        return None
+    inner = np.ones((cases, len(residuals)))
+    parted = np.array(list(product(*(range(1, axis.depth + 2) for axis in axes))))
+    for at, axis in enumerate(axes):
+        entries = _entries(axis)
+        for column, (margin, along) in enumerate(zip(residuals, counted, strict=True)):
+            inner[:, column] *= entries[int(along[at]), parted[:, at] - 1, margin[at]]
+    return inner
+
+
+def _largest(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> float:
+    """c_A: the largest diagonal entry of the projection on the differences counted on."""
+    return math.prod(
+        1 - 1 / max(axis.fanouts[level - 1])
+        for axis, level, used in zip(axes, margin, along, strict=True)
+        if used and level
+    )
+
+
+def _less(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> float:
+    """How negative an entry beside the diagonal can be, in units of the largest on it.
+
+    It is negative along an odd number of axes, each of which makes it smaller by 1 / (f - 1).
+    """
+    siblings = [
+        min((fanout for fanout in axis.fanouts[level - 1] if fanout > 1), default=2)
+        for axis, level, used in zip(axes, margin, along, strict=True)
+        if used and level
+    ]
+    return max((1 / (fanout - 1) for fanout in siblings), default=0.0)
+
+
+def _entries(axis: Levels) -> Array:
+    """Entries of the projections of an axis, by whether it is counted on, where cells part, and
+    level: float64 ndarray of shape (2, depth + 1, depth + 1).
+    """
+    levels = range(axis.depth + 1)
+    path = Path(tuple(map(max, axis.fanouts)))
+    same = [[float(level < parted) for level in levels] for parted in range(1, axis.depth + 2)]
+    used = [
+        [float(contrast(path, level, parted)) for level in levels]
+        for parted in range(1, axis.depth + 2)
+    ]
+    return np.array([same, used])

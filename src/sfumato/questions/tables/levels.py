@@ -1,0 +1,571 @@
+"""An axis as a chain of nested levels, and the sums, spreads and contrasts between them.
+
+Level 0 is the total. The cells of a level are the children of those of the level before, which lie
+beside one another. A flat axis has one level below the total: its cells. A geography may have
+regions, districts and municipalities.
+
+The *contrasts* of a level are the differences between siblings: what a table at the level says
+beyond the table at the level before. In a vector of numbers of the cells they are what is left when
+the mean of the siblings is taken from each cell. That is an orthogonal projection, whose matrix
+holds 1 - 1/f on its diagonal, -1/f between siblings, and 0 elsewhere, if f siblings share a parent.
+
+The axes of a family of tables, as chains of nested levels.
+
+Axes of labels that are levels of one tree, such as regions and municipalities, are read from one
+column: they make one chain. Any other axis is a chain by itself. Which axes are nested follows from
+the cells that they list, which are public.
+
+Which table is a margin of which: the axes of a family, each with its nested levels.
+
+A table is named by a level for each axis of the family (see ``levels``). One table is a margin of
+another if none of its levels is higher, and the common margin of two tables has the lower level of
+each axis.
+
+Arrays have one dimension for each axis of the family. Its length is 1 where the table sums over the
+axis. Everything here is public: it depends on the domain and on the question alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.domain.axes import LabelAxis
+from sfumato.domain.cube import Cube
+from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.errors import UsageError, shown
+
+
+class Path(NamedTuple):
+    """The way from the total to a cell of an axis.
+
+    Attributes
+    ----------
+    fanouts : tuple of int
+        How many siblings there are at each level, with the cell's own part.
+    within : tuple of tuple of int
+        Of the total and of each cell on the way, how many cells of its own level, the next, and so
+        on to the last are in it. Empty where it is not needed: if all cells of a level have equally
+        many children, or only residuals are measured.
+    """
+
+    fanouts: tuple[int, ...]
+    within: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How the cells of an axis are nested.
+
+    Parameters
+    ----------
+    fanouts : tuple of tuple of int
+        For each level from 1 on, how many children each cell of the level before has; at least 1.
+
+    >>> geography = Levels(((2,), (3, 1)))
+    >>> [geography.cells(level) for level in (0, 1, 2)]
+    [1, 2, 4]
+    """
+
+    fanouts: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def flat(cls, cells: int) -> Levels:
+        """An axis without levels between its cells and the total."""
+        return cls(((cells,),))
+
+    @property
+    def depth(self) -> int:
+        """The last level."""
+        return len(self.fanouts)
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether all cells of a level have equally many children."""
+        return all(len(set(level)) == 1 for level in self.fanouts)
+
+    def cells(self, level: int) -> int:
+        """How many cells a level has."""
+        return sum(self.fanouts[level - 1]) if level else 1
+
+    def contrasts(self, level: int) -> int:
+        """How many contrasts of a level are independent; of the total, one number."""
+        return self.cells(level) - self.cells(level - 1) if level else 1
+
+    def paths(self, level: int, *, within: bool = False) -> list[Path]:
+        """The path to each cell of a level; ``within`` as for ``kinds``."""
+        found: list[tuple[int, ...]] = [()]
+        for fanouts in self.fanouts[:level]:
+            pairs = zip(found, fanouts, strict=True)
+            found = [(*path, fanout) for path, fanout in pairs for _ in range(fanout)]
+        sizes = self._within(level) if within else [()] * len(found)
+        return [Path(*pair) for pair in zip(found, sizes, strict=True)]
+
+    def kinds(self, level: int, *, within: bool = False) -> tuple[list[Path], Array]:
+        """The different paths to the cells of a level, and which of them each cell has.
+
+        Parameters
+        ----------
+        level : int
+        within : bool
+            Whether paths say what is within, where cells of a level have different numbers of
+            children.
+        """
+        if self.is_even:
+            path = Path(tuple(fanouts[0] for fanouts in self.fanouts[:level]))
+            return [path], np.zeros(self.cells(level), np.int64)
+        paths = self.paths(level, within=within)
+        different = sorted(set(paths))
+        index = {path: at for at, path in enumerate(different)}
+        return different, np.array([index[path] for path in paths], np.int64)
+
+    def _within(self, level: int) -> list[tuple[tuple[int, ...], ...]]:
+        """For each cell of a level, and each cell on the way to it, how many cells are in that."""
+        columns = []
+        for above in range(level + 1):
+            sizes = [
+                self.summed(np.ones(self.cells(below), np.int64), 0, below, above)
+                for below in range(above, self.depth + 1)
+            ]
+            rows = np.stack(sizes, axis=1)[self.ancestors(above, level)].tolist()
+            columns.append(list(map(tuple, rows)))
+        return list(zip(*columns, strict=True))
+
+    def ancestors(self, level: int, of: int | None = None) -> Array:
+        """The cell of a level in which each cell of another lies; None stands for the last one."""
+        found = np.arange(self.cells(level))
+        for fanouts in self.fanouts[level:of]:
+            found = np.repeat(found, fanouts)
+        return found
+
+    # --- arrays, along one of their axes ----------------------------------------------------------
+
+    def _starts(self, level: int) -> Array:
+        """Where the children of each cell of the level before begin."""
+        ends = np.cumsum(self.fanouts[level - 1])
+        return np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+
+    def summed(self, numbers: Array, along: int, level: int, onto: int) -> Array:
+        """Numbers of the cells of a level, added up to those of a level before."""
+        for each in range(level, onto, -1):
+            numbers = np.add.reduceat(numbers, self._starts(each), axis=along)
+        return numbers
+
+    def repeated(self, numbers: Array, along: int, level: int) -> Array:
+        """A number of each cell of the level before, given to each of its children."""
+        return np.repeat(numbers, self.fanouts[level - 1], axis=along)
+
+    def spread(self, numbers: Array, along: int, level: int, onto: int) -> Array:
+        """Numbers of the cells of a level, each divided evenly among its cells of a later level."""
+        for each in range(level + 1, onto + 1):
+            shape = [1] * numbers.ndim
+            shape[along] = -1
+            fanouts = np.array(self.fanouts[each - 1]).reshape(shape)
+            numbers = self.repeated(numbers / fanouts, along, each)
+        return numbers
+
+    def centred(self, numbers: Array, along: int, level: int) -> Array:
+        """The contrasts of a level: each number less the mean of its siblings."""
+        sums = self.summed(numbers, along, level, level - 1)
+        return np.asarray(numbers - self.spread(sums, along, level - 1, level))
+
+    def differences(self, whole: Array, along: int, level: int) -> Array:
+        """Each number less that of its last sibling, which is left out: in integers."""
+        last = np.take(whole, self._last(level), axis=along)
+        return np.delete(whole - self.repeated(last, along, level), self._last(level), axis=along)
+
+    def padded(self, differences: Array, along: int, level: int) -> Array:
+        """Numbers that have these differences: zeros take the places that were left out."""
+        shape = list(differences.shape)
+        shape[along] = self.cells(level)
+        found = np.zeros(shape, differences.dtype)
+        kept = np.delete(np.arange(self.cells(level)), self._last(level))
+        found[(slice(None),) * along + (kept,)] = differences
+        return found
+
+    def _last(self, level: int) -> Array:
+        """The places of the last children."""
+        return np.cumsum(self.fanouts[level - 1]) - 1
+
+
+def contrast(path: Path, level: int, parted: int) -> Fraction:
+    """An entry of the projection on the contrasts of a level, between two cells.
+
+    Parameters
+    ----------
+    path : Path
+        The way to one of them.
+    level : int
+        0: that of the total, which keeps what it is given.
+    parted : int
+        The first level at which the cells, or what they are part of, differ; a later one than
+        ``level`` if they are in the same cell of it.
+    """
+    if level == 0:
+        return Fraction(1)
+    fanout = path.fanouts[level - 1]
+    if level < parted:
+        return Fraction(fanout - 1, fanout)
+    return Fraction(-1, fanout) if level == parted else Fraction(0)
+
+
+Margin: TypeAlias = tuple[int, ...]
+"""A table, by the level of each axis of the family."""
+
+
+def is_margin(one: Margin, other: Margin) -> bool:
+    """Whether one table is the other one, or a sum of its cells.
+
+    >>> is_margin((1, 0), (1, 1)), is_margin((1, 0), (0, 1))
+    (True, False)
+    """
+    return all(low <= high for low, high in zip(one, other, strict=True))
+
+
+def common(one: Margin, other: Margin) -> Margin:
+    """The largest common margin of two tables.
+
+    >>> common((1, 1, 0), (0, 1, 1))
+    (0, 1, 0)
+    """
+    return tuple(map(min, one, other))
+
+
+def joined(one: Margin, other: Margin) -> Margin:
+    """The smallest table that has both as margins.
+
+    >>> joined((1, 1, 0), (0, 1, 1))
+    (1, 1, 1)
+    """
+    return tuple(map(max, one, other))
+
+
+@dataclass(frozen=True, eq=False)
+class Nesting:
+    """The axes of a family, and how the cells of their levels are nested.
+
+    Parameters
+    ----------
+    parents : tuple of tuples of int ndarrays
+        For each axis and each level from 1: the cell one level lower in which each cell lies. At
+        level 1 all lie in cell 0.
+    """
+
+    parents: tuple[tuple[Array, ...], ...]
+
+    @classmethod
+    def plain(cls, sizes: Sequence[int]) -> Nesting:
+        """Axes without nested levels, each of so many cells.
+
+        >>> Nesting.plain([3, 4]).shape((1, 0))
+        (3, 1)
+        """
+        return cls(tuple((np.zeros(size, dtype=np.int64),) for size in sizes))
+
+    @classmethod
+    def of(cls, axes: Sequence[Levels]) -> Nesting:
+        """The same axes, of whose cells the children lie beside one another.
+
+        >>> Nesting.of([Levels(((2,), (3, 1)))]).ancestors(0, 2, 1).tolist()
+        [0, 0, 0, 1]
+        """
+        return cls(
+            tuple(
+                tuple(np.repeat(np.arange(len(fanouts)), fanouts) for fanouts in axis.fanouts)
+                for axis in axes
+            )
+        )
+
+    def size(self, axis: int, level: int) -> int:
+        """How many cells an axis has at a level."""
+        return len(self.parents[axis][level - 1]) if level else 1
+
+    def shape(self, table: Margin) -> tuple[int, ...]:
+        """The shape of a table's array."""
+        return tuple(self.size(axis, level) for axis, level in enumerate(table))
+
+    def cells(self, table: Margin) -> int:
+        """How many cells a table has."""
+        return math.prod(self.shape(table))
+
+    def ancestors(self, axis: int, level: int, lower: int) -> Array:
+        """The cell of the lower level in which each cell of a level lies: int64 ndarray."""
+        found: Array = np.arange(self.size(axis, level))
+        for step in range(level, lower, -1):
+            found = self.parents[axis][step - 1][found]
+        return found
+
+    def first_descendants(self, axis: int, lower: int, level: int) -> Array:
+        """The first cell of a level that lies in each cell of a lower level: int64 ndarray."""
+        _, first = np.unique(self.ancestors(axis, level, lower), return_index=True)
+        return first
+
+    def places(self, table: Margin, margin: Margin) -> Array:
+        """The flat index in the margin to which each cell of a table is added.
+
+        Returns
+        -------
+        int32 ndarray of shape (cells,)
+        """
+        found: Array = np.zeros((), dtype=np.int32)
+        stride = self.cells(margin)
+        for axis, (level, lower) in enumerate(zip(table, margin, strict=True)):
+            stride //= self.size(axis, lower)
+            along = (self.ancestors(axis, level, lower) * stride).astype(np.int32)
+            found = np.add.outer(found, along)
+        return found.reshape(-1)
+
+    def margin(self, values: Array, table: Margin, margin: Margin) -> Array:
+        """Sum a table's array to the array of one of its margins."""
+        for axis, (level, lower) in enumerate(zip(table, margin, strict=True)):
+            if lower == 0 and level:
+                values = values.sum(axis=axis, keepdims=True)
+            elif lower < level:
+                of_cell = self.ancestors(axis, level, lower)
+                order = np.argsort(of_cell, kind="stable")
+                starts = np.flatnonzero(np.diff(of_cell[order], prepend=-1))
+                values = np.add.reduceat(np.take(values, order, axis=axis), starts, axis=axis)
+        return values
+
+    def cell_with(
+        self, table: Margin, margins: tuple[Margin, Margin], at: Sequence[Array]
+    ) -> Array:
+        """The first cell of a table that lies in given cells of two of its margins.
+
+        Parameters
+        ----------
+        table : tuple of int
+        margins : two tuples of int
+        at : two int arrays of shape (n,)
+            Flat indices of cells of the margins that agree in their common margin.
+
+        Returns
+        -------
+        int64 ndarray of shape (n,)
+        """
+        one, other = margins
+        coordinates = [
+            np.unravel_index(cells, self.shape(margin))
+            for cells, margin in zip(at, margins, strict=True)
+        ]
+        found = []
+        for axis, level in enumerate(table):
+            finer = 0 if one[axis] >= other[axis] else 1
+            known = margins[finer][axis]
+            found.append(self.first_descendants(axis, known, level)[coordinates[finer][axis]])
+        return np.ravel_multi_index(tuple(found), self.shape(table))
+
+
+class TreeLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Axes that are levels of one tree, as a release stores them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The axes, from the top.
+    fanouts : tuple of tuple of int
+        How their cells are nested; see ``Levels``.
+    """
+
+    names: tuple[str, ...]
+    fanouts: tuple[tuple[int, ...], ...]
+
+    def fits(self, lattice: Lattice) -> bool:
+        """Whether the axes are there, and have as many cells."""
+        sizes = dict(zip(lattice.names, lattice.shape, strict=True))
+        cells = tuple(map(sum, self.fanouts))
+        counted = zip(self.fanouts[1:], cells, strict=False)
+        return (
+            tuple(sizes.get(name) for name in self.names) == cells
+            and len(self.fanouts[0]) == 1
+            and all(len(fanouts) == above for fanouts, above in counted)
+            and all(fanout >= 1 for fanouts in self.fanouts for fanout in fanouts)
+        )
+
+
+@dataclass(frozen=True)
+class Chains:
+    """All axes of a family, and which of them are levels of one tree.
+
+    Attributes
+    ----------
+    lattice : Lattice
+        All axes that tables name.
+    names : tuple of tuple of str
+        The axes of each chain, from the top.
+    levels : tuple of Levels
+        How the cells of each chain are nested.
+
+    >>> regions, towns = ("North", "South"), ("Bergen", "Oslo", "Rome")
+    >>> parts = (("Bergen", "Oslo"), ("Rome",))
+    >>> region = LabelAxis("region", regions, column="town", parts=parts)
+    >>> axes = region, LabelAxis("town", towns), LabelAxis("sex", ("f", "m"))
+    >>> chains = Chains.of(Lattice(axes))
+    >>> chains.names, chains.margin(["region", "sex"])
+    ((('region', 'town'), ('sex',)), (1, 1))
+    """
+
+    lattice: Lattice
+    names: tuple[tuple[str, ...], ...]
+    levels: tuple[Levels, ...]
+
+    @classmethod
+    def stored(cls, lattice: Lattice, trees: Sequence[TreeLevels]) -> Chains:
+        """The chains of a release: each tree is one, and every other axis is one by itself."""
+        of_tree = {name: tree for tree in trees for name in tree.names}
+        chains = [of_tree.get(axis.name, axis) for axis in lattice.axes]
+        names, levels = [], []
+        for chain in dict.fromkeys(chains):
+            if isinstance(chain, TreeLevels):
+                names.append(chain.names)
+                levels.append(Levels(chain.fanouts))
+            else:
+                names.append((chain.name,))
+                levels.append(Levels.flat(chain.size))
+        return cls(lattice, tuple(names), tuple(levels))
+
+    @property
+    def trees(self) -> tuple[TreeLevels, ...] | msgspec.UnsetType:
+        """What a release has to store to know them; unset where no axes are levels of a tree."""
+        pairs = zip(self.names, self.levels, strict=True)
+        found = tuple(TreeLevels(names, axis.fanouts) for names, axis in pairs if len(names) > 1)
+        return found or msgspec.UNSET
+
+    @classmethod
+    def of(cls, lattice: Lattice) -> Chains:
+        """Find the levels among the axes of a lattice."""
+        chains: list[list[LatticeAxis]] = []
+        for axis in lattice.axes:
+            chain = next((chain for chain in chains if _joins(axis, chain)), None)
+            if chain is None:
+                chains.append([axis])
+            else:
+                chain.append(axis)
+        chains = [sorted(chain, key=lambda axis: axis.size) for chain in chains]
+        names = tuple(tuple(axis.name for axis in chain) for chain in chains)
+        return cls(lattice, names, tuple(Levels(_fanouts(chain)) for chain in chains))
+
+    @cached_property
+    def finest(self) -> Lattice:
+        """The last level of each chain: on its cells rows are counted."""
+        return Lattice(tuple(self._axis(chain[-1]) for chain in self.names))
+
+    def margin(self, table: Sequence[str]) -> Margin:
+        """A table by the level of each chain; 0 where it is summed over all of it.
+
+        Raises
+        ------
+        UsageError
+            If it names two levels of one tree.
+        """
+        return tuple(self._level(chain, table) for chain in self.names)
+
+    def order(self, table: Sequence[str]) -> list[int]:
+        """The chain of each axis of a table, in the order of its axes."""
+        return [next(at for at, chain in enumerate(self.names) if name in chain) for name in table]
+
+    def table(self, margin: Margin) -> tuple[str, ...]:
+        """The axes of a table."""
+        pairs = zip(self.names, margin, strict=True)
+        return tuple(chain[level - 1] for chain, level in pairs if level)
+
+    def counts(self, cube: Cube, margins: Sequence[Margin]) -> dict[Margin, Array]:
+        """The true counts of margins: int64 ndarrays with one dimension for each chain.
+
+        Each is added up from the smallest table at hand that has it.
+
+        Parameters
+        ----------
+        cube : Cube
+            On the lattice ``finest``.
+        margins : sequence of tuple of int
+        """
+        found: dict[Margin, Array] = {}
+        for margin in sorted(margins, key=sum, reverse=True):
+            above = [table for table in found if is_margin(margin, table)]
+            if above:
+                table = min(above, key=self.cells)
+                found[margin] = self._summed(found[table], table, margin)
+            else:
+                found[margin] = self._counted(cube, margin)
+        return found
+
+    def _summed(self, counts: Array, table: Margin, margin: Margin) -> Array:
+        for along, (axis, level, onto) in enumerate(zip(self.levels, table, margin, strict=True)):
+            counts = axis.summed(counts, along, level, onto)
+        return np.asarray(counts, dtype=np.int64)
+
+    def _counted(self, cube: Cube, margin: Margin) -> Array:
+        if cube.coordinates is None:
+            finest = tuple(axis.depth for axis in self.levels)
+            return self._summed(cube.counts.reshape(cube.lattice.shape), finest, margin)
+        pairs = list(zip(self.levels, margin, strict=True))
+        found = np.zeros([axis.cells(level) for axis, level in pairs], np.int64)
+        columns = zip(pairs, cube.coordinates.T, strict=True)
+        places = tuple(axis.ancestors(level)[column] for (axis, level), column in columns)
+        np.add.at(found, places, cube.counts)
+        return found
+
+    def cells(self, margin: Margin) -> int:
+        """How many cells a table has."""
+        pairs = zip(self.levels, margin, strict=True)
+        return math.prod(axis.cells(level) for axis, level in pairs)
+
+    def _axis(self, name: str) -> LatticeAxis:
+        return self.lattice.axes[self.lattice.names.index(name)]
+
+    def _level(self, chain: Sequence[str], table: Sequence[str]) -> int:
+        asked = [name for name in chain if name in table]
+        if len(asked) > 1:
+            raise UsageError(
+                f"a table of {' x '.join(map(shown, table))}",
+                f"{asked[0]} and {asked[1]} are levels of one tree",
+                f"Name one of them: every {asked[1]} lies in one {asked[0]}",
+            )
+        return chain.index(asked[0]) + 1 if asked else 0
+
+
+def _fanouts(chain: Sequence[LatticeAxis]) -> tuple[tuple[int, ...], ...]:
+    found: list[tuple[int, ...]] = [(chain[0].size,)]
+    for above, axis in pairwise(chain):
+        assert isinstance(above, LabelAxis)
+        assert isinstance(axis, LabelAxis)
+        found.append(_children(above, axis))
+    return tuple(found)
+
+
+def _joins(axis: LatticeAxis, chain: Sequence[LatticeAxis]) -> bool:
+    """Whether an axis is a level of the tree that a chain has."""
+    return all(_nested(axis, each) or _nested(each, axis) for each in chain)
+
+
+def _nested(above: LatticeAxis, axis: LatticeAxis) -> bool:
+    """Whether each cell of an axis lies in one of another, in the same order."""
+    if not (isinstance(above, LabelAxis) and isinstance(axis, LabelAxis)):
+        return False
+    if above.parts is msgspec.UNSET or above.column_name != axis.column_name:
+        return False
+    if (above.other, above.missing) != (axis.other, axis.missing) or above.size > axis.size:
+        return False
+    if axis.calendar is not msgspec.UNSET or above.listed != axis.listed:
+        return False
+    cells = np.array(above.listed_cells), np.array(axis.listed_cells)
+    starts = np.flatnonzero(np.diff(cells[0])) + 1
+    # The same values in the same order: where one of above begins, one of the axis does.
+    return bool(np.all(np.diff(cells[1])[starts - 1] > 0))
+
+
+def _children(above: LabelAxis, axis: LabelAxis) -> tuple[int, ...]:
+    """How many cells of an axis lie in each cell of the level above it."""
+    pairs = dict.fromkeys(zip(above.listed_cells, axis.listed_cells, strict=True))
+    found = np.bincount([cell for cell, _ in pairs], minlength=above.n_listed).tolist()
+    return (*found, *[1] * (above.other + above.missing))

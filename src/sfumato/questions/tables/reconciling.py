@@ -1,0 +1,405 @@
+"""Tables that were paid for separately, made to add up afterwards.
+
+Histograms and families that counted the same rows are measurements of one family, each with noise
+of its own. Least squares over all of them costs nothing, since it sees released numbers only. What
+has to be the same is read off the releases: the unit with its limits and conditions, the axes, the
+data that the receipts name, and which rows an axis drops.
+
+A receipt says nothing that follows from the data, and so it cannot say that they stayed the same.
+Answers of one plan counted the same rows. For others the custodian says so, by a version of the
+source or by ``same_data``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple, Never
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
+from sfumato.basics.numbers import Array
+from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.errors import UsageError, printable
+from sfumato.mechanisms.bounded_noise import TruncatedLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.guarantee import EXACT, Guarantee, Proof
+from sfumato.privacy.measures import ZCDP, compose
+from sfumato.questions.histogram.question import HistogramRelease
+from sfumato.questions.tables.asked import named, require_connected
+from sfumato.questions.tables.design import Measurement, published_shape
+from sfumato.questions.tables.levels import Chains, Margin, Nesting
+from sfumato.questions.tables.question import Tables
+from sfumato.questions.tables.release import TablesRelease
+from sfumato.questions.tables.totals import KnownTable, agree, dropped_rows
+
+ASKED = "sf.reconcile"
+PROOF = Proof(
+    sensitivity="as stated by each of the releases.",
+    because="least squares sees released numbers only, and what follows from releases costs "
+    "nothing; the costs of the releases add up.",
+    not_covered="as stated by each of the releases.",
+    source="post-processing and composition: Dwork, Roth 2014, Prop. 2.1 and Thm 3.14; for rho, "
+    "Bun, Steinke 2016, Lemma 1.7 and 1.8; estimates: Xiao et al. 2023, Thm 5.",
+)
+
+
+class Part(NamedTuple):
+    """What one release adds to the family.
+
+    Attributes
+    ----------
+    release : HistogramRelease or TablesRelease
+    tables : tuple of tuple of str
+        The tables that were asked for.
+    lattice : Lattice
+        All axes on which its rows have a cell.
+    measured : tuple of Measurement
+    numbers : list of int64 ndarray
+        What was published of each measurement, with one dimension for each axis of the lattice.
+    """
+
+    release: Release
+    tables: tuple[tuple[str, ...], ...]
+    lattice: Lattice
+    measured: tuple[Measurement, ...]
+    numbers: list[Array]
+
+
+def reconcile(
+    releases: Sequence[Release] = (), *others: Never, same_data: bool = False
+) -> TablesRelease:
+    """Make tables that were paid for separately add up. This costs nothing.
+
+    Parameters
+    ----------
+    releases : sequence of HistogramRelease or TablesRelease
+        At least two answers about the same rows: of the same unit, limits, conditions and version
+        of the data. They share axes, with the same cells. Each has noise of its own, so no answer
+        may be given twice.
+    *others
+        Nothing: all answers come in one list.
+    same_data : bool
+        Whether you know that the data were the same, although the receipts cannot say so. Answers
+        of one plan, and those of one ledger about a source with a ``version``, need no such
+        statement.
+
+    Returns
+    -------
+    TablesRelease
+        The family of all tables that were asked for. Its guarantee is that of all releases
+        together. It has no receipt of its own: ``paid_by`` has theirs.
+
+    Raises
+    ------
+    UsageError
+        If a release is no table of counts with noise on each; if units, limits, conditions, data or
+        the cells of an axis differ; if an axis that not all tables have may drop rows; if persons'
+        rows were chosen anew; or if tables share no axis.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 90, missing=True), ward=sf.Categories(
+    ...     ["a", "b"], other="else", missing="not known"))
+    >>> visits = {"age": np.array([31.0, 64.0, 70.0]), "ward": np.array(["a", "b", "b"])}
+    >>> import pyarrow as pa
+    >>> src = sf.source(pa.table(visits), domain, name="visits", version="2026")
+    >>> publisher = sf.Publisher(src, budget="2")
+    >>> ages = publisher.release(sf.Histogram("age", bins=3), epsilon="1")
+    >>> crossed = publisher.release(sf.Histogram(["age", "ward"], bins=3), epsilon="1")
+    >>> family = sf.reconcile([ages, crossed])
+    >>> bool(np.allclose(family["age", "ward"].values.sum(axis=1), family["age"].values))
+    True
+    >>> str(family.guarantee.measure)
+    'epsilon = 2'
+    """
+    parts = _parts(releases, others)
+    _require_different(parts)
+    _require_same_unit(parts)
+    one_plan = _is_one_plan(parts)
+    if not one_plan:
+        _require_same_data(parts, same_data)
+        _require_all_rows_kept(parts)
+    lattice = _whole_lattice(parts)
+    chains = Chains.of(lattice)
+    _require_same_rows(parts, chains)
+    if not same_data:
+        _require_one_ledger(parts)
+    tables = _tables(parts)
+    require_connected(tables, chains)
+    measured: list[Measurement] = []
+    noisy: list[Array] = []
+    for part in parts:
+        for each, numbers in zip(part.measured, part.numbers, strict=True):
+            margin, moved = _on(chains, part, each, numbers)
+            measured.append(msgspec.structs.replace(each, margin=margin))
+            noisy.append(moved)
+    return TablesRelease(
+        question=Tables(tables),
+        tables=tables,
+        lattice=lattice,
+        measured=tuple(measured),
+        noisy=np.concatenate(noisy),
+        guarantee=_guarantee(parts),
+        totals=_totals(parts, chains) or msgspec.UNSET,
+        paid_by=_receipts(parts),
+        trees=chains.trees,
+    )
+
+
+# --- what a release adds --------------------------------------------------------------------------
+
+
+def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
+    if others:
+        asked = f"{ASKED} with {1 + len(others)} arguments"
+        remedy = f"Write {ASKED}([first, second])"
+        raise UsageError(asked, "the answers are one argument, which is a list", remedy)
+    if isinstance(releases, Release) or not isinstance(releases, Sequence) or len(releases) < 2:
+        obstacle = "it makes at least two answers agree"
+        raise UsageError(ASKED, obstacle, "Give a list of histograms or families of tables")
+    return list(map(_part, releases))
+
+
+def _part(release: Release) -> Part:
+    match release:
+        case TablesRelease():
+            shapes = [published_shape(release.chains.levels, one) for one in release.measured]
+            sizes = [int(np.prod(shape)) for shape in shapes]
+            flat = np.split(release.noisy, np.cumsum(sizes)[:-1])
+            numbers = [each.reshape(shape) for each, shape in zip(flat, shapes, strict=True)]
+            return Part(release, release.tables, release.lattice, release.measured, numbers)
+        case HistogramRelease():
+            law = release.noise
+            if isinstance(law, TruncatedLaplace):
+                raise _unsuited(release, "its noise has a bound, and that of estimates has none")
+            if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
+                raise _unsuited(release, "its counts do not each have noise of their own")
+            if release.question.count != "rows":
+                raise _unsuited(release, "it counts persons, who may be in several cells")
+            lattice = release.lattice
+            measured = (Measurement((1,) * len(lattice.axes), law),)
+            return Part(release, (lattice.names,), lattice, measured, [release.values])
+        case _:
+            raise _unsuited(release, "it is no table of counts")
+
+
+def _unsuited(release: Release, obstacle: str) -> UsageError:
+    asked = release.title if isinstance(release, Release) else type(release).__name__
+    remedy = "Give histograms of rows over known cells, or families of tables"
+    return UsageError(f"{ASKED} of {asked}", obstacle, remedy)
+
+
+def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
+    """The receipts of everything that was paid for."""
+    found: list[Receipt] = []
+    for part in parts:
+        release = part.release
+        if isinstance(release, TablesRelease) and release.paid_by is not msgspec.UNSET:
+            found += release.paid_by
+        elif release.receipt is not None:
+            found.append(release.receipt)
+    return tuple(found)
+
+
+# --- what has to be the same ----------------------------------------------------------------------
+
+
+def _pair(one: Part, other: Part) -> str:
+    return f"{ASKED} of {one.release.title} and {other.release.title}"
+
+
+def _require_different(parts: Sequence[Part]) -> None:
+    """Refuse an answer that is given twice: its noise would be taken for independent noise."""
+    for part in parts:
+        if not _receipts([part]):
+            obstacle = "it has no receipt, which says about which data it is"
+            raise _unsuited(part.release, obstacle)
+    for one, other in combinations(parts, 2):
+        places = [
+            {(paid.entry_hash, paid.part) for paid in _receipts([part])} for part in (one, other)
+        ]
+        if places[0] & places[1]:
+            raise UsageError(
+                _pair(one, other), "they hold the same answer", "Give each answer once"
+            )
+
+
+def _require_same_unit(parts: Sequence[Part]) -> None:
+    first = parts[0]
+    for other in parts[1:]:
+        one, two = (part.release.guarantee.unit for part in (first, other))
+        if one != two:
+            raise UsageError(
+                _pair(first, other),
+                f"the one protects {one}, and the other {two}",
+                "Reconcile answers of one source, with the same limits and conditions",
+            )
+    if first.release.guarantee.unit.by_cell:
+        raise UsageError(
+            _pair(first, parts[-1]),
+            "under limits by cell each table counts rows of its own",
+            "Give the source rows_per_person alone",
+        )
+
+
+def _is_one_plan(parts: Sequence[Part]) -> bool:
+    """Whether all were paid by one charge, and so counted in one state of the data."""
+    return len({receipt.entry_hash for receipt in _receipts(parts)}) == 1
+
+
+def _require_same_data(parts: Sequence[Part], same_data: bool) -> None:
+    conditions = parts[0].release.guarantee.unit.conditions
+    receipts = _receipts(parts)
+    names = list(dict.fromkeys(receipt.data(conditions) for receipt in receipts))
+    if len(names) > 1:
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            f"they are about {names[0]} and about {names[1]}",
+            "Reconcile answers about the same data",
+        )
+    if not same_data and names[0].version is None:
+        raise UsageError(
+            f"{ASKED} of answers about {names[0]}",
+            "they were charged one by one, and no receipt says whether the data changed meanwhile",
+            "Ask in one plan, give the source version=, or say same_data=True if you know "
+            "that they did not change",
+        )
+
+
+def _require_one_ledger(parts: Sequence[Part]) -> None:
+    """Refuse answers of two ledgers: a name and a version are those of one."""
+    if _are_of_two_ledgers(_receipts(parts)):
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            "two ledgers paid for them, and the same name may stand for other data in each",
+            "Say same_data=True if you know that the data are the same",
+        )
+
+
+def _are_of_two_ledgers(receipts: Sequence[Receipt]) -> bool:
+    """Whether receipts show that they are of two ledgers; they need not show it.
+
+    A ledger has one key, by which it signs, and one entry of each number.
+    """
+    signers = {receipt.signer for receipt in receipts if receipt.signer}
+    entries = {(receipt.entry, receipt.entry_hash) for receipt in receipts}
+    return len(signers) > 1 or len({number for number, _ in entries}) < len(entries)
+
+
+def _require_all_rows_kept(parts: Sequence[Part]) -> None:
+    unit = parts[0].release.guarantee.unit
+    if unit.person is not None:
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            f"which rows of a {printable(unit.who)} are counted is chosen anew for each charge",
+            "Ask for the tables in one plan, or as sf.Tables",
+        )
+
+
+def _whole_lattice(parts: Sequence[Part]) -> Lattice:
+    """All axes, in the order in which they come."""
+    found: dict[str, tuple[LatticeAxis, Part]] = {}
+    for part in parts:
+        for axis in part.lattice.axes:
+            known, first = found.setdefault(axis.name, (axis, part))
+            if known != axis:
+                raise UsageError(
+                    _pair(first, part),
+                    f"{printable(axis.name)} has other cells in the one than in the other",
+                    "Ask with the same bins or labels",
+                )
+    return Lattice(tuple(axis for axis, _ in found.values()))
+
+
+def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
+    """Refuse an axis that drops rows from some of the tables only."""
+    for axis in chains.lattice.axes:
+        same = set(chains.names[chains.order([axis.name])[0]])
+        without = [part for part in parts if not same & set(part.lattice.names)]
+        if without and (dropped := dropped_rows(axis)):
+            having = next(part for part in parts if axis.name in part.lattice.names)
+            raise UsageError(
+                _pair(having, without[0]),
+                f"{printable(axis.name)} drops rows {dropped.which}, which the other one counts",
+                f"{dropped.remedy}, or ask for the tables as sf.Tables",
+            )
+
+
+# --- the family -----------------------------------------------------------------------------------
+
+
+def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
+    """The tables that were asked for, each once."""
+    found: dict[frozenset[str], tuple[str, ...]] = {}
+    for part in parts:
+        for table in part.tables:
+            found.setdefault(frozenset(table), table)
+    return tuple(found.values())
+
+
+def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tuple[Margin, Array]:
+    """A measurement of one answer, and its numbers, in the order of the whole family."""
+    own = Chains.of(part.lattice)
+    if not measured.whole:
+        for names, levels in zip(own.names, own.levels, strict=True):
+            if chains.levels[chains.order(names)[0]] != levels:
+                raise _unsuited(part.release, f"its noise is on differences within {names[0]}")
+    return _moved(chains, own, measured.margin, numbers)
+
+
+def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple[Margin, Array]:
+    """A table of one answer, and its numbers, in the order of the whole family."""
+    of_whole = [chains.order(names)[0] for names in own.names]
+    flat = np.ascontiguousarray(numbers.transpose(np.argsort(of_whole))).reshape(-1)
+    return chains.margin(own.table(margin)), flat
+
+
+def _totals(parts: Sequence[Part], chains: Chains) -> tuple[KnownTable, ...]:
+    """The public totals of all releases."""
+    nesting = Nesting.of(chains.levels)
+    found: dict[Margin, Array] = {}
+    for part in parts:
+        if not isinstance(part.release, TablesRelease):
+            continue
+        for margin, counts in part.release.known.items():
+            moved, flat = _moved(chains, Chains.of(part.lattice), margin, counts)
+            table = flat.reshape(nesting.shape(moved))
+            both = {**found, moved: table}
+            if moved in found and not np.array_equal(found[moved], table):
+                both.clear()
+            if not both or not all(agree(both, moved, other, nesting) for other in found):
+                raise UsageError(
+                    _pair(parts[0], part),
+                    "their public totals contradict each other",
+                    "Reconcile answers that were asked with the same totals",
+                )
+            found = both
+    return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in found.items())
+
+
+def _guarantee(parts: Sequence[Part]) -> Guarantee:
+    """What all releases promise together."""
+    promises = [part.release.guarantee for part in parts]
+    costs = [part.release.cost for part in parts]
+    if len({isinstance(cost, ZCDP) for cost in costs}) > 1:
+        raise UsageError(
+            _pair(parts[0], parts[-1]),
+            "some cost rho and others epsilon, which do not add up to one number",
+            "Reconcile answers of one account that counts rho, or of others that count epsilon",
+        )
+    assumptions = dict.fromkeys(line for promise in promises for line in promise.assumptions)
+    slacks = list(dict.fromkeys(promise.slack for promise in promises))
+    listed = ", ".join(named(table) for part in parts for table in part.tables)
+    return Guarantee(
+        measure=compose(costs),
+        unit=promises[0].unit,
+        mechanism=f"none of its own: least squares over released tables ({listed})",
+        proof=PROOF,
+        assumptions=tuple(assumptions),
+        slack="; ".join(slack for slack in slacks if slack != EXACT) or EXACT,
+        private=all(promise.private for promise in promises),
+        counted=promises[0].counted,
+    )

@@ -1,0 +1,478 @@
+"""The answer to a family of tables: what was published of them, and every table that follows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import msgspec
+import numpy as np
+
+from sfumato.answers import frames as forms
+from sfumato.answers.captions import Captions
+from sfumato.answers.cross_tables import CrossTable
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.frames import cell_columns
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
+from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
+from sfumato.basics.numbers import Array, Exactly
+from sfumato.domain.domain import named_axes
+from sfumato.domain.lattice import Lattice
+from sfumato.errors import UsageError, nearest
+from sfumato.questions.tables.asked import TABLE, named
+from sfumato.questions.tables.cells import CellErrors, crossed
+from sfumato.questions.tables.design import Measurement, estimated, published_numbers
+from sfumato.questions.tables.levels import Chains, Levels, Margin, Nesting, TreeLevels, is_margin
+from sfumato.questions.tables.rounding import rounded
+from sfumato.questions.tables.totals import KnownTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+NUMBERS = ("published", "count", "low", "high")
+"""The columns of ``to_frame`` that are no labels."""
+
+
+class TablesRelease(
+    Release,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="tables-release",
+    forbid_unknown_fields=True,
+):
+    """Tables that add up, with intervals.
+
+    ``release["carrier", "hour"]`` is the release of one table: an array with one dimension for each
+    axis, its intervals, its frame and its picture. Every margin of a table that was asked for is
+    there, too, and ``release[()]`` is the total. Common margins of any two tables agree, up to
+    rounding of the last digits.
+
+    Counts are estimates: they are no whole numbers, and may be negative. Clipping them would bias
+    them, and tables would no longer add up. ``published`` gives non-negative whole numbers that do.
+
+    Attributes
+    ----------
+    question : Tables
+    tables : tuple of tuple of str
+        The axes of the tables that were asked for.
+    lattice : Lattice
+        All axes of the family.
+    measured : tuple of Measurement
+        What was measured, with the law of its noise.
+    noisy : int64 ndarray of shape (numbers,)
+        The noisy integers that were paid for, of each measurement in turn.
+    shown : tuple of str, or unset
+        The axes of the one table that this is the release of; unset for the whole family.
+    totals : tuple of KnownTable, or unset
+        Public totals, which the tables have exactly.
+    paid_by : tuple of Receipt, or unset
+        The receipts of the releases from which ``sf.reconcile`` made it.
+    trees : tuple of TreeLevels, or unset
+        The axes that are levels of one tree; unset where there are none.
+
+    >>> import numpy as np, sfumato as sf
+    >>> domain = sf.Domain(age=sf.Interval(0, 90), stay=sf.Interval(0, 30))
+    >>> src = sf.source(np.array([[31.0, 2], [64.0, 9]]), domain, name="stays")
+    >>> question = sf.Tables([["age", "stay"], "age"], bins=3)
+    >>> release = sf.Publisher(src, budget=sf.ZCDP("1")).release(question, rho="0.5")
+    >>> release["age"].values.shape, release[()].values.shape, release.values.shape
+    ((3,), (), (12,))
+    >>> low, high = release["stay", "age"].interval(confidence="0.95", simultaneous=True)
+    >>> release["age"].to_frame().column_names
+    ['age', 'age_lower', 'age_upper', 'count', 'low', 'high']
+    """
+
+    question: AnyQuestion
+    tables: tuple[tuple[str, ...], ...]
+    lattice: Lattice
+    measured: tuple[Measurement, ...]
+    noisy: Array
+    shown: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    totals: tuple[KnownTable, ...] | msgspec.UnsetType = msgspec.UNSET
+    paid_by: tuple[Receipt, ...] | msgspec.UnsetType = msgspec.UNSET
+    trees: tuple[TreeLevels, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    noun: ClassVar[str] = "count"
+    # Whoever adds up printed counts of many cells finds the printed totals again, within a unit.
+    spare_digits: ClassVar[int] = 2
+    amounts: ClassVar[frozenset[str]] = Release.amounts | {"published"}
+
+    def __post_init__(self) -> None:
+        fits = all(tree.fits(self.lattice) for tree in self.trees or ())
+        if fits:
+            depths = tuple(axis.depth for axis in self._axes)
+            fits = all(_is_level(each.margin, depths) for each in self.measured)
+        if fits:
+            fits = self.noisy.shape == (published_numbers(self._axes, self.measured),)
+            fits = fits and all(
+                _is_level(each.margin, depths)
+                and each.counts.shape == (self._nesting.cells(each.margin),)
+                and each.counts.min(initial=0) >= 0
+                for each in self.public_totals
+            )
+        names = {name for table in self.tables for name in table}
+        fits = fits and all(len(set(table)) == len(table) for table in self.tables)
+        if not (fits and self.measured and self.tables and names <= set(self.lattice.names)):
+            obstacle = "its numbers do not fit its tables"
+            raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
+
+    @cached_property
+    def chains(self) -> Chains:
+        """Its axes, and which of them are levels of one tree."""
+        return Chains.stored(self.lattice, self.trees or ())
+
+    @property
+    def _axes(self) -> tuple[Levels, ...]:
+        return self.chains.levels
+
+    @cached_property
+    def _errors(self) -> CellErrors:
+        return CellErrors(self._axes, self.measured, tuple(self.known))
+
+    @cached_property
+    def _residuals(self) -> Mapping[Margin, Array]:
+        return estimated(self._axes, self.measured, self.noisy, self.known)
+
+    @property
+    def public_totals(self) -> tuple[KnownTable, ...]:
+        """The tables that everybody knows."""
+        return () if self.totals is msgspec.UNSET else self.totals
+
+    @property
+    def known(self) -> dict[Margin, Array]:
+        """These tables by their levels, with a dimension for each axis of the family."""
+        return {
+            each.margin: each.counts.reshape(self._nesting.shape(each.margin))
+            for each in self.public_totals
+        }
+
+    @property
+    def _nesting(self) -> Nesting:
+        return Nesting.of(self._axes)
+
+    @cached_property
+    def _rounded(self) -> Mapping[Margin, Array]:
+        """The tables that were asked for, in whole numbers that add up."""
+        whole = self.__dict__.get("_family")
+        if isinstance(whole, TablesRelease):
+            return whole._rounded  # rounded once for all tables
+        family = self._errors.family
+        margins = map(self._margin, self.tables)
+        estimates = {margin: family.estimate(margin, self._residuals) for margin in margins}
+        return rounded(estimates, self._nesting, list(map(named, self.tables)), self.known)
+
+    # --- its tables -------------------------------------------------------------------------------
+
+    def __getitem__(self, axes: str | Sequence[str]) -> Self:
+        """The release of one table, with the guarantee and the receipt of all.
+
+        Parameters
+        ----------
+        axes : str or sequence of str
+            In the order in which the table is to be laid out; none of them is the total.
+
+        Raises
+        ------
+        UsageError
+            If no table that was asked for has these axes.
+        """
+        names = named_axes(axes)
+        for name in names:
+            if name not in self.lattice.names:
+                obstacle = f"no table has an axis of that name; {nearest(name, self.lattice.names)}"
+                raise UsageError(f"the table {named(names)}", obstacle, "Name axes of its tables")
+        if len(set(names)) < len(names):
+            obstacle = "it names an axis twice"
+            raise UsageError(f"the table {named(names)}", obstacle, "Name each axis once")
+        margin = self._margin(names)
+        if not any(is_margin(margin, self._margin(table)) for table in self.tables):
+            asked = ", ".join(map(named, self.tables))
+            raise UsageError(
+                f"the table {named(names)}",
+                f"no table has all of these axes; there are {asked}",
+                "Name axes of one of them, or ask for such a table",
+            )
+        found = msgspec.structs.replace(self, shown=names)
+        # What was computed once serves all tables.
+        for name in ("chains", "_errors", "_residuals"):
+            if name in self.__dict__:
+                found.__dict__[name] = self.__dict__[name]
+        found.__dict__["_family"] = self.__dict__.get("_family", self)
+        return found
+
+    def _margin(self, names: Sequence[str]) -> Margin:
+        """A table by the level of each chain of axes."""
+        return self.chains.margin(names)
+
+    def _laid_out(self, numbers: Array, names: Sequence[str]) -> Array:
+        """The numbers of a table, with one dimension for each of its axes, in their order."""
+        places = self.chains.order(names)
+        rest = [at for at in range(numbers.ndim) if at not in places]
+        shape = [numbers.shape[at] for at in places]
+        return np.ascontiguousarray(numbers.transpose([*places, *rest])).reshape(shape)
+
+    def _table_values(self, names: Sequence[str]) -> Array:
+        margin = self._margin(names)
+        return self._laid_out(self._errors.family.estimate(margin, self._residuals), names)
+
+    def _table_accuracy(self, names: Sequence[str], alpha: float) -> Array:
+        return self._laid_out(self._errors.half_widths(self._margin(names), alpha), names)
+
+    @property
+    def _is_one(self) -> bool:
+        return self.shown is not msgspec.UNSET
+
+    def _lattice_of(self, names: Sequence[str]) -> Lattice:
+        axes = dict(zip(self.lattice.names, self.lattice.axes, strict=True))
+        return Lattice(tuple(axes[name] for name in names))
+
+    @property
+    def cells(self) -> Lattice:
+        """The cells of the one table that is shown; of the family, those of all axes together."""
+        return self.lattice if self.shown is msgspec.UNSET else self._lattice_of(self.shown)
+
+    # --- what it says of itself -------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        if self.shown is msgspec.UNSET:
+            return self.question.title
+        return f"Table of {named(self.shown)}" if self.shown else "Number of rows"
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        if self._is_one or len(self.tables) < 2:
+            return ()
+        return ("Any two of these tables agree in all totals that they share.",)
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Array:
+        """The counts: float64 ndarray with one dimension for each axis of a table.
+
+        Of the family: those of all tables that were asked for, one after another.
+        """
+        if self.shown is not msgspec.UNSET:
+            return self._table_values(self.shown)
+        return np.concatenate([self._table_values(table).reshape(-1) for table in self.tables])
+
+    @property
+    def variances(self) -> Array:
+        """The variance of each count, which is the exact one of its noise: float64 ndarray like
+        ``values``.
+
+        Weigh the counts by it in what you compute of them. Errors of cells of one family depend on
+        one another.
+        """
+        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
+        found = [
+            self._laid_out(self._errors.variances(self._margin(table)), table) for table in tables
+        ]
+        if self._is_one:
+            return found[0]
+        return np.concatenate([each.reshape(-1) for each in found])
+
+    def numbers(self) -> tuple[int, ...]:
+        """The noisy integers that were published, in the order in which they were drawn."""
+        return tuple(self.noisy.tolist())
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
+        """Half-widths of the intervals, like ``values``.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of them hold together, those
+            of one table, or those of the whole family (Bonferroni).
+        """
+        alpha = error_probability(confidence)
+        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
+        if simultaneous:
+            alpha /= sum(self._lattice_of(table).size for table in tables)
+        found = [self._table_accuracy(table, alpha) for table in tables]
+        if self._is_one:
+            return found[0]
+        return np.concatenate([half.reshape(-1) for half in found])
+
+    # --- numbers for printing ---------------------------------------------------------------------
+
+    def published(self) -> Array:
+        """Non-negative whole numbers that still add up exactly: int64 ndarray like ``values``.
+
+        Print these where readers expect counts, and compute with ``values``. Each lies within 1 of
+        the nearest table without negative counts that has the margins rounded before it. Nothing
+        about it is random, and it costs nothing. Counts that are small come out too large on
+        average, because what is below 0 becomes 0; ``published_accuracy`` says how far they are
+        from the truth.
+
+        Raises
+        ------
+        Infeasible
+            If tables of three or more axes share so many margins that whole numbers need not exist.
+            It depends on the axes of the tables alone.
+        """
+        if self.shown is not msgspec.UNSET:
+            return self._table_published(self.shown)
+        return np.concatenate([self._table_published(table).reshape(-1) for table in self.tables])
+
+    def published_accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
+        """Half-widths around the numbers of ``published``: float64 ndarray like them.
+
+        The truth lies in the interval of its estimate, and is at least 0: a half-width reaches to
+        the farther end. So it holds at least as often as it says. Where the whole interval lies
+        below 0, it misses the truth; the half-width is then at least that of the estimate.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each holds with this confidence. True: all of them hold together, as of
+            ``accuracy``.
+        """
+        low, high = self.interval(confidence, simultaneous)
+        printed = self.published()
+        found = np.maximum(printed - np.maximum(low, 0), np.maximum(high, 0) - printed)
+        return np.asarray(np.where(high < 0, np.maximum(found, (high - low) / 2), found))
+
+    def _table_published(self, names: Sequence[str]) -> Array:
+        margin = self._margin(names)
+        table = next(table for table in self._rounded if is_margin(margin, table))
+        sums = self._nesting.margin(self._rounded[table], table, margin)
+        return self._laid_out(sums, names)
+
+    # --- forms ------------------------------------------------------------------------------------
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        return (TABLE, *self.lattice.names)
+
+    def to_frame(self, *, published: bool = False) -> pa.Table:
+        """One row for each cell: its axes, count, low, high (95%).
+
+        Of the family: the tables one after another, with a first column ``table``; an axis that a
+        table is summed over is null there.
+
+        Parameters
+        ----------
+        published : bool
+            Whether a column ``published`` before ``count`` has the whole numbers of ``published``.
+
+        Raises
+        ------
+        Infeasible
+            If whole numbers are asked for that need not exist.
+        """
+        import pyarrow as pa
+
+        if self.shown is not msgspec.UNSET:
+            low, high = self.interval()
+            numbers = {"published": self.published()} if published else {}
+            numbers |= {"count": self.values, "low": low, "high": high}
+            flat = {name: column.reshape(-1) for name, column in numbers.items()}
+            return pa.table(cell_columns(self._lattice_of(self.shown)) | flat)
+        frames = []
+        for table in self.tables:
+            frame = self[table].to_frame(published=published)
+            names = pa.array([named(table)] * frame.num_rows)
+            frames.append(frame.add_column(0, TABLE, names))
+        joined = pa.concat_tables(frames, promote_options="default")
+        last = [name for name in joined.column_names if name not in NUMBERS]
+        return joined.select([*last, *(name for name in NUMBERS if name in joined.column_names)])
+
+    @property
+    def members(self) -> Mapping[str, Self]:
+        """The release of each table that was asked for, by its name; none of a single table."""
+        if self.shown is not msgspec.UNSET:
+            return {}
+        return {named(table): self[table] for table in self.tables}
+
+    @property
+    def cross_tables(self) -> Mapping[tuple[str, ...], tuple[CrossTable, ...]]:
+        """Its tables across their axes, with their sums on the edges, by their axes.
+
+        Empty for a table of more than three axes, which is too broad.
+        """
+        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
+        return {table: crossed(self, table) for table in tables}
+
+    def listed(self, axes: tuple[str, ...]) -> pa.Table:
+        return self[axes].to_frame()
+
+    def to_csv(self, path: str | os.PathLike[str], *, published: bool = False) -> Path:
+        """Write the table as CSV in UTF-8, and return the path.
+
+        Estimates are rounded far below their intervals, so sums may differ in the last digit:
+        ``to_frame`` has all digits, and the numbers of ``published`` add up exactly.
+
+        Parameters
+        ----------
+        path : path
+            Of a family, a file holds all tables one after another, with a first column ``table``. A
+            folder, or a name without an ending, gets a file for each table, such as
+            ``01-carrier-x-hour.csv``.
+        published : bool
+            Whether a column ``published`` before ``count`` has the whole numbers of ``published``.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be written, or the folder cannot be made.
+        Infeasible
+            If whole numbers are asked for that need not exist.
+        """
+        if not self.members or not is_folder(path):
+            table = self.in_digits(self._named_table("to_csv()"))
+            if published:
+                whole = self.to_frame(published=True)["published"]
+                table = table.add_column(table.column_names.index("count"), "published", whole)
+            return write_bytes(path, forms.to_csv(table))
+        folder = made_folder(path)
+        for at, (name, part) in enumerate(self.members.items(), 1):
+            part.to_csv(folder / f"{at:02d}-{file_name(name)}.csv", published=published)
+        return folder
+
+    def _named(self, captions: Captions) -> Self:
+        lattice = captions.lattice(self.lattice)
+        new = dict(zip(self.lattice.names, lattice.names, strict=True))
+        tables = tuple(tuple(new[name] for name in table) for table in self.tables)
+        shown = self.shown
+        if shown is not msgspec.UNSET:
+            shown = tuple(new[name] for name in shown)
+        trees = self.trees
+        if trees is not msgspec.UNSET:
+            trees = tuple(
+                TreeLevels(tuple(new[name] for name in tree.names), tree.fanouts) for tree in trees
+            )
+        changed = {"lattice": lattice, "tables": tables, "shown": shown, "trees": trees}
+        return msgspec.structs.replace(self, **changed)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a table: bars with error bars for one axis, a heat map for two.
+
+        Further axes are summed over. Of the family, each table has a panel of its own on a new
+        figure; the Axes of the first are returned, and ``ax.figure.axes`` has all. On Axes that are
+        given, the first table is drawn.
+        """
+        from sfumato.charts import families, style
+
+        people = self.for_people()
+        if people.shown is not msgspec.UNSET:
+            return style.headed(families.draw(people[people.shown[:2]], ax), self, ax)
+        tables = [people[table[:2]] for table in people.tables]
+        if ax is not None or len(tables) == 1:
+            return style.headed(families.draw(tables[0], ax), self, ax)
+        return style.headed(families.draw_several(tables)[0], self, ax)
+
+
+def _is_level(margin: Margin, depths: Margin) -> bool:
+    """Whether axes of these depths have all levels of a table."""
+    return len(margin) == len(depths) and min(margin, default=0) >= 0 and is_margin(margin, depths)

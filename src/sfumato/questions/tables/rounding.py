@@ -1,0 +1,618 @@
+"""Tables of non-negative whole numbers that add up exactly, next to a family of real tables.
+
+The tables of a family are estimates: they agree, but they are fractions, and some are negative.
+For printing they are rounded here, one after another (see ``order``). Each step takes the real
+table, finds the nearest non-negative one with the margins that were rounded before it (see
+``nearest``), and rounds that to whole numbers with the same margins (see ``controlled``). So any
+two rounded tables agree exactly in their common margin, and every cell is within 1 of a table that
+is the nearest one given its margins. Nothing is random, and nothing but the estimates is used.
+
+Rounded tables are biased. What is below 0 becomes 0, and the other cells of its row pay for it: so
+small counts are too large on average, and large ones too small. No interval is stated for them;
+those of the estimates hold.
+
+Source: for the order from the top down, Abowd et al., *The 2020 Census disclosure avoidance system
+TopDown algorithm*, HDSR 2022, Sec. 5; for rounding within 1, ``controlled``.
+
+Controlled rounding: whole numbers next to real ones, with given whole margins, exactly.
+
+With one margin, each row takes the integers below and adds 1 where the remainders are largest. With
+two margins, a real table is first written in binary, as whole multiples of 2^-``BITS`` that meet
+both margins exactly. Then its last digit is removed, one after another. Cells whose last digit is 1
+are even in number in each row and in each column, because the margins are whole. So they can be
+paired within rows, and again within columns. Following the pairs in turn gives closed paths of even
+length. Adding and subtracting the digit in turn along a path keeps all margins, and leaves digit 0.
+A cell changes by less than 1 in all, since 1/2 + 1/4 + .. < 1, and stays 0 if it is 0.
+
+Each path may be begun with either sign; the one that brings its cells nearer to the real ones is
+taken. Nothing is random.
+
+Source: Cox, *A constructive procedure for unbiased controlled rounding*, JASA 1987; the paths of
+all digits at once: Beck, Fiala, *Integer-making theorems*, 1981 (for bipartite graphs).
+
+In which order the tables of a family are rounded, such that each can agree with all before it.
+
+Tables are rounded one after another. The next one has to have the margins that it shares with those
+before it. Two such margins agree with each other, since their tables do. Whether some table of
+non-negative whole numbers has all of these margins, whatever their numbers are, depends on the sets
+of axes alone: it has if the margins can be put in an order in which each shares with all before it
+only what it shares with one of them (the running intersection property). Then they are met one
+after another. A table with two margins is a transportation problem, which always has a whole
+solution, so one with more margins takes one such problem for each.
+
+Without this property there may be none: with the margins (a, b), (b, c) and (a, c) of a table over
+a, b and c, two values each, let a = b and b = c, but a != c.
+
+The total and the tables of single axes come first, then the common margins, then the tables. A
+table that cannot be met after its margins is moved before some of them, which then follow from it.
+If that does not help, it is joined with another table: both then follow from the larger one. All of
+this is public, as is whether it succeeds.
+
+Source: Beeri, Fagin, Maier, Yannakakis, *On the desirability of acyclic database schemes*, J. ACM
+1983, Thm 3.4; Dobra, Fienberg, *Bounds for cell entries in contingency tables given marginal
+totals and decomposable graphs*, PNAS 2000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.errors import Infeasible
+from sfumato.questions.tables import nearest
+from sfumato.questions.tables.levels import Margin, Nesting, common, is_margin, joined
+from sfumato.questions.tables.nearest import fitted
+
+BITS = 16
+"""The digits after the point with which a real table is written."""
+
+CellWith = Callable[[Array, Array], Array]
+"""From rows and columns to one cell in each row and column."""
+
+
+def largest_remainders(values: Array, rows: Array, sums: Array) -> Array:
+    """Round a table to whole numbers with given sums of rows, each cell up or down.
+
+    Parameters
+    ----------
+    values : float64 ndarray of shape (n,)
+        At least 0, with about these sums of rows.
+    rows : int ndarray of shape (n,)
+        The row of each cell.
+    sums : int64 ndarray of shape (n_rows,)
+        At least 0. A row that has no cell must have the sum 0.
+
+    Returns
+    -------
+    int64 ndarray of shape (n,)
+
+    >>> import numpy as np
+    >>> largest_remainders(np.array([0.5, 1.3, 1.2]), np.zeros(3, int), np.array([3])).tolist()
+    [1, 1, 1]
+    """
+    # Sums of doubles are not exact. What is below them by so little is rounded down first, and is
+    # then the first to be rounded up.
+    slack = np.maximum(1e-9, 1e-12 * values)
+    whole = np.floor(np.maximum(values - slack, 0)).astype(np.int64)
+    _meet_nearly(whole, rows, sums)
+    cells = np.bincount(rows, minlength=len(sums))
+    missing = sums - _sums(whole, rows, len(sums))
+    order = np.lexsort((whole - values, rows))
+    starts = np.cumsum(cells) - cells
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.arange(len(values)) - starts[rows[order]]
+    return np.asarray(whole + (rank < missing[rows]))
+
+
+def _meet_nearly(table: Array, rows: Array, sums: Array) -> None:
+    """Bring each row to at most its sum, and to at least its sum less its number of cells.
+
+    Only where doubles cannot hold the numbers is there anything to do. The largest cell takes it.
+    """
+    missing = sums - _sums(table, rows, len(sums))
+    cells = np.bincount(rows, minlength=len(sums))
+    beyond = missing - np.clip(missing, 0, cells)
+    if not beyond.any():
+        return
+    by_size = np.lexsort((table, rows))
+    last = np.cumsum(cells) - 1
+    filled = cells > 0
+    table[by_size[last[filled]]] += beyond[filled]
+
+
+def _sums(values: Array, places: Array, n: int) -> Array:
+    """Sum whole numbers exactly: int64 ndarray of shape (n,)."""
+    found = np.zeros(n, dtype=np.int64)
+    np.add.at(found, places, values)
+    return found
+
+
+def with_both_margins(
+    values: Array,
+    rows: Array,
+    row_sums: Array,
+    columns: Array,
+    column_sums: Array,
+    cell_with: CellWith,
+) -> Array:
+    """Round a table to whole numbers with two given margins.
+
+    Parameters
+    ----------
+    values : float64 ndarray of shape (n,)
+        At least 0, with about these margins.
+    rows, columns : int ndarray of shape (n,)
+        In which cell of each margin a cell lies.
+    row_sums, column_sums : int64 ndarrays
+        At least 0. Rows and columns are in an order in which the first rows and the first columns
+        of equal sums are connected by cells.
+    cell_with : function
+        A cell in each given row and column.
+
+    Returns
+    -------
+    int64 ndarray of shape (n,)
+        Below 1 + 2^-10 from ``values`` if these have the margins.
+    """
+    digits = _digits(max(int(row_sums.sum()), 1))
+    found = _written(values, rows, row_sums, columns, column_sums, digits)
+    _meet(found, rows, row_sums << digits, columns, column_sums << digits, cell_with)
+    for digit in range(digits, 0, -1):
+        odd = np.flatnonzero(found & 1)
+        if len(odd):
+            wanted = values[odd] * 2.0**digit - found[odd]
+            found[odd] += _signs(wanted, rows[odd], columns[odd])
+        found >>= 1
+    return found
+
+
+def _digits(total: int) -> int:
+    """How many binary digits after the point a double can add up to this total."""
+    return max(0, min(BITS, 51 - total.bit_length()))
+
+
+def _written(
+    values: Array, rows: Array, row_sums: Array, columns: Array, column_sums: Array, digits: int
+) -> Array:
+    """The table in whole multiples of 2^-digits, with margins that are nowhere too large."""
+    found = values
+    for places, sums in ((rows, row_sums), (columns, column_sums)):
+        reached = np.bincount(places, found, minlength=len(sums))
+        # Doubles are summed with an error; the last factor is below it.
+        factor = np.minimum(1, sums / np.maximum(reached, 1e-300)) * (1 - 1e-13)
+        found = found * factor[places]
+    return np.floor(found * 2.0**digits).astype(np.int64)
+
+
+def _meet(
+    table: Array,
+    rows: Array,
+    row_sums: Array,
+    columns: Array,
+    column_sums: Array,
+    cell_with: CellWith,
+) -> None:
+    """Add what the margins lack, by the rule of the north-west corner."""
+    lacking = [
+        np.cumsum(sums - _sums(table, places, len(sums)))
+        for places, sums in ((rows, row_sums), (columns, column_sums))
+    ]
+    ends = np.union1d(*lacking)
+    ends = ends[ends > 0]
+    amounts = np.diff(ends, prepend=0)
+    at = [np.searchsorted(reached, ends) for reached in lacking]
+    np.add.at(table, cell_with(at[0], at[1]), amounts)
+
+
+def _signs(wanted: Array, rows: Array, columns: Array) -> Array:
+    """1 or -1 for each cell, so that they cancel in each row and in each column.
+
+    Parameters
+    ----------
+    wanted : float64 ndarray of shape (n,)
+        In which direction a cell should change, and how much it matters.
+    rows, columns : int ndarray of shape (n,)
+        Every row and every column has an even number of cells.
+
+    Returns
+    -------
+    int64 ndarray of shape (n,)
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(wanted)
+    in_row = _paired(rows)
+    in_column = _paired(columns)
+    # From a cell to the one with which its partner in the row is paired in the column: these two
+    # have the same sign, and the partners the other one.
+    following = in_column[in_row]
+    ones = np.ones(n, dtype=np.int8)
+    graph = csr_array((ones, following, np.arange(n + 1)), shape=(n, n))
+    _, half = connected_components(graph, directed=False)
+    partner_half = half[in_row]
+    signs = np.where(half < partner_half, 1, -1)
+    path = np.minimum(half, partner_half)
+    gain = np.bincount(path, signs * wanted, minlength=n)
+    return np.where(gain[path] >= 0, signs, -signs)
+
+
+def _paired(places: Array) -> Array:
+    """For each cell, the one with which it is paired among those in the same place."""
+    order = np.argsort(places, kind="stable")
+    partner = np.empty(len(places), dtype=np.int64)
+    partner[order[::2]] = order[1::2]
+    partner[order[1::2]] = order[::2]
+    return partner
+
+
+MOST_JOINED_CELLS = 2**20
+"""How many cells a table may have that was not asked for, and is rounded in place of others."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A table, and the margins that it is given.
+
+    Attributes
+    ----------
+    table : tuple of int
+    given : tuple of at most two tuples of int
+        Margins of tables of earlier steps. If there are two, every cell of the one and every cell
+        of the other that agree in their common margin have a cell of the table in common.
+    missed : tuple of tuples of int
+        Further margins that matter, and follow from the table: they can be met only nearly.
+    """
+
+    table: Margin
+    given: tuple[Margin, ...]
+    missed: tuple[Margin, ...] = ()
+
+
+@dataclass(frozen=True)
+class Order:
+    """The steps of a family.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+    joined : tuple of tuples of int
+        Tables that were not asked for, and are rounded so that others follow from them.
+    """
+
+    steps: tuple[Step, ...]
+    joined: tuple[Margin, ...] = ()
+
+
+def order_of(
+    tables: Sequence[Margin], nesting: Nesting, known: Sequence[Margin] = ()
+) -> Order | None:
+    """Find the order in which tables are rounded.
+
+    Parameters
+    ----------
+    tables : sequence of tuples of int
+        The tables that are published, at least one.
+    nesting : Nesting
+    known : sequence of tuples of int
+        Tables that are whole already, and agree with each other.
+
+    Returns
+    -------
+    Order or None
+        None: a table of more than ``MOST_JOINED_CELLS`` cells would be needed.
+    """
+    largest = sorted(_maximal(tables))
+    while True:
+        steps, stuck = _Sequence(tables, largest, nesting, known).steps()
+        if stuck is None:
+            return Order(tuple(steps), tuple(sorted(set(largest) - set(tables))))
+        joints = [joined(stuck, other) for other in largest if other != stuck]
+        joint = min(joints, key=lambda found: (nesting.cells(found), found))
+        if nesting.cells(joint) > MOST_JOINED_CELLS:
+            return None
+        largest = sorted(_maximal([*largest, joint]))
+
+
+def _maximal(tables: Iterable[Margin]) -> list[Margin]:
+    """The tables that are margins of no other one."""
+    found = set(tables)
+    return [
+        one for one in found if not any(one != other and is_margin(one, other) for other in found)
+    ]
+
+
+class _Sequence:
+    """Finds the steps of tables none of which is a margin of another.
+
+    Parameters
+    ----------
+    asked : sequence of tuples of int
+    largest : sequence of tuples of int
+        The tables that have to be met. All others follow from them, and are met before them where
+        they can be: then they are nearer to their estimates.
+    nesting : Nesting
+    known : sequence of tuples of int
+    """
+
+    def __init__(
+        self,
+        asked: Sequence[Margin],
+        largest: Sequence[Margin],
+        nesting: Nesting,
+        known: Sequence[Margin],
+    ) -> None:
+        self.known = list(known)
+        self.asked = set(asked)
+        self.largest = set(largest)
+        self.nesting = nesting
+        self.singles = _single_axes(largest)
+        self.later = _with_common_margins([*asked, *largest])
+        self.moved: list[Margin] = []  # tables that come early, each after some of its margins
+
+    def steps(self) -> tuple[list[Step], Margin | None]:
+        """The steps; or a table that cannot be met, wherever it is put."""
+        while True:
+            steps, before, stuck = self._tried([*self.singles, *self.moved, *self.later])
+            if stuck is None:
+                return steps, None
+            if stuck in self.moved:
+                return [], stuck
+            self.moved += [*self._kept_margins(stuck, before), stuck]
+
+    def _tried(self, sequence: Sequence[Margin]) -> tuple[list[Step], list[Margin], Margin | None]:
+        """The steps of this sequence, the tables met, and the one that could not be met."""
+        before = list(self.known)
+        steps: list[Step] = []
+        for table in sequence:
+            if any(is_margin(table, earlier) for earlier in before):
+                continue  # it follows from that one
+            ordered = running_order(_maximal(common(table, earlier) for earlier in before))
+            if ordered is not None:
+                steps += _one_by_one(table, ordered, self._missed(table, ordered))
+                before.append(table)
+            elif table in self.largest:
+                return [], before, table
+        return steps, before, None
+
+    def _missed(self, table: Margin, given: Sequence[Margin]) -> tuple[Margin, ...]:
+        """The common margins that follow from a table, because they cannot be met before it."""
+        return tuple(
+            one
+            for one in self.later
+            if one != table
+            and is_margin(one, table)
+            and not any(is_margin(one, margin) for margin in given)
+        )
+
+    def _kept_margins(self, table: Margin, before: Sequence[Margin]) -> list[Margin]:
+        """The margins that a table is given when it is moved: those asked for first, then small."""
+        first = [*self.known, *self.singles, *self.moved]
+        kept: list[Margin] = []
+        margins = _maximal(common(table, earlier) for earlier in before)
+        for margin in sorted(margins, key=self._rank):
+            given = _maximal(common(table, earlier) for earlier in [*first, *kept, margin])
+            if running_order(given) is not None:
+                kept.append(margin)
+        return kept
+
+    def _rank(self, table: Margin) -> tuple[bool, int, Margin]:
+        return table not in self.asked, self.nesting.cells(table), table
+
+
+def _single_axes(tables: Sequence[Margin]) -> list[Margin]:
+    """The total, and the tables of one axis at one of its levels, coarse ones first."""
+    largest = reduce(joined, tables)
+    total = tuple(0 for _ in largest)
+    found = [
+        tuple(level if place == axis else 0 for place in range(len(largest)))
+        for axis, finest in enumerate(largest)
+        for level in range(1, finest + 1)
+    ]
+    return [total, *found]
+
+
+def _with_common_margins(tables: Sequence[Margin]) -> list[Margin]:
+    """The tables and all their common margins, small ones first."""
+    found = set(tables)
+    fresh = set(tables)
+    while fresh:
+        fresh = {common(one, other) for one in fresh for other in tables} - found
+        found |= fresh
+    return sorted(found, key=lambda table: (sum(table), table))
+
+
+def running_order(margins: Iterable[Margin]) -> list[Margin] | None:
+    """Order margins so that each shares with all before it only what it shares with one of them.
+
+    Parameters
+    ----------
+    margins : iterable of tuples of int
+        None of them is a margin of another.
+
+    Returns
+    -------
+    list of tuples of int, or None
+        None: there is no such order.
+
+    >>> running_order({(1, 1, 0), (0, 1, 1)})
+    [(1, 1, 0), (0, 1, 1)]
+    >>> running_order({(1, 1, 0), (0, 1, 1), (1, 0, 1)}) is None
+    True
+    """
+    left = sorted(margins)
+    last_first = []
+    while len(left) > 1:
+        ear = next((one for one in left if _is_ear(one, left)), None)
+        if ear is None:
+            return None
+        left.remove(ear)
+        last_first.append(ear)
+    return left + last_first[::-1]
+
+
+def _is_ear(one: Margin, margins: Sequence[Margin]) -> bool:
+    """Whether a margin shares with all others together only what it shares with one of them."""
+    others = [other for other in margins if other != one]
+    shared = common(one, reduce(joined, others))
+    return any(is_margin(shared, other) for other in others)
+
+
+def _one_by_one(table: Margin, given: Sequence[Margin], missed: tuple[Margin, ...]) -> list[Step]:
+    """The steps that meet margins in a running order: joins of the first ones, then the table."""
+    if len(given) <= 2:
+        return [Step(table, tuple(given), missed)]
+    *first, last = given
+    steps = []
+    so_far = first[0]
+    for margin in first[1:]:
+        larger = joined(so_far, margin)
+        steps.append(Step(larger, (so_far, margin)))
+        so_far = larger
+    return [*steps, Step(table, (so_far, last), missed)]
+
+
+def rounded(
+    tables: Mapping[Margin, Array],
+    nesting: Nesting,
+    names: Sequence[str] = (),
+    known: Mapping[Margin, Array] | None = None,
+) -> dict[Margin, Array]:
+    """Round a family of tables to non-negative whole numbers that add up exactly.
+
+    Parameters
+    ----------
+    tables : mapping of levels to float64 ndarrays
+        Tables that agree in their common margins up to the precision of doubles, at least one.
+        Each has a dimension for each axis of the family.
+    nesting : Nesting
+    names : sequence of str
+        What a refusal calls the tables.
+    known : mapping of levels to int64 ndarrays, or None
+        Public totals. The rounded tables have them exactly.
+
+    Returns
+    -------
+    dict of levels to int64 ndarrays
+        The same tables, rounded.
+
+    Raises
+    ------
+    Infeasible
+        If the tables overlap such that no order of them can be met; this depends on their axes and
+        sizes alone.
+    """
+    found = dict(known or {})
+    for step in steps_of(tuple(tables), nesting, names, tuple(found)):
+        found[step.table] = _rounded_step(step, tables, found, nesting)
+    return {table: _margin_of(found, table, nesting) for table in tables}
+
+
+def steps_of(
+    tables: Sequence[Margin],
+    nesting: Nesting,
+    names: Sequence[str] = (),
+    known: Sequence[Margin] = (),
+) -> Sequence[Step]:
+    """In which order tables are rounded; the parameters and the refusal are those of ``rounded``.
+
+    It needs no numbers, so that a family can be refused before it is paid for.
+    """
+    order = order_of(tuple(tables), nesting, tuple(known))
+    if order is None:
+        raise _unroundable(names or [str(table) for table in tables])
+    return order.steps
+
+
+def _unroundable(names: Sequence[str]) -> Infeasible:
+    """What refuses a family whose tables cannot all be rounded."""
+    listed = ", ".join(names)
+    return Infeasible(
+        f"published() of {listed}",
+        "they share so many totals that no whole numbers may agree in all, and a table of all "
+        f"their axes has more than {MOST_JOINED_CELLS:,} cells",
+        "Ask for fewer tables of three or more axes in one family, or use the estimates, which "
+        "agree",
+    )
+
+
+def _margin_of(tables: Mapping[Margin, Array], margin: Margin, nesting: Nesting) -> Array:
+    """A margin from the smallest of the tables that have it."""
+    larger = [table for table in tables if is_margin(margin, table)]
+    table = min(larger, key=lambda one: (nesting.cells(one), one))
+    return nesting.margin(tables[table], table, margin)
+
+
+def _aim(step: Step, tables: Mapping[Margin, Array], nesting: Nesting) -> Array:
+    """The real table that a step rounds."""
+    if any(is_margin(step.table, table) for table in tables):
+        estimate = _margin_of(tables, step.table, nesting)
+        if not step.missed:
+            return estimate
+        wanted = {
+            margin: _margin_of(tables, margin, nesting) for margin in (*step.given, *step.missed)
+        }
+        return fitted(step.table, estimate, wanted, nesting)
+    below = {table: values for table, values in tables.items() if is_margin(table, step.table)}
+    return fitted(step.table, np.zeros(nesting.shape(step.table)), below, nesting)
+
+
+def _rounded_step(
+    step: Step, tables: Mapping[Margin, Array], found: Mapping[Margin, Array], nesting: Nesting
+) -> Array:
+    """Round one table, given those of earlier steps."""
+    shape = nesting.shape(step.table)
+    values = _aim(step, tables, nesting).reshape(-1).astype(np.float64)
+    given = [_margin_of(found, margin, nesting).reshape(-1) for margin in step.given]
+    match step.given:
+        case ():
+            total = np.maximum(np.rint(values), 0).astype(np.int64)
+            return np.asarray(total.reshape(shape))
+        case (margin,):
+            places = nesting.places(step.table, margin)
+            exact = nearest.on_simplices(values, places, given[0].astype(np.float64))
+            return largest_remainders(exact, places, given[0]).reshape(shape)
+        case (one, other):
+            return _with_both(step.table, (one, other), values, given, nesting).reshape(shape)
+        case _:
+            raise AssertionError(step)
+
+
+def _with_both(
+    table: Margin,
+    margins: tuple[Margin, Margin],
+    values: Array,
+    given: Sequence[Array],
+    nesting: Nesting,
+) -> Array:
+    """Round one table with two margins: its cells in order, of shape (cells,)."""
+    if len(given[0]) < len(given[1]):  # there are then fewer columns than rows, which is faster
+        margins, given = margins[::-1], given[::-1]
+    shared = common(*margins)
+    places = []
+    back = []
+    for margin in margins:
+        # Rows and columns are put in the order of the cells that they have in common.
+        by_block = np.argsort(nesting.places(margin, shared), kind="stable")
+        rank = np.empty(len(by_block), dtype=np.int32)
+        rank[by_block] = np.arange(len(by_block), dtype=np.int32)
+        places.append(rank[nesting.places(table, margin)])
+        back.append(by_block)
+    sums = [numbers[order] for numbers, order in zip(given, back, strict=True)]
+    by_row = np.argsort(places[0], kind="stable")
+    cell_at = np.empty(len(by_row), dtype=np.int64)
+    cell_at[by_row] = np.arange(len(by_row))
+
+    def cell_with(rows: Array, columns: Array) -> Array:
+        at = (back[0][rows], back[1][columns])
+        return cell_at[nesting.cell_with(table, margins, at)]
+
+    rows, columns = (place[by_row] for place in places)
+    real_sums = [numbers.astype(np.float64) for numbers in sums]
+    exact = nearest.with_margins(values[by_row], rows, real_sums[0], columns, real_sums[1])
+    whole = with_both_margins(exact, rows, sums[0], columns, sums[1], cell_with)
+    return np.asarray(whole[cell_at])

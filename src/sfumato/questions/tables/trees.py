@@ -1,0 +1,400 @@
+"""Least squares along a tree whose cells have different numbers of children.
+
+The cells of some levels were measured, with independent noise of one variance for each level. Two
+passes give the best linear unbiased estimates of all cells:
+
+* *Up.* What is known of a cell from within it, z with variance v, joins its own measurement with
+  the sum of its children's z, by precision.
+* *Down.* The children of a cell get what their sum lacks, in proportion to their variances: with
+  k = v / (sum of the siblings' v), the estimate is z + k (estimate of the parent - sum of z).
+
+Holds because the part z - k (sum of z) of a child is uncorrelated with the sum of z, by which alone
+anything outside of the parent enters. So the covariance of the estimates of
+
+* a cell and what lies in it is the variance of the cell times all k on the way;
+* two siblings is k k' V - v v' / (sum of v), with V the variance of their parent's estimate, and v
+  more if they are the same;
+* any other two cells follows from these and the k on the way down from the siblings.
+
+The weight of a measurement in an estimate is its precision times the covariance of the two cells.
+
+Source: Hay, Rastogi, Miklau, Suciu, PVLDB 2010, section 4, for levels of different precision.
+
+Least squares over a family with one tree whose cells have different numbers of children.
+
+Noisy tables were measured, not residuals. The residuals along all other axes are orthogonal, as in
+any family (see ``residuals``), and each of them is a tree of its own: the tables that contain it
+measured its cells at their levels of the tree, with the precision of a residual. ``TreeFit`` gives
+the best estimates along each of these trees, and they add up to the tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from sfumato.basics.numbers import Array
+from sfumato.questions.tables.levels import Levels, Margin
+from sfumato.questions.tables.residuals import (
+    Family,
+    Paths,
+    Weight,
+    entry_of,
+    parted_cells,
+    share_of,
+)
+
+if TYPE_CHECKING:
+    from sfumato.questions.tables.residuals import Measured
+
+
+@dataclass(frozen=True)
+class TreeFit:
+    """How the cells of a tree are estimated.
+
+    Parameters
+    ----------
+    axis : Levels
+    precisions : tuple of float
+        Of the measurements of each level, from the total on; 0 where there are none, infinite where
+        the cells are known.
+
+    >>> fit = TreeFit(Levels(((2,), (3, 1))), (0.0, 1.0, 1.0))
+    >>> fit.variances(1).tolist()
+    [0.75, 0.5]
+    """
+
+    axis: Levels
+    precisions: tuple[float, ...]
+
+    @cached_property
+    def last(self) -> int:
+        """The last level that was measured."""
+        return max(level for level, precision in enumerate(self.precisions) if precision)
+
+    @cached_property
+    def _upward(self) -> tuple[list[Array], list[Array]]:
+        """Of each level, the variances of z, and how much the cells' own measurements weigh."""
+        variances: list[Array] = []
+        weights: list[Array] = []
+        for level in range(self.last, -1, -1):
+            precision = self.precisions[level]
+            own = np.full(self.axis.cells(level), 1 / precision if precision else math.inf)
+            if level == self.last:
+                inside = np.full_like(own, math.inf)
+            else:
+                inside = self.axis.summed(variances[-1], 0, level + 1, level)
+            # What is known needs nothing else.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                joined = np.where(np.isinf(inside), own, 1 / (1 / own + 1 / inside))
+                weight = np.where(np.isinf(inside) | (own == 0), 1.0, joined / own)
+            is_known = (own == 0) | (inside == 0)
+            variances.append(np.where(is_known, 0.0, joined))
+            weights.append(np.where((inside == 0) & (own > 0), 0.0, weight))
+        return variances[::-1], weights[::-1]
+
+    @cached_property
+    def _gains(self) -> list[Array]:
+        """Of each level, k; of the total, which has no siblings, 1."""
+        gains = [np.ones(1)]
+        for level in range(1, self.last + 1):
+            inside = self._upward[0][level]
+            of_siblings = self._of_siblings(inside, level)
+            gains.append(inside / np.where(of_siblings > 0, of_siblings, 1))
+        return gains
+
+    @cached_property
+    def _variances(self) -> list[Array]:
+        found = [self._upward[0][0]]
+        for level in range(1, self.last + 1):
+            inside, gain = self._upward[0][level], self._gains[level]
+            of_parent = self.axis.repeated(found[-1], 0, level)
+            found.append(inside * (1 - gain) + gain**2 * of_parent)
+        return found
+
+    def variances(self, level: int) -> Array:
+        """The variance of the estimate of each cell of a level: float64 ndarray."""
+        return self._variances[level]
+
+    def _of_siblings(self, numbers: Array, level: int) -> Array:
+        """For each cell of a level, the sum over it and its siblings."""
+        return self.axis.repeated(self.axis.summed(numbers, 0, level, level - 1), 0, level)
+
+    def estimates(self, measured: Mapping[int, Array], along: int) -> list[Array]:
+        """The estimates of the cells of each level, the total first.
+
+        Parameters
+        ----------
+        measured : dict of float64 ndarrays
+            What was measured, by level.
+        along : int
+            Which of the dimensions of the arrays is the tree.
+        """
+        axis = self.axis
+        inside: list[Array] = []
+        for level in range(self.last, -1, -1):
+            if level == self.last:
+                inside.append(measured[level])
+                continue
+            sums = axis.summed(inside[-1], along, level + 1, level)
+            if level in measured:
+                weight = _laid_along(self._upward[1][level], along, sums.ndim)
+                sums = weight * measured[level] + (1 - weight) * sums
+            inside.append(sums)
+        inside.reverse()
+        found = [inside[0]]
+        for level in range(1, self.last + 1):
+            lacking = found[-1] - axis.summed(inside[level], along, level, level - 1)
+            gain = _laid_along(self._gains[level], along, lacking.ndim)
+            found.append(inside[level] + gain * axis.repeated(lacking, along, level))
+        return found
+
+    def covariances(self, level: int, cell: int) -> list[Array]:
+        """The covariances of the estimate of a cell with those of the cells of each level."""
+        way = [self.axis.ancestors(above, level)[cell] for above in range(level + 1)]
+        on_way = [self._gains[at][one] for at, one in enumerate(way)]
+        found = [self._variances[0] * math.prod(on_way[1:])]
+        for at in range(1, self.last + 1):
+            gain = self._gains[at]
+            covariance = self.axis.repeated(found[-1], 0, at) * gain
+            if at <= level:
+                # The children of the cell on the way are siblings of the next one on it.
+                inside, above, here = self._upward[0][at], way[at - 1], way[at]
+                first = int(np.sum(self.axis.fanouts[at - 1][:above]))
+                children = slice(first, first + self.axis.fanouts[at - 1][above])
+                own = gain[children] * gain[here] * self._variances[at - 1][above]
+                own = own - inside[children] * gain[here]
+                own[here - first] += inside[here]
+                covariance[children] = own * math.prod(on_way[at + 1 :])
+            found.append(covariance)
+        return found
+
+
+def _laid_along(numbers: Array, along: int, dimensions: int) -> Array:
+    """Numbers of the cells of a level as an array that fits others."""
+    return numbers.reshape([-1 if at == along else 1 for at in range(dimensions)])
+
+
+def shapes(axis: Levels) -> list[Array]:
+    """For each level, which cells are nested alike, and so are all that they lie in.
+
+    Returns
+    -------
+    list of int64 ndarray
+        Cells of a level with equal numbers have estimates of the same law.
+
+    >>> [found.tolist() for found in shapes(Levels(((3,), (2, 1, 2))))]
+    [[0], [1, 0, 1], [1, 1, 0, 1, 1]]
+    """
+    inside = [np.zeros(axis.cells(axis.depth), np.int64)]
+    for level in range(axis.depth, 0, -1):
+        ends = np.cumsum(axis.fanouts[level - 1])[:-1]
+        children = [tuple(sorted(part.tolist())) for part in np.split(inside[-1], ends)]
+        index = {shape: at for at, shape in enumerate(sorted(set(children)))}
+        inside.append(np.array([index[shape] for shape in children], np.int64))
+    inside.reverse()
+    found = [inside[0]]
+    for level in range(1, axis.depth + 1):
+        pairs = np.stack([axis.repeated(found[-1], 0, level), inside[level]])
+        found.append(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1))
+    return found
+
+
+MOST_KINDS = 256
+"""Of cells with errors of different laws, for which there is time."""
+
+
+@dataclass(frozen=True)
+class UnevenFamily:
+    """The best estimates of such a family.
+
+    Parameters
+    ----------
+    family : Family
+    tree : int
+        Which of the axes is the tree.
+
+    >>> from sfumato.questions.tables.levels import Levels
+    >>> from sfumato.questions.tables.residuals import Measured
+    >>> axes = (Levels(((2,), (3, 1))),)
+    >>> family = Family(axes, (Measured((1,), 1.0), Measured((2,), 1.0)))
+    >>> uneven = UnevenFamily.of(family)
+    >>> [uneven.variance_of((1,), cell) for cell in (0, 1)]
+    [0.75, 0.5]
+    """
+
+    family: Family
+    tree: int
+
+    @classmethod
+    def of(cls, family: Family) -> Self | None:
+        """None: ``family`` has the best estimates already, or there is no time for better ones."""
+        uneven = [at for at, axis in enumerate(family.axes) if not axis.is_even]
+        if len(uneven) != 1 or not all(each.whole for each in family.measured):
+            return None
+        found = cls(family, uneven[0])
+        levels = {each.margin[found.tree] for each in family.measured}
+        kinds = {int(found._shapes[level].max()) + 1 for level in levels}
+        return found if len(levels) > 1 and max(kinds) <= MOST_KINDS else None
+
+    @cached_property
+    def _shapes(self) -> list[Array]:
+        return shapes(self.family.axes[self.tree])
+
+    def kinds(self, level: int) -> tuple[list[int], Array]:
+        """A cell of each kind at a level of the tree, and of which kind each cell is."""
+        _, first, back = np.unique(self._shapes[level], return_index=True, return_inverse=True)
+        return first.tolist(), np.asarray(back.reshape(-1))
+
+    def _at(self, margin: Margin, level: int) -> Margin:
+        return (*margin[: self.tree], level, *margin[self.tree + 1 :])
+
+    def _below(self, margin: Margin) -> list[Margin]:
+        """The residuals of the other axes, at the total of the tree."""
+        others = product(*(range(level + 1) for level in self._at(margin, 0)))
+        return [kept for kept in others if self.family.contrasts(kept)]
+
+    def _precision(self, kept: Margin, measured: Measured) -> float:
+        """That of a measurement of a residual of the other axes; 0 where it does not contain it."""
+        margin = self._at(measured.margin, 0)
+        if any(one > other for one, other in zip(kept, margin, strict=True)):
+            return 0.0
+        if not measured.variance:
+            return math.inf
+        return self.family.cells(kept) / self.family.cells(margin) / measured.variance
+
+    @cached_property
+    def _fits(self) -> dict[Margin, TreeFit]:
+        found = {}
+        axis = self.family.axes[self.tree]
+        measured = self.family.measured
+        for kept in sorted({kept for each in measured for kept in self._below(each.margin)}):
+            precisions = [0.0] * (axis.depth + 1)
+            for each in measured:
+                precisions[each.margin[self.tree]] += self._precision(kept, each)
+            found[kept] = TreeFit(axis, tuple(precisions))
+        return found
+
+    # --- errors -----------------------------------------------------------------------------------
+
+    def variance_of(self, margin: Margin, cell: int) -> float:
+        """The variance of the cells of a table that lie in one cell of the tree."""
+        paths = self._paths(margin)
+        terms = []
+        for kept in self._below(margin):
+            share = math.prod(map(share_of, kept, paths))
+            terms.append(share * self._fits[kept].variances(margin[self.tree])[cell])
+        return math.fsum(terms)
+
+    def error_of(self, margin: Margin, cell: int) -> list[Weight]:
+        """The error of such a cell as a weighted sum of independent draws of the noise."""
+        level = margin[self.tree]
+        covariances = {
+            kept: self._fits[kept].covariances(level, cell) for kept in self._below(margin)
+        }
+        found = []
+        for index, each in enumerate(self.family.measured):
+            if not each.variance:
+                continue
+            common = self._at(tuple(map(min, each.margin, margin)), 0)
+            for parted in product(*(range(1, top + 2) for top in common)):
+                times = self._times(each, margin, parted)
+                factors = self._factors(each, margin, common, parted, covariances)
+                # Draws with the same weight count together, up to rounding.
+                distinct, number = np.unique(np.abs(factors), return_counts=True)
+                found += [
+                    Weight(index, float(factor), times * int(draws))
+                    for factor, draws in zip(distinct, number, strict=True)
+                    if factor and times
+                ]
+        return found
+
+    def _factors(
+        self,
+        measured: Measured,
+        margin: Margin,
+        common: Margin,
+        parted: Margin,
+        covariances: dict[Margin, list[Array]],
+    ) -> Array:
+        """The weights of the counts of a table that part so from a cell along the other axes.
+
+        Returns
+        -------
+        float64 ndarray of shape (cells of the tree,)
+        """
+        level = measured.margin[self.tree]
+        paths = self._paths(margin)
+        factors = np.zeros(self.family.axes[self.tree].cells(level))
+        for kept in self._below(common):
+            if level > self._fits[kept].last or not (of_kept := self._precision(kept, measured)):
+                continue
+            if math.isinf(self._fits[kept].precisions[level]):
+                continue  # it is known
+            entry = math.prod(map(entry_of, paths, kept, parted))
+            factors += of_kept * entry * covariances[kept][level]
+        # Those that differ by rounding alone are the same; see ``CellErrors``.
+        parts, exponents = np.frexp(factors)
+        return np.asarray(np.ldexp(np.rint(parts * 2.0**38), exponents - 38))
+
+    def _times(self, measured: Measured, margin: Margin, parted: Margin) -> int:
+        """How many counts of a table part so from a cell along the other axes."""
+        found = 1
+        for at, axis in enumerate(self.family.axes):
+            if at != self.tree:
+                path = axis.kinds(margin[at])[0][0]
+                found *= parted_cells(axis, path, measured.margin[at], parted[at])
+        return found
+
+    def _paths(self, margin: Margin) -> Paths:
+        """The ways to a cell along the other axes, and to the total of the tree."""
+        axes = zip(self.family.axes, self._at(margin, 0), strict=True)
+        return tuple(axis.kinds(level)[0][0] for axis, level in axes)
+
+    # --- estimates --------------------------------------------------------------------------------
+
+    def residuals(self, counts: Sequence[Array]) -> dict[Margin, Array]:
+        """The estimates of the residuals along all axes, by which tables are made.
+
+        Parameters
+        ----------
+        counts : sequence of int64 ndarrays
+            The noisy counts of each table that was measured.
+        """
+        axis = self.family.axes[self.tree]
+        found = {}
+        for kept, fit in self._fits.items():
+            estimates = fit.estimates(self._measured(kept, fit, counts), self.tree)
+            found[kept] = estimates[0]
+            for level in range(1, fit.last + 1):
+                numbers = axis.centred(estimates[level], self.tree, level)
+                found[self._at(kept, level)] = numbers
+        return found
+
+    def _measured(self, kept: Margin, fit: TreeFit, counts: Sequence[Array]) -> dict[int, Array]:
+        """What the tables say of a residual of the other axes, at each level of the tree."""
+        found: dict[int, Array] = {}
+        for each, table in zip(self.family.measured, counts, strict=True):
+            level = each.margin[self.tree]
+            precision = self._precision(kept, each)
+            weight = precision / fit.precisions[level] if precision else 0.0
+            if math.isinf(fit.precisions[level]):
+                weight = float(math.isinf(precision) and level not in found)
+            if weight:
+                found[level] = found.get(level, 0.0) + weight * self._centred(kept, each, table)
+        return found
+
+    def _centred(self, kept: Margin, measured: Measured, table: Array) -> Array:
+        numbers = np.asarray(table, dtype=float)
+        levels = zip(self.family.axes, measured.margin, kept, strict=True)
+        for along, (axis, level, onto) in enumerate(levels):
+            if along != self.tree:
+                numbers = axis.summed(numbers, along, level, onto)
+                numbers = axis.centred(numbers, along, onto) if onto else numbers
+        return numbers
