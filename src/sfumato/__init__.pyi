@@ -49,7 +49,7 @@ from .privacy.measures import MetricDP as MetricDP
 from .privacy.measures import PureDP as PureDP
 from .privacy.unit import Unit as Unit
 from .publishing.plan import Plan as Plan
-from .publishing.previewing import preview as preview
+from .publishing.previews import preview as preview
 from .publishing.publisher import Publisher as Publisher
 from .publishing.stream import Stream as Stream
 from .questions import *

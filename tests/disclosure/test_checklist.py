@@ -12,7 +12,7 @@ from pages.making import Outline
 from sfumato.disclosure.checklist import checklist, render
 from sfumato.disclosure.entry import entry
 from sfumato.disclosure.evidence import gathered
-from sfumato.publishing.publication import Publication
+from sfumato.publishing.verifying import Publication
 
 
 @pytest.fixture(scope="module")

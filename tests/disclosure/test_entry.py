@@ -12,7 +12,7 @@ from sfumato.disclosure.document import counted, missing
 from sfumato.disclosure.entry import entry
 from sfumato.disclosure.evidence import gathered
 from sfumato.disclosure.fields import leaves, plain
-from sfumato.publishing.publication import Publication
+from sfumato.publishing.verifying import Publication
 
 
 def deployment(found, facts=None):

@@ -7,8 +7,7 @@ import pytest
 import sfumato as sf
 from sfumato.answers.accuracy import Kind
 from sfumato.privacy.measures import approx_to_zcdp, without_delta, zcdp_to_approx
-from sfumato.publishing.divisions import Divider, Division
-from sfumato.publishing.plan_parts import PlannedQuestion
+from sfumato.publishing.divisions import Divider, Division, PlannedQuestion
 
 DOMAIN = sf.Domain(age=sf.Interval(0, 100, step=1), hour=sf.Interval(0, 24), shop=sf.Keys())
 QUESTIONS = [sf.Histogram("age"), sf.Histogram("hour", bins=24), sf.Histogram("shop")]

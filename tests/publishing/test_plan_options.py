@@ -6,7 +6,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, to_bytes
-from sfumato.publishing.plan_options import read_accuracies, read_weights
+from sfumato.publishing.plan import read_accuracies, read_weights
 
 AGE = sf.Histogram("age")
 HOUR = sf.Histogram("hour", heading="Hours of the day")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.publishing.plan_parts import Member, PlannedQuestion, parts_of
+from sfumato.publishing.divisions import Member, PlannedQuestion, parts_of
 
 DOMAIN = sf.Domain(age=sf.Interval(0, 100, step=1), shop=sf.Keys())
 

@@ -9,8 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers import registry
-from sfumato.publishing.plan_file import TABLES, read_plan
-from sfumato.publishing.plan_refusals import AXES
+from sfumato.publishing.plan_file import AXES, TABLES, read_plan
 from support.mistakes import CANARY, PLAN
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.publishing.plan_file import publication_of, read_plan, read_publication
-from sfumato.publishing.publication import LONGEST, Note, Publication, listed
+from sfumato.publishing.verifying import LONGEST, Note, Publication, listed
 from support.mistakes import PLAN
 
 FACTS = """

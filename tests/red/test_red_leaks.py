@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.publishing.asked import asked_release
+from sfumato.publishing.answering import asked_release
 from sfumato.testing import deterministic
 
 CANARY = "zebracanary77"

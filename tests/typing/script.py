@@ -16,7 +16,7 @@ from sfumato.domain.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
-from sfumato.publishing.plan_preview import PlanPreviews
+from sfumato.publishing.previews import PlanPreviews
 from sfumato.random.bits import Bits
 from sfumato.streaming import GaussianNoiseGenerator, TreeAggregator
 

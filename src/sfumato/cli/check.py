@@ -23,8 +23,8 @@ from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.data.options import StatedOptions
 from sfumato.domain.domain import Domain
 from sfumato.errors import DataError, UsageError
-from sfumato.publishing.checking import needs_to_check
 from sfumato.publishing.plan_file import domain_of, read_plan
+from sfumato.publishing.previews import needs_to_check
 from sfumato.questions.histogram import Histogram
 
 if TYPE_CHECKING:

@@ -205,7 +205,7 @@ def _least_epsilon(
 
 def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> None:
     """Print what a histogram would cost and how accurate it would be."""
-    from sfumato.publishing.previewing import preview
+    from sfumato.publishing.previews import preview
 
     found = preview(
         question,

@@ -63,8 +63,8 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     Example:
       sfumato preview examples/flights.toml
     """
-    from sfumato.publishing.plan_options import check_rows
-    from sfumato.publishing.previewing import previews as previewed
+    from sfumato.publishing.plan import check_rows
+    from sfumato.publishing.previews import previews as previewed
 
     spec = read_plan(plan)
     check_rows(rows)

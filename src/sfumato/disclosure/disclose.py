@@ -19,7 +19,7 @@ from sfumato.disclosure.evidence import gathered
 from sfumato.errors import UsageError, explained, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.publishing.plan_file import publication_of
-from sfumato.publishing.publication import Publication
+from sfumato.publishing.verifying import Publication
 from sfumato.risk.window import Window
 
 PathLike: TypeAlias = str | os.PathLike[str]

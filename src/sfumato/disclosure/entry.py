@@ -18,7 +18,7 @@ from sfumato.errors import printable_lines
 from sfumato.ledger import written
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
-from sfumato.publishing.publication import Publication, listed
+from sfumato.publishing.verifying import Publication, listed
 
 TIER = 3
 

@@ -2,36 +2,216 @@
 
 No exception that leaves this module may carry a value of the data. Ours do not; what others raise
 becomes a fault of ours, which names the place only.
+
+How much the limits on a person leave out, said in every answer where it was paid for.
+
+An answer about persons (``sf.Persons``) tells what any limit on rows per person leaves out, or any
+limit by cell: on cells, on the norm of a person's counts or on rows in a cell. Once it
+stands in the ledger it is public, so later answers about the same state of the same data may quote
+it. Which state that was, only the ledger's secrets know.
+
+What is asked, in the one form under which a ledger finds its stored answer again.
+
+It knows the state of the data, so it goes nowhere but into the ledger's secrets. Its form must not
+change: stored answers are found again by it, also those of version 0.1 in a ledger that was
+upgraded. Noise from a public seed is part of it, so that such an answer never stands in for a
+private one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import UNREADABLE, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.loading import stored_releases
 from sfumato.answers.question import AnyQuestion
+from sfumato.answers.registry import require_registered
 from sfumato.answers.release import Release
 from sfumato.data import Source, snapshot
+from sfumato.domain.lattice import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
-from sfumato.ledger import Hold
+from sfumato.ledger import Entry, Hold
 from sfumato.privacy.measures import CentralMeasure, Money
-from sfumato.publishing.account import PublisherAccount
+from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
-from sfumato.publishing.left_out import LeftOut
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_choice import PlanChoice, PlanCost
-from sfumato.publishing.receipts import receipt_of, signed
+from sfumato.questions.counters.question import Counter, Settled
+from sfumato.questions.persons import PersonsRelease
+from sfumato.questions.persons.measured import MEASURED, title_of
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
+
+R = TypeVar("R", bound=Release)
+
+TITLES = tuple(title_of(each, "person", ()) for each in MEASURED.values())
+"""How the titles of questions about persons begin."""
+LONGEST_NOTE = 200
+"""Characters of a question's title in the log."""
+
+
+class LeftOut:
+    """The latest answer about the persons of a source that its account has paid for.
+
+    Parameters
+    ----------
+    source : Source
+    account : PublisherAccount
+    """
+
+    def __init__(self, source: Source, account: PublisherAccount) -> None:
+        self._source = source
+        self._account = account
+        # Entries are never changed, so each is looked at once.
+        self._last_seen = 0
+        self._charged: dict[str, Entry] = {}
+        self._found: list[tuple[Entry, list[PersonsRelease]]] = []
+
+    def note(self, charge: Entry, answers: Sequence[Release], label: str) -> None:
+        """Note in the ledger's secrets of which state of the data answers about persons are.
+
+        Call it before they are stored: whoever finds them stored then finds their state, too.
+        """
+        if any(isinstance(answer, PersonsRelease) for answer in answers):
+            self._account.ledger.note_state(charge, label)
+
+    def stated(self, answers: Sequence[Release], label: str, noise: Bits) -> list[Release]:
+        """The answers, with a sentence on what each limit leaves out, where that is known.
+
+        Answers about persons in the same plan were paid for with the others, and count too.
+
+        Parameters
+        ----------
+        answers : sequence of Release
+        label : str
+            The state of the data that they are about. What is known of another state is not said.
+        noise : Bits
+            Where their noise came from.
+        """
+        if self._source.unit.person is None:
+            return list(answers)
+        known = [*self._stored(label), *answers]
+        fitting = [each for each in known if isinstance(each, PersonsRelease)]
+        # Noise from a public seed belongs into answers that say so themselves.
+        usable = [
+            each
+            for each in fitting
+            if (each.guarantee.private or not noise.private) and self._of_same_rows(each)
+        ]
+        return [self._stating(answer, usable) for answer in answers]
+
+    def _of_same_rows(self, release: PersonsRelease) -> bool:
+        """Whether the same public conditions, on axes that mean the same, chose its rows."""
+        where = self._source.unit.where
+        if where is msgspec.UNSET or release.unit.where != where:
+            return release.unit.where == where
+        declared = dict(release.domain)
+        axes = {condition.axis for condition in where}
+        return all(declared.get(axis) == self._source.domain.get(axis) for axis in axes)
+
+    def _stating(self, answer: R, known: Sequence[PersonsRelease]) -> R:
+        """An answer, with what is known of the limits under which it was counted."""
+        sentences = [_quoted(about, limit) for about, limit in self._about_limits(answer, known)]
+        said = " ".join(sentence for sentence in sentences if sentence)
+        return _with_sentence(answer, said) if said else answer
+
+    def _about_limits(
+        self, answer: Release, known: Sequence[PersonsRelease]
+    ) -> Iterator[tuple[PersonsRelease, int]]:
+        """The latest answer about each of the limits under which an answer was counted."""
+        unit = answer.guarantee.unit
+        if unit.limits is msgspec.UNSET:
+            if unit == self._source.unit and (of_rows := _latest(known, "rows_per_person")):
+                yield of_rows, unit.rows_per_person
+            return
+        if unit.of_all_rows != self._source.unit.of_all_rows:
+            return
+        # A person is counted once in a cell by definition where persons are counted.
+        skipped = {"rows_per_cell"} if unit.counts_persons else set()
+        for name, limit in unit.limits.given.items():
+            cells = getattr(answer, "lattice", None)
+            if name in skipped or not isinstance(cells, Lattice):
+                continue
+            if (about := _latest(known, name, cells)) is not None:
+                yield about, limit
+
+    def _stored(self, label: str) -> list[PersonsRelease]:
+        """Stored answers about the persons of this state of the data, in the order of storing."""
+        ledger = self._account.ledger
+        for entry in ledger.log(self._account.name, after=self._last_seen):
+            self._last_seen = entry.sequence
+            if entry.kind == "reserve" and _may_be_about_persons(entry.note):
+                self._charged[entry.key] = entry
+            elif entry.kind == "store" and entry.key in self._charged:
+                charge = self._charged[entry.key]
+                if found := self._about_persons(charge):
+                    self._found.append((charge, found))
+        fitting = [found for charge, found in self._found if ledger.is_of_state(charge, label)]
+        return list(chain.from_iterable(fitting))
+
+    def _about_persons(self, charge: Entry) -> list[PersonsRelease]:
+        """What is stored under a charge about persons whom the source protects alike."""
+        try:
+            answers = stored_releases(self._account.ledger.answer(charge.sequence) or b"[]")
+        except (*UNREADABLE, LedgerError):
+            # Another version wrote it, or it is damaged: `verify` says so. It is not quoted.
+            return []
+        persons = self._source.unit.of_all_rows
+        return [
+            each
+            for each in answers
+            if isinstance(each, PersonsRelease) and each.unit.of_all_rows == persons
+        ]
+
+
+def _may_be_about_persons(note: str) -> bool:
+    """Whether a charge of this note was for an answer about persons, or for a plan with one."""
+    # The note of a long plan is cut, and may have named the question.
+    return len(note) >= LONGEST_NOTE or any(title in note for title in TITLES)
+
+
+def _latest(
+    known: Sequence[PersonsRelease], limit: str, cells: Lattice | None = None
+) -> PersonsRelease | None:
+    """The latest answer about what a limit bounds, in the same cells."""
+    for release in reversed(known):
+        if release.measured.limit == limit and (cells is None or _is_about(release, cells)):
+            return release
+    return None
+
+
+def _is_about(release: PersonsRelease, cells: Lattice) -> bool:
+    domain = release.domain_of_source()
+    if release.spread is msgspec.UNSET or domain is None:
+        return False
+    return set(release.spread.cells(domain).axes) == set(cells.axes)
+
+
+def _quoted(release: PersonsRelease, limit: int) -> str:
+    """The sentence; with the charge that it comes from, if that is another one."""
+    sentence = release.sentence(limit)
+    receipt = release.receipt
+    if not sentence or receipt is None:
+        return sentence
+    return f"{sentence} (Entry {receipt.entry} of the ledger, {receipt.time[:10]}.)"
+
+
+def _with_sentence(answer: R, sentence: str) -> R:
+    counted = f"{answer.guarantee.counted} {sentence}"
+    guarantee = msgspec.structs.replace(answer.guarantee, counted=counted)
+    return msgspec.structs.replace(answer, guarantee=guarantee)
+
 
 T = TypeVar("T")
 
@@ -254,3 +434,92 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
         f"Answering failed after the charge: {place}. Nothing was published. "
         "Please report this line; it holds no data."
     )
+
+
+def as_stored(plan: Plan) -> Plan:
+    """A plan with its questions as files hold them, from which they are read back as they are.
+
+    An answer holds its question. Signed with the question as it was asked, it would not match the
+    signature once it is saved and loaded. Words for people are no part of what is stored there.
+    """
+    require_registered(plan.questions)
+    questions = [question.uncaptioned().as_in_files() for question in plan.questions]
+    return msgspec.structs.replace(plan, questions=questions)
+
+
+def asked_release(account: str, source: Source, planned: PlannedRelease) -> list[str]:
+    """The hashes of the questions, of which state of the data, at which cost.
+
+    The first is the one of now. The others are those of earlier versions, in which a question that
+    was written in another way was another question, and a plan's cost was divided as it is stated.
+    """
+    domain = source.domain
+
+    def hash_of(questions: list[object], costs: object) -> str:
+        what = (
+            account,
+            questions,
+            costs,
+            list(domain.items()),
+            source.unit,
+            planned.label,
+            _seed(planned.noise),
+        )
+        return _fingerprint(what)
+
+    questions = planned.plan.questions
+    forms: list[list[object]] = [
+        [question.asks(domain) for question in questions],
+        [question.canonical(domain) for question in questions],
+    ]
+    if planned.choice is None or planned.costs == _stated_parts(planned):
+        found = [hash_of(form, planned.costs) for form in forms]
+    else:
+        # What was asked, and not what was picked: a version that picks better still finds the
+        # answer that was paid for.
+        found = [hash_of(forms[0], _picking(planned))]
+        before = _stated_parts(planned)
+        if planned.plan.is_bare and before is not None:
+            found += [hash_of(form, before) for form in forms]
+    return list(dict.fromkeys(found))
+
+
+def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
+    """The parts of the cost where nothing is picked; None without a cost."""
+    return None if planned.stated.cost is None else planned.stated.parts(planned.plan)
+
+
+def _picking(planned: PlannedRelease) -> object:
+    """The cost of a plan as it was asked for, with all that decides what is picked."""
+    plan = planned.plan
+    options = (plan.shares, plan.accuracy, plan.weights, plan.minimise, plan.noise, plan.rows)
+    return ("picked", planned.stated, [None if one is UNSET else one for one in options])
+
+
+def asked_stream(
+    account: str, source: Source, counter: Counter, settled: Settled, noise: Bits
+) -> str:
+    """What a stream is opened for.
+
+    The source's name is part of it: streams of two sources under one key would add up rows of
+    both.
+    """
+    what = (
+        account,
+        "stream",
+        counter,
+        settled.cost,
+        source.unit,
+        settled.axis,
+        settled.labels,
+        _seed(noise),
+    )
+    return f"{_fingerprint(what)} of {source.title}"
+
+
+def _seed(noise: Bits) -> str:
+    return "private" if noise.private else "public seed"
+
+
+def _fingerprint(what: object) -> str:
+    return hashlib.sha256(to_bytes(what)).hexdigest()

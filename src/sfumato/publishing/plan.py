@@ -1,36 +1,326 @@
-"""Several questions fixed before any answer is seen."""
+"""Several questions fixed before any answer is seen.
+
+What a plan asks of each question: how accurate it must be, and what it weighs.
+
+The histograms of a plan as one family of tables that add up.
+
+They become one question, ``sf.Tables``: they count the same rows, are charged once, and agree in
+all totals that they share. What a histogram can be that no table of a family is, is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
+from sfumato.answers.accuracy import Within
+from sfumato.answers.captions import LONGEST
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion, Question
-from sfumato.basics.numbers import GivenNumbers, fraction, positive, require_plan
+from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, require_plan
 from sfumato.domain.cube import DENSE_LIMIT
-from sfumato.domain.domain import Domain
-from sfumato.errors import ExplainedStruct, UsageError, shown
+from sfumato.domain.domain import Domain, Interval, named_axes
+from sfumato.domain.lattice import LatticeAxis
+from sfumato.errors import ExplainedStruct, UsageError, is_one_of, nearest, printable, shown
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.publishing.plan_family import family_of, histograms_of, one_accuracy
-from sfumato.publishing.plan_options import (
-    Accuracies,
-    GivenAccuracies,
-    GivenWeights,
-    Minimised,
-    PlanNoise,
-    Weights,
-    check_rows,
-    check_word,
-    read_accuracies,
-    read_weights,
-)
 from sfumato.questions.histogram import Histogram
+from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
+from sfumato.questions.tables import Tables
+
+Minimised: TypeAlias = Literal["absolute", "squared"]
+"""Which error of all numbers together the shares make as small as they can be."""
+
+PlanNoise: TypeAlias = Literal["laplace", "gaussian"]
+
+Accuracies: TypeAlias = tuple[Within | None, ...]
+Weights: TypeAlias = tuple[Fraction, ...]
+
+if TYPE_CHECKING:
+    # What is given; what is stored is one entry for each question, in their order. A Mapping would
+    # have to have exactly this type of keys: a dict of histograms would be refused.
+    Wanted: TypeAlias = Within | Exactly | None
+
+    class WantedByQuestion(Protocol):
+        def items(self) -> Iterable[tuple[AnyQuestion | str, Wanted]]: ...
+
+    class WeightsByQuestion(Protocol):
+        def items(self) -> Iterable[tuple[AnyQuestion | str, Exactly]]: ...
+
+    GivenAccuracies: TypeAlias = WantedByQuestion | Sequence[Wanted] | Wanted
+    GivenWeights: TypeAlias = WeightsByQuestion | Sequence[Exactly | None]
+else:
+    GivenAccuracies = Accuracies
+    GivenWeights = Weights
+
+
+def read_accuracies(given: object, questions: Sequence[AnyQuestion]) -> Accuracies:
+    """How accurate each question must be; None for those of which nothing is asked.
+
+    Parameters
+    ----------
+    given : Within, number, list or dict
+        One for all questions, one for each of them in their order, or some of them by question or
+        name.
+
+    Raises
+    ------
+    UsageError
+        If one is no accuracy, belongs to no question or to several, or none is given.
+    """
+    if isinstance(given, Within | str) or not isinstance(given, Mapping | Sequence):
+        given = [given] * len(questions)
+    found = tuple(map(_within, _by_question(given, questions, "accuracies", "sf.Within(20)")))
+    if not any(found):
+        obstacle = "it asks nothing of any question"
+        raise UsageError("the accuracy of a plan", obstacle, "Write accuracy=sf.Within(20)")
+    return found
+
+
+def read_weights(given: object, questions: Sequence[AnyQuestion]) -> Weights:
+    """What the errors of each question weigh; 1 for those of which nothing is said.
+
+    Raises
+    ------
+    UsageError
+        If one is not a number above 0, or belongs to no question or to several.
+    """
+    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
+        asked = f"weights of type {type(given).__name__}"
+        raise UsageError(asked, "weights are a list or a dict", "Write weights=[2, 1]")
+    found = _by_question(given, questions, "weights", "2")
+    return tuple(
+        Fraction(1) if one is None else positive(one, "a weight")  # type: ignore[arg-type]
+        for one in found
+    )
+
+
+def check_word(value: object, name: str, words: object) -> None:
+    """Refuse a word that is none of those listed."""
+    known: tuple[str, ...] = get_args(words)
+    if not is_one_of(value, known):
+        obstacle = f"it is unknown; {nearest(value, known)}"
+        raise UsageError(f"{name} = {shown(value)}", obstacle, f'Write {name}="{known[0]}"')
+
+
+MOST_ROWS = 10**15  # of a guess
+
+
+def check_rows(rows: object) -> None:
+    """Refuse a guess of the number of rows that is none."""
+    if rows is None:
+        return
+    if isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows <= MOST_ROWS:
+        return
+    raise UsageError(
+        "rows",
+        "your guess of the number of rows is a whole number from 0 to 10^15",
+        "Write rows=100_000",
+    )
+
+
+def _within(given: object) -> Within | None:
+    if given is None or isinstance(given, Within):
+        return given
+    try:
+        # Whatever is no number is refused there.
+        return Within(given)  # type: ignore[arg-type]
+    except UsageError as error:
+        where = f"the accuracy of a plan, {error.asked}"
+        remedy = "Give a half-width above 0, or sf.Within(20, simultaneous=True)"
+        raise UsageError(where, error.obstacle, remedy) from None
+
+
+def _by_question(
+    given: Mapping[object, object] | Sequence[object],
+    questions: Sequence[AnyQuestion],
+    what: str,
+    example: str,
+) -> list[object]:
+    """One entry for each question, in their order; None where nothing is given."""
+    number = len(questions)
+    if not isinstance(given, Mapping):
+        if len(given) != number:
+            asked = f"{len(given)} {what} for {number} questions"
+            remedy = f'Give one for each, or some by name: {{"{questions[0].title}": {example}}}'
+            raise UsageError(asked, "there is one for each question", remedy)
+        return list(given)
+    found: list[object] = [None] * number
+    for key, value in given.items():
+        for i in _places(key, questions, what):
+            found[i] = value
+    return found
+
+
+def _places(key: object, questions: Sequence[AnyQuestion], what: str) -> list[int]:
+    """Which questions are meant by a question, a title or a heading."""
+    if isinstance(key, Question):
+        places = [i for i, each in enumerate(questions) if each == key]
+        if places:
+            return places
+        remedy = "Name questions of the plan"
+        raise UsageError(f"{what} of {key.title}", "the plan does not ask it", remedy)
+    named = [_names(each) for each in questions]
+    places = [i for i, names in enumerate(named) if key in names]
+    if not places:
+        every = [name for names in named for name in names]
+        obstacle = f"no question has that name; {nearest(key, every)}"
+        raise UsageError(f"{what} of {shown(key)}", obstacle, "Name a question by its title")
+    if any(questions[i] != questions[places[0]] for i in places):
+        obstacle = f"{len(places)} questions have that name"
+        remedy = "Give each question a heading= of its own, or a list with one entry for each"
+        raise UsageError(f"{what} of {shown(key)}", obstacle, remedy)
+    return places
+
+
+def _names(question: AnyQuestion) -> list[str]:
+    """What a question is called: its heading, if it has one, and its title."""
+    captions = question.captions
+    heading = "" if captions is None else captions.heading
+    return [name for name in (heading, question.title) if name]
+
+
+ASKED = "a plan that adds up"
+
+OWN: Mapping[str, tuple[str, str]] = {
+    "records": ("its bins follow from the data", "Give bins or a width"),
+    "selection": ("it selects keys, and a family has none", "Leave selection out"),
+    "count": ("a family counts rows", 'Leave count="persons" out, or ask it in another plan'),
+    "workload": ("the family has noise of its own", "Leave workload out"),
+    "noise": ("the family has noise of its own", "Leave noise out, or ask it in another plan"),
+}
+"""What a table of a family cannot be: the field of a histogram, why, and what to do."""
+
+
+def histograms_of(questions: Sequence[AnyQuestion]) -> list[int]:
+    """The places of a plan's histograms.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two, or one is no table of a family.
+    """
+    found = [at for at, question in enumerate(questions) if isinstance(question, Histogram)]
+    if len(found) < 2:
+        obstacle = f"it has {len(found)} histogram{'' if found else 's'}, and tables agree in pairs"
+        remedy = "Leave adds_up out, or add a histogram"
+        raise UsageError(ASKED, obstacle, remedy)
+    for at in found:
+        question = questions[at]
+        for field, (obstacle, remedy) in OWN.items():
+            if getattr(question, field) != getattr(_PLAIN, field):
+                raise UsageError(f"{ASKED}, {question.title} with {field}", obstacle, remedy)
+    return found
+
+
+_PLAIN = Histogram("x")
+"""A histogram of which nothing but an axis is said."""
+
+
+def family_of(
+    histograms: Sequence[Histogram], domain: Domain, weights: Sequence[float] | None
+) -> Tables:
+    """The histograms as one question.
+
+    Parameters
+    ----------
+    histograms : sequence of Histogram
+    domain : Domain
+    weights : sequence of float, or None
+        How much the errors of each matter.
+
+    Raises
+    ------
+    UsageError
+        If an axis is one of keys, is divided differently in two of them, or they share no axis.
+    """
+    bins: dict[str, AxisBins] = {}
+    width: dict[str, float] = {}
+    axes: dict[str, LatticeAxis] = {}
+    for histogram in histograms:
+        for axis in histogram.shown_lattice(domain).axes:
+            if axis.has_keys:
+                raise UsageError(
+                    f"{ASKED}, {histogram.title}",
+                    f"which keys of {axis.name!r} there are is not known beforehand",
+                    "Declare it as Categories with a public list, or ask it in another plan",
+                )
+            if axes.setdefault(axis.name, axis) != axis:
+                raise UsageError(
+                    f"{ASKED}, {histogram.title}",
+                    f"{printable(axis.name)} has other bins in another histogram",
+                    "Give an axis the same bins in all of them",
+                )
+        names = domain.select(histogram.axes)
+        intervals = [name for name in names if name in domain.of_kind(Interval)]
+        by_name = by_axis(histogram.bins, intervals)
+        bins |= {name: each for name, each in by_name.items() if each is not None}
+        widths = widths_by_axis(histogram.width, intervals)
+        width |= {name: each for name, each in widths.items() if each is not None}
+    # The same axis may be given bins in one histogram and a width in another.
+    width = {name: each for name, each in width.items() if name not in bins}
+    return Tables(
+        [list(named_axes(histogram.axes)) for histogram in histograms],
+        bins=bins or None,
+        width=width or None,
+        weights=None if weights is None or len(set(weights)) == 1 else list(weights),
+        heading=_heading(histograms),
+        measured_in=_units(histograms, domain) or UNSET,
+        label_names=_label_names(histograms) or UNSET,
+    )
+
+
+def one_accuracy(accuracies: Sequence[Within | None]) -> Within | None:
+    """How accurate all tables of the family must be.
+
+    Raises
+    ------
+    UsageError
+        If two histograms ask for different accuracies.
+    """
+    if len(set(accuracies)) > 1:
+        raise UsageError(
+            f"{ASKED}, an accuracy for some histograms",
+            "the tables of a family have their noise together",
+            "Give all histograms the same accuracy, or ask sf.Tables(..., accuracy=[...])",
+        )
+    return accuracies[0]
+
+
+# --- words for people -----------------------------------------------------------------------------
+
+
+def _heading(histograms: Sequence[Histogram]) -> str | UnsetType:
+    """The headings of all histograms; none unless each has one, or they would be too long."""
+    headings = [histogram.heading or "" for histogram in histograms]
+    joined = "; ".join(dict.fromkeys(headings))
+    return joined if all(headings) and len(joined) <= LONGEST else UNSET
+
+
+def _units(histograms: Sequence[Histogram], domain: Domain) -> dict[str, str]:
+    """Units of measure by axis; one that names no axis is that of a histogram's Interval axes."""
+    found: dict[str, str] = {}
+    for histogram in histograms:
+        given = histogram.measured_in or {}
+        if isinstance(given, str):
+            intervals = domain.of_kind(Interval)
+            names = [name for name in domain.select(histogram.axes) if name in intervals]
+            given = dict.fromkeys(names, given)
+        found |= given
+    return found
+
+
+def _label_names(histograms: Sequence[Histogram]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for histogram in histograms:
+        found |= histogram.label_names or {}
+    return found
 
 
 class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):

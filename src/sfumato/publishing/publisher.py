@@ -1,17 +1,20 @@
 """The only place where a source, a ledger account and questions meet.
 
 It charges first, counts second and publishes last.
+
+Refuse wrong arguments of a publisher before anything else is done.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -21,36 +24,127 @@ from sfumato.answers.release import Release, marked
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
-from sfumato.errors import DataError, UsageError, explained, without_frames
+from sfumato.errors import DataError, UsageError, explained, warn_once, without_frames
 from sfumato.ledger import Account, Hold, Ledger
 from sfumato.privacy.measures import CentralMeasure, asked_cost
+from sfumato.privacy.unit import Unit
 from sfumato.publishing.account import PublisherAccount
-from sfumato.publishing.answering import Answering, PlannedRelease
-from sfumato.publishing.arguments import (
-    PreviewOptions,
-    ReleaseOptions,
-    check_fresh,
-    check_key,
-    check_progress,
-    check_stream_unit,
-    warn_of_no_name,
+from sfumato.publishing.answering import (
+    LONGEST_NOTE,
+    Answering,
+    PlannedRelease,
+    as_stored,
+    asked_release,
+    asked_stream,
 )
-from sfumato.publishing.asked import as_stored, asked_release, asked_stream
-from sfumato.publishing.checking import needs_to_check
-from sfumato.publishing.left_out import LONGEST_NOTE
-from sfumato.publishing.opening import Opening, first_state, spec
-from sfumato.publishing.plan import Plan, as_plan
+from sfumato.publishing.plan import Plan, as_plan, check_rows
 from sfumato.publishing.plan_choice import PlanCost, chosen, plan_cost
-from sfumato.publishing.plan_options import check_rows
-from sfumato.publishing.plan_preview import PlanPreviews
-from sfumato.publishing.previewing import preview, previews
-from sfumato.publishing.stream import Stream
+from sfumato.publishing.previews import PlanPreviews, needs_to_check, preview, previews
+from sfumato.publishing.stream import Opening, Stream, first_state, spec
 from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.random.bits import current
 
 if TYPE_CHECKING:
     from sfumato.data.losses import Check
     from sfumato.data.reader import Progress
+
+P = ParamSpec("P")
+
+
+class CostOptions(TypedDict, total=False):
+    """How a cost is given by name."""
+
+    epsilon: Exactly | None
+    delta: Exactly
+    rho: Exactly | None
+
+
+class PreviewOptions(CostOptions, total=False):
+    """What ``Publisher.preview`` takes by name."""
+
+    rows: int | None
+
+
+class ReleaseOptions(CostOptions, total=False):
+    """What ``Publisher.release`` takes by name."""
+
+    key: str | None
+    fresh: bool
+    progress: Progress | None
+
+
+def check_key(key: object) -> None:
+    """Refuse a key that is no text."""
+    if key is not None and (not isinstance(key, str) or not key):
+        raise UsageError(
+            f"key of type {type(key).__name__}",
+            "a key is a text that is not empty",
+            "Name the release, or leave the key out",
+        )
+
+
+def check_stream_unit(unit: Unit) -> None:
+    """Refuse limits that a stream does not keep: it counts a person's rows in all its steps."""
+    if unit.by_cell or len(unit.person_columns) > 1:
+        raise UsageError(
+            "opening a Counter under limits by cell or a period",
+            "a stream keeps a limit on the rows of a person in all its steps alone",
+            "Give the source one person column and rows_per_person",
+        )
+    if unit.where is not msgspec.UNSET:
+        raise UsageError(
+            "opening a Counter on a source with where",
+            "steps are pushed, and are not read from the source: no condition drops their rows",
+            "Push the rows that satisfy it alone, and give the source no condition",
+        )
+
+
+def check_fresh(fresh: object) -> None:
+    """Refuse a flag that is neither true nor false."""
+    if not isinstance(fresh, bool):
+        raise UsageError(
+            "fresh",
+            "it is true or false",
+            "Write fresh=True to pay for a new draw, or leave it out",
+        )
+
+
+def check_progress(progress: object) -> None:
+    """Refuse what cannot be called."""
+    if progress is not None and not callable(progress):
+        raise UsageError(
+            f"progress = {type(progress).__name__}",
+            "it cannot be called",
+            "Give a function of rows done and rows in all",
+        )
+    if progress is not None and not _takes_two(progress):
+        raise UsageError(
+            "progress",
+            "it does not take two arguments",
+            "Give a function of rows done and rows in all",
+        )
+
+
+def _takes_two(function: Callable[P, object]) -> bool:
+    """Whether a function can be called with two arguments; one that does not say so may."""
+    try:
+        inspect.signature(function).bind(0, None)
+    except TypeError:
+        return False
+    except ValueError:  # a function of C without a signature
+        return True
+    return True
+
+
+def warn_of_no_name(source: Source) -> None:
+    """Say once that answers about a table in memory without a name are not found again."""
+    if source.name is not None or not source.in_memory:
+        return
+    again = "This table has no name, so whoever runs this again pays again"
+    remedy = 'Write sf.source(..., name="people"), and a new version= whenever its rows change.'
+    # Four levels up is whoever asked for the release: one is the wrapper that drops frames.
+    warn_once(f"{again}: its stored answers are not found. {remedy}", stacklevel=4)
+
 
 R = TypeVar("R", bound=Release)
 R2 = TypeVar("R2", bound=Release)

@@ -3,10 +3,17 @@
 ``publisher.open`` charges first, and returns a ``Stream`` only when the charge is on disk; there is
 no other way to get one. Each push reads its increment into integers, takes one step of the
 mechanism inside the ledger's transaction, and returns the total when that transaction is on disk.
+
+The steps that a stream has published: their totals, and their release.
+
+What is stored when a stream is opened: its public specification, and its first state.
+
+Tokens that stand for persons while the rows of each are counted in a stream.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GenericAlias, TracebackType
@@ -16,6 +23,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.captions import Captions
+from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.estimate import error_probability
 from sfumato.basics.processes import renewed_in_children
 from sfumato.data.steps import Arrival
@@ -27,19 +35,204 @@ from sfumato.errors import (
     place_of,
     without_frames,
 )
-from sfumato.ledger import Ledger, Step, StreamRecord
+from sfumato.ledger import Entry, Ledger, Step, StreamRecord
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.stream_record import Work
-from sfumato.publishing.history import PublishedSteps, history
-from sfumato.publishing.opening import opening_of
-from sfumato.publishing.persons import person_tokens
-from sfumato.publishing.receipts import signed
+from sfumato.publishing.account import receipt_of, signed
 from sfumato.questions.counters.calendar import DeclaredSteps
 from sfumato.questions.counters.increments import Row, event_text, precedes
 from sfumato.questions.counters.mechanism import CounterMechanism, Total, Whole
-from sfumato.questions.counters.question import Counter, Errors
-from sfumato.questions.counters.release import CounterRelease
+from sfumato.questions.counters.question import Counter, Errors, Settled
+from sfumato.questions.counters.release import CounterRelease, scaled
 from sfumato.random.bits import Bits
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What is stored with the charge for a stream. All of it is public.
+
+    Attributes
+    ----------
+    settled : Settled
+        The counter with all that is public about its stream.
+    private : bool
+        Whether the noise is drawn from a private source.
+    charged : str
+        The cost in the account's measure.
+    source : str
+        The title of the data source.
+    captions : Captions or unset
+        The counter's words for people.
+    """
+
+    settled: Settled
+    private: bool
+    charged: str
+    source: str
+    captions: Captions | msgspec.UnsetType = msgspec.UNSET
+
+
+def spec(opening: Opening) -> bytes:
+    """Encode what is stored with the charge."""
+    return to_bytes(opening)
+
+
+def first_state(settled: Settled) -> bytes:
+    """Encode the state before the first step: the last event's name and the mechanism's state."""
+    return msgspec.json.encode(("", settled.mechanism.start()))
+
+
+def opening_of(steps: StreamRecord) -> Opening:
+    """Decode what was stored with the charge, perhaps by another version.
+
+    Raises
+    ------
+    LedgerError
+        If this version cannot read it.
+    """
+    try:
+        found: Opening = from_bytes(steps.spec, Opening)
+    except UNREADABLE:
+        pass
+    else:
+        return found
+    # Raised outside the except block, so that the decoder's error does not go with it.
+    raise LedgerError(
+        f"the stream {steps.entry.key!r}",
+        "this version cannot read it",
+        "Use the version that opened it",
+        account=steps.entry.account,
+    )
+
+
+_OUTPUT = msgspec.json.Decoder(tuple[int, ...])
+
+
+class PublishedSteps:
+    """The steps of a stream that were read so far, and their estimated totals.
+
+    An estimator takes outputs strictly in order. If an interrupt, or steps that a signal handler
+    took, left it out of order, all outputs are read again from the beginning.
+    """
+
+    def __init__(self, settled: Settled) -> None:
+        self._mechanism = settled.mechanism
+        self._resolution = settled.resolution
+        self._estimate = self._mechanism.estimator()
+        # How many outputs the estimator has taken; -1 while that is not known. It differs from the
+        # number of steps found only after an interrupt.
+        self._n_estimated = 0
+        self._found: dict[int, tuple[Step, list[float]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, number: int) -> tuple[Step, list[float]]:
+        return self._found[number]
+
+    def steps(self) -> list[Step]:
+        """Return all steps, in order."""
+        return [step for step, _ in self._found.values()]
+
+    def add(self, step: Step) -> None:
+        """Read the next step."""
+        if self._n_estimated != len(self._found):
+            self._begin_again()
+        # Counted before it is read: an interrupt in between is then noticed by the next call.
+        self._n_estimated += 1
+        totals = scaled(self._estimate(output_of(step)), self._resolution)
+        self._found[step.number] = step, totals
+
+    def _begin_again(self) -> None:
+        self._n_estimated = -1
+        estimate = self._mechanism.estimator()
+        known = self.steps()
+        for step in known:
+            estimate(output_of(step))
+        self._estimate = estimate
+        self._n_estimated = len(known)
+
+
+def output_of(step: Step) -> Whole:
+    """Return what the mechanism published at a step."""
+    return _OUTPUT.decode(step.output)
+
+
+def history_of(steps: StreamRecord, number: int) -> CounterRelease:
+    """Return the first steps of a stream as an unsigned release; all, if there are fewer."""
+    return history(opening_of(steps), steps.entry, steps.since(None)[:number])
+
+
+def history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRelease:
+    """Return the totals of some steps as an unsigned release."""
+    return CounterRelease(
+        settled=opening.settled,
+        outputs=tuple(map(output_of, steps)),
+        events=tuple(step.event for step in steps),
+        guarantee=opening.settled.guarantee(opening.private),
+        receipt=receipt_of(entry, opening.charged, opening.source),
+        captions=opening.captions,
+    )
+
+
+def person_tokens(persons: object, column: str, secret: bytes) -> list[bytes | None]:
+    """Return a token for each row's person; None for a row without one, which is dropped.
+
+    Parameters
+    ----------
+    persons : sequence
+        One id per row: texts, whole numbers or bytes.
+    column : str
+        What the source calls its persons.
+    secret : bytes
+        The stream's secret, without which tokens cannot be computed from ids.
+
+    Raises
+    ------
+    UsageError
+        If there are no persons, or one is neither a text nor a whole number.
+    """
+    if isinstance(persons, str | bytes) or not hasattr(persons, "__iter__"):
+        raise UsageError(
+            "a step without persons",
+            f"the source says that {column} is the person",
+            f"Give persons=, one {column} per row",
+        )
+    each = persons.tolist() if hasattr(persons, "tolist") else persons
+    return [_token(person, secret) for person in each]
+
+
+def _token(person: object, secret: bytes) -> bytes | None:
+    """Return a keyed hash of a person's id; texts, whole numbers and bytes are told apart."""
+    plain = _plain_id(person)
+    if plain is None:
+        return None
+    text = f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, key=secret, digest_size=16).digest()
+
+
+def _plain_id(person: object) -> str | bytes | int | None:
+    """Return an id as a value of a plain type; None if it is missing.
+
+    A text of another class, such as a member of an enumeration, is the same person.
+    """
+    plain: object = person.item() if hasattr(person, "item") else person
+    if isinstance(plain, float) and plain.is_integer():
+        # pandas holds whole numbers as floats where others of the column are missing.
+        plain = int(plain)
+    if plain is None or isinstance(plain, float):
+        return None
+    if isinstance(plain, str):
+        return str.__str__(plain)
+    if isinstance(plain, bytes):
+        return b"".join([plain])
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        return int.__int__(plain)
+    raise UsageError(
+        f"a person of type {type(person).__name__}",
+        "a person is a text or a whole number",
+        "Give such ids",
+    )
+
 
 S = TypeVar("S")
 

@@ -1,22 +1,97 @@
-"""What a question would cost and how accurate its answer would be, said without any data."""
+"""What a question would cost and how accurate its answer would be, said without any data.
+
+The previews of a plan's questions, with what was picked for the plan.
+
+What a check counts of each question: it has no cost, and spends nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import overload
 
+import msgspec
+
+from sfumato.answers.counts import Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion, Question
+from sfumato.answers.release import which_answers
 from sfumato.basics.numbers import Exactly
 from sfumato.domain.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
-from sfumato.privacy.measures import asked_cost
+from sfumato.privacy.measures import ZCDP, CommonCost, asked_cost, common_cost
 from sfumato.privacy.unit import Unit
-from sfumato.publishing.plan import Plan, as_plan
-from sfumato.publishing.plan_choice import PlanCost, chosen, plan_cost
-from sfumato.publishing.plan_options import check_rows
-from sfumato.publishing.plan_preview import PlanPreviews
+from sfumato.publishing.plan import Plan, as_plan, check_rows
+from sfumato.publishing.plan_choice import PlanChoice, PlanCost, chosen, plan_cost
 from sfumato.questions.counters.question import Counter, CounterPreview
+from sfumato.questions.tables import Tables
+
+
+class PlanPreviews(tuple[Preview, ...]):
+    """One preview for each question, in the order of the plan.
+
+    ``print`` shows them as people read them, what was picked for the plan first, and what all of
+    them have in common once.
+
+    Attributes
+    ----------
+    choice : PlanChoice or None
+        What was picked, and why; None: the plan is answered as it is stated.
+    """
+
+    choice: PlanChoice | None
+
+    def __new__(cls, previews: Iterable[Preview], choice: PlanChoice | None = None) -> PlanPreviews:
+        """Make them of previews in their order."""
+        made = super().__new__(cls, previews)
+        made.choice = choice
+        return made
+
+    def answers(self) -> list[str]:
+        """Each preview as text; then what is true of several of them, once."""
+        if len(self) < 2:
+            return list(map(str, self))
+        common = common_cost([one.cost for one in self])
+        groups: dict[Unit, list[int]] = {}
+        for at, one in enumerate(self):
+            groups.setdefault(one.unit, []).append(at)
+        texts = [""] * len(self)
+        for together in groups.values():
+            shared = self._shared(together)
+            for at in together:
+                one = self[at]
+                number = f"{at + 1}. " if len(groups) > 1 else ""
+                cost = "" if common is not None else f" at {one.cost}"
+                lines = [*one.lines(), *([] if common is not None else [one.risk])]
+                lines += [each for each in one.remarks() if each not in shared]
+                texts[at] = "\n  ".join([f"{number}{one.question}{cost}:", *lines])
+        return [*texts, *(self._in_common(together, common) for together in groups.values())]
+
+    def _shared(self, together: list[int]) -> list[str]:
+        """What each of these previews remarks."""
+        first, *others = [self[at].remarks() for at in together]
+        return [each for each in first if all(each in other for other in others)]
+
+    def _in_common(self, together: list[int], common: CommonCost | None) -> str:
+        """What is true of all of these previews, which have one unit."""
+        which = which_answers(together, len(self))
+        one = len(together) == 1 or len(together) == len(self)
+        has, protects = ("has", "protects") if one else ("have", "protect")
+        cost = "" if common is None else f"{has} {common} and "
+        lines = [f"{which} {cost}{protects} {self[together[0]].unit}:"]
+        if common is not None:
+            lines.append(msgspec.structs.replace(self[together[0]], cost=common.cost).risk)
+        return "\n  ".join([*lines, *self._shared(together)])
+
+    def __str__(self) -> str:
+        said = [] if self.choice is None else [str(self.choice)]
+        return "\n".join([*said, *self.answers()])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        said = "" if self.choice is None else f"<p>{escape(str(self.choice))}</p>"
+        return said + "".join(one._repr_html_() for one in self)
 
 
 @overload
@@ -147,3 +222,29 @@ def previews(
     guess = rows if rows is not None else plan.guess
     asked = zip(plan.questions, parts, strict=True)
     return PlanPreviews((each.preview(domain, unit, part, guess) for each, part in asked), choice)
+
+
+SUPPOSED = ZCDP("0.5")
+"""The cost at which a family is checked under a limit on the norm.
+
+Which tables the norm weighs how much depends on the cost only where noise is narrower than a row.
+"""
+
+
+def needs_to_check(plan: Plan, domain: Domain, unit: Unit) -> list[tuple[str, Needs]]:
+    """The title of each question of a plan, and what is counted for it.
+
+    Raises
+    ------
+    UsageError
+        If a question does not fit the domain, or a family does not keep limits by cell.
+    """
+    questions = plan.settled(domain).questions
+    return [(each.title, _needs(each, domain, unit)) for each in questions]
+
+
+def _needs(question: AnyQuestion, domain: Domain, unit: Unit) -> Needs:
+    if not isinstance(question, Tables):
+        return question.needs(domain)
+    question.require_unit(unit)
+    return question.needs_at(domain, unit, SUPPOSED)
