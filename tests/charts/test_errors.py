@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.charts import style
-from sfumato.charts.errors import _envelope, draw_errors
+from sfumato.charts.streams import _envelope, draw_errors
 from sfumato.errors import UsageError
 from sfumato.streaming import BLTAggregator, EfficientTreeAggregator, TreeAggregator, plot_errors
 

@@ -15,7 +15,8 @@ from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
 import sfumato as sf
-from sfumato.charts import heat, histograms, reduce, style
+from sfumato.charts import heat, histograms, style
+from sfumato.charts import scales as reduce
 from sfumato.domain.domain import Categories, Domain
 
 

@@ -9,7 +9,8 @@ import pytest
 from matplotlib.patches import StepPatch
 
 from sfumato.answers.captions import Captions
-from sfumato.charts import maps, shading, style
+from sfumato.charts import maps, style
+from sfumato.charts import maps as shading
 from sfumato.domain.domain import Domain, Interval
 from sfumato.domain.lattice import GridAxis, Lattice
 from sfumato.privacy.unit import Unit

@@ -6,7 +6,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.charts import style
-from sfumato.charts.reports import draw_clusters
+from sfumato.charts.local import draw_clusters
 from sfumato.local.table import sweep
 
 

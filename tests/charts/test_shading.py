@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sfumato.charts import shading
+from sfumato.charts import maps as shading
 from sfumato.mechanisms.noise import DiscreteLaplace
 
 

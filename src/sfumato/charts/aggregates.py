@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
-from sfumato.charts.reduce import limit_note
+from sfumato.charts.scales import limit_note
 from sfumato.privacy.guarantee import Guarantee
 
 MOST_GROUPS = 60

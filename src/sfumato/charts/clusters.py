@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import geography, maps, scales, style
-from sfumato.charts.reduce import CONFIDENCE, Boxes
+from sfumato.charts.scales import CONFIDENCE, Boxes
 from sfumato.domain.lattice import Lattice
 from sfumato.privacy.guarantee import Guarantee
 

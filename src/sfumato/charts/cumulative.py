@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from sfumato.answers.estimate import Estimate
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
-from sfumato.charts.reduce import CONFIDENCE, Counted, counts_of, limit_note
+from sfumato.charts.scales import CONFIDENCE, Counted, counts_of, limit_note
 from sfumato.domain.lattice import BinsAndMissing, LabelAxis, LatticeAxis
 
 FEW = 6  # lines that can be told apart by colour

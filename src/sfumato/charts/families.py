@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import histograms, style
-from sfumato.charts.reduce import CONFIDENCE
+from sfumato.charts.scales import CONFIDENCE
 from sfumato.domain.lattice import LabelAxis, Lattice
 from sfumato.privacy.guarantee import Guarantee
 

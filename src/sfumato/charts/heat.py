@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm, Normalize
 
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
-from sfumato.charts.reduce import Noise, Table, merge, runs
+from sfumato.charts.scales import Noise, Table, merge, runs
 from sfumato.domain.lattice import LatticeAxis
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up

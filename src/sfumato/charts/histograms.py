@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from sfumato.basics.numbers import Array
 from sfumato.charts import heat, scales, style
-from sfumato.charts.reduce import (
+from sfumato.charts.scales import (
     Counted,
     Noise,
     Selection,

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
-from sfumato.charts.reduce import limit_note
+from sfumato.charts.scales import limit_note
 from sfumato.domain.lattice import GridAxis
 from sfumato.privacy.guarantee import Guarantee
 

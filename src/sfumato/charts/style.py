@@ -26,7 +26,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import LONGEST_LABEL, number, plain, tamed_lines
-from sfumato.charts.palette import (
+from sfumato.charts.vector import (
     BASE,
     COLOURS,
     FILL,
@@ -47,9 +47,11 @@ from sfumato.charts.palette import (
     density_map,
     house,
     luminance,
+    png,
+    save,
+    svg,
     text_on,
 )
-from sfumato.charts.vector import png, save, svg
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

@@ -214,7 +214,7 @@ def _rehearse(
 
 def _reported(places: Array, centers: Array) -> Axes:
     """Draw the reports and the centres that were found in them."""
-    from sfumato.charts.reports import draw_reports
+    from sfumato.charts.local import draw_reports
 
     return draw_reports(places, centers)
 

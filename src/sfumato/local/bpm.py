@@ -408,7 +408,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """Draw the density of reports against their distance, beside so many simulated ones, on a
         matplotlib Axes.
         """
-        from sfumato.charts import reports as charts
+        from sfumato.charts import local as charts
 
         d = self.dimension
         radius = float(self.L)

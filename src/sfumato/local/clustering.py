@@ -279,7 +279,7 @@ class PrivateKMeans:
         -------
         Axes, or an array of two where there are points
         """
-        from sfumato.charts import reports as local
+        from sfumato.charts import local
 
         self._fitted()
         true = None if points is None else self._scaled(points)

@@ -140,7 +140,7 @@ class LocalTable(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the sums of squares over epsilon, on a matplotlib Axes."""
-        from sfumato.charts import reports as charts
+        from sfumato.charts import local as charts
 
         return charts.draw_local_table(self, ax)
 
@@ -352,7 +352,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it on a matplotlib Axes."""
-        from sfumato.charts import reports as charts
+        from sfumato.charts import local as charts
 
         return charts.draw_sweep(self, ax)
 

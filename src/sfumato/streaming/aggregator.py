@@ -247,7 +247,7 @@ def plot_errors(
     >>> plot_errors(found, 64, rho="0.5").get_xlabel()
     'step'
     """
-    from sfumato.charts.errors import draw_errors
+    from sfumato.charts.streams import draw_errors
 
     deviations = {
         label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()

@@ -539,7 +539,7 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the half-width at each step, beside other methods at the same cost."""
-        from sfumato.charts import errors as chart
+        from sfumato.charts import streams as chart
 
         errors = errors_of_all(
             self.mechanism,
