@@ -93,8 +93,8 @@ def own_questions() -> dict[str, str]:
 
     found = {}
     for name, place in listed("sfumato.questions").items():
-        module = place.partition(":")[0]
-        package = module.split(".")[1]
+        _, _, package, *_ = place.split(".")  # sfumato.questions.PACKAGE...
+        package = package.partition(":")[0]
         if COMMAND_OF_PACKAGE.get(package, package) not in COMMANDS:
             command_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
             found[command_name] = place
