@@ -15,10 +15,10 @@ from sfumato.answers.release import accuracy_sentence
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
 from sfumato.mechanisms.noise_sums import contrast_half_width
-from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
 from sfumato.questions.quantiles.methods import half_width
 from sfumato.random import PublicSeed
+from sfumato.reports import page
 from support.laws import Recorder, loss
 
 DOMAIN = sf.Domain(

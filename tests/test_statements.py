@@ -17,8 +17,8 @@ import sfumato as sf
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import accuracy_sentence
 from sfumato.cli import run
-from sfumato.pages import page
 from sfumato.privacy.guarantee import Guarantee
+from sfumato.reports import page
 
 DOMAIN = sf.Domain(
     x=sf.Interval(0, 100), y=sf.Interval(0, 100), kind=sf.Categories(["a", "b"]), shop=sf.Keys()

@@ -16,8 +16,6 @@ from .answers.release import Release as Release
 from .data import Source as Source
 from .data import source as source
 from .data.readers.spark_package import spark_package as spark_package
-from .disclosure import Disclosure as Disclosure
-from .disclosure import disclose as disclose
 from .domain.calendar import Hour as Hour
 from .domain.calendar import Month as Month
 from .domain.calendar import Week as Week
@@ -40,7 +38,6 @@ from .ledger import Ledger as Ledger
 from .local.bpm import BPM as BPM
 from .local.clustering import PrivateKMeans as PrivateKMeans
 from .local.mechanism import MultivariateLaplace as MultivariateLaplace
-from .pages import report as report
 from .privacy.allocation import Shares as Shares
 from .privacy.guarantee import Guarantee as Guarantee
 from .privacy.measures import ZCDP as ZCDP
@@ -71,6 +68,9 @@ from .questions.persons import recommend as recommend
 from .questions.quantiles import QuantilesRelease as QuantilesRelease
 from .questions.tables import TablesRelease as TablesRelease
 from .questions.tables import reconcile as reconcile
+from .reports import report as report
+from .reports.disclosure import Disclosure as Disclosure
+from .reports.disclosure import disclose as disclose
 from .risk import Choice as Choice
 from .risk import Risk as Risk
 from .risk.choosing import choose as choose

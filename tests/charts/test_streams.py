@@ -71,7 +71,7 @@ def test_errors_of_all_methods(cost):
 
 def test_a_page():
     release = made(sf.Counter(30, by=sf.Categories(["a", "b"])), [{"a": 5}] * 20, DAYS)
-    from sfumato.pages.page import render
+    from sfumato.reports.page import render
 
     text = render([release])
     assert text.count('<svg role="img"') == 2

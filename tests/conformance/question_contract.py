@@ -20,11 +20,11 @@ from sfumato.audit.likelihoods import check_additive, pure_loss
 from sfumato.audit.runs import Mechanism, NotAdditive, count_needs, of_question, published
 from sfumato.charts import style
 from sfumato.errors import UsageError
-from sfumato.pages import sections
-from sfumato.pages.headings import heading_of
 from sfumato.privacy.measures import PureDP, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
+from sfumato.reports import sections
+from sfumato.reports.headings import heading_of
 
 LINE = sf.Domain(x=sf.Interval(0, 3, step=1))
 ROWS = ((0.5,), (1.0,), (1.5,), (3.0,))

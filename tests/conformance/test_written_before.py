@@ -21,8 +21,8 @@ from sfumato.ledger import Book, open_ledger
 from sfumato.ledger.moving import migrate
 from sfumato.ledger.postgres import PostgresStore
 from sfumato.ledger.sqlite import SQLiteStore
-from sfumato.pages import report
 from sfumato.publishing.verifying import verify, verify_signature
+from sfumato.reports import report
 from support import postgres, written
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

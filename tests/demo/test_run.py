@@ -27,10 +27,10 @@ from sfumato import cli
 from sfumato.answers.loading import load
 from sfumato.demo import run
 from sfumato.demo.flights import MOST_FLIGHTS, limit_of_half
-from sfumato.disclosure import disclose
 from sfumato.ledger import open_ledger
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.persons import PersonsRelease, recommend
+from sfumato.reports.disclosure import disclose
 
 # --- how many aircraft there are, and the limits that follow ---
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from sfumato.disclosure.audited import Finding, figures
+from sfumato.reports.disclosure.fields import Finding, figures
 
 
 @dataclasses.dataclass

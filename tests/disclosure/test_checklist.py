@@ -9,10 +9,10 @@ import pytest
 import sfumato as sf
 from disclosure import visits
 from pages.making import Outline
-from sfumato.disclosure.checklist import checklist, render
-from sfumato.disclosure.entry import entry
-from sfumato.disclosure.evidence import gathered
 from sfumato.publishing.verifying import Publication
+from sfumato.reports.disclosure.disclose import checklist, render
+from sfumato.reports.disclosure.entry import entry_tree as entry
+from sfumato.reports.disclosure.evidence import gathered
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import yaml
 
 import sfumato as sf
 from disclosure import visits
-from sfumato.disclosure.disclose import slug_of
+from sfumato.reports.disclosure.disclose import slug_of
 from sfumato.risk.window import Window
 from sfumato.testing import deterministic
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 import sfumato as sf
-from sfumato.disclosure.document import to_yaml
-from sfumato.disclosure.evidence import gathered
-from sfumato.disclosure.fields import Field, plain, todo
+from sfumato.reports.disclosure.disclose import to_yaml
+from sfumato.reports.disclosure.evidence import gathered
+from sfumato.reports.disclosure.fields import Field, plain, todo
 
 TREE = {
     "name": Field("a: b # c"),

@@ -8,11 +8,11 @@ import pytest
 
 import sfumato as sf
 from disclosure import visits
-from sfumato.disclosure.document import counted, missing
-from sfumato.disclosure.entry import entry
-from sfumato.disclosure.evidence import gathered
-from sfumato.disclosure.fields import leaves, plain
 from sfumato.publishing.verifying import Publication
+from sfumato.reports.disclosure.disclose import counted, missing
+from sfumato.reports.disclosure.entry import entry_tree as entry
+from sfumato.reports.disclosure.evidence import gathered
+from sfumato.reports.disclosure.fields import leaves, plain
 
 
 def deployment(found, facts=None):
@@ -96,7 +96,7 @@ def test_one_charge_is_one_release():
 
 def test_a_kind_from_elsewhere_is_left_to_a_person(releases, monkeypatch):
     """Nobody here knows what another package computes from its noise."""
-    from sfumato.disclosure import wording
+    from sfumato.reports.disclosure import fields as wording
 
     filled, fields = counted(entry(gathered(releases), Publication(), "visits"))
     known = {tag: said for tag, said in wording.AFTERWARDS.items() if tag != "mean-release"}

@@ -11,9 +11,9 @@ import pytest
 import sfumato as sf
 from disclosure import visits
 from sfumato.answers.release import marked
-from sfumato.disclosure.evidence import gathered, measure_of_money, shortened
 from sfumato.ledger import open_ledger
 from sfumato.privacy.measures import approx_to_zcdp
+from sfumato.reports.disclosure.evidence import gathered, measure_of_money, shortened
 from support.tampering import unguarded
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sfumato.disclosure.fields import Field, leaves, plain, todo
+from sfumato.reports.disclosure.fields import Field, leaves, plain, todo
 
 TREE = {"one": Field(1), "deep": {"two": todo("the second"), "three": {"four": Field(["x"])}}}
 

@@ -7,9 +7,9 @@ import hashlib
 import shutil
 
 import sfumato as sf
-from sfumato.disclosure import implementation
-from sfumato.disclosure.evidence import gathered
 from sfumato.questions.persons import PersonsRelease
+from sfumato.reports.disclosure import entry as implementation
+from sfumato.reports.disclosure.evidence import gathered
 
 
 def test_the_digest_is_that_of_the_files(tmp_path, monkeypatch):

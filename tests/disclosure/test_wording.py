@@ -6,8 +6,8 @@ import pytest
 
 from disclosure import visits
 from sfumato.answers import registry
-from sfumato.disclosure.evidence import gathered
-from sfumato.disclosure.wording import (
+from sfumato.reports.disclosure.evidence import gathered
+from sfumato.reports.disclosure.fields import (
     AFTERWARDS,
     afterwards,
     bullets,

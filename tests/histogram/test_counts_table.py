@@ -12,10 +12,10 @@ from histogram.tables import HALF, answer
 from sfumato.charts import style
 from sfumato.cli import run
 from sfumato.domain.scale import DATES, NUMBERS
-from sfumato.pages import page
 from sfumato.privacy.measures import ZCDP
 from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
+from sfumato.reports import page
 from support.statistics import check_coverage, masses, support
 
 

@@ -4,10 +4,10 @@ import pytest
 
 import sfumato as sf
 from pages.making import DOMAIN, answered, receipted
-from sfumato.pages import page
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.partition.uniform import UniformPartitioner
+from sfumato.reports import page
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import numpy as np
 import sfumato as sf
 from pages.making import Outline
 from persons.tables import release_of
-from sfumato.pages import page, report
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.reports import page, report
 
 
 def _finding():

@@ -7,8 +7,9 @@ import sfumato as sf
 from pages.making import Outline, answered
 from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
-from sfumato.pages import devices, page
 from sfumato.questions.histogram import Histogram
+from sfumato.reports import page
+from sfumato.reports import sections as devices
 from sfumato.testing import deterministic
 
 
@@ -37,7 +38,8 @@ def test_each_centre_has_its_intervals_in_the_units_of_the_data(model):
         assert line.count(", 95%)") == 2
     low, high = model.intervals()
     largest = int(np.argmax(model.weights_))
-    ends = f"({devices._number(low[largest][0])} to {devices._number(high[largest][0])}, 95%)"
+    first, last = (devices._device_number(end[largest][0]) for end in (low, high))
+    ends = f"({first} to {last}, 95%)"
     assert ends in lines[0]
 
 

@@ -9,7 +9,8 @@ import pytest
 import sfumato as sf
 from pages.making import Outline
 from sfumato.answers.estimate import half_width_text
-from sfumato.pages import families, front, page, sections
+from sfumato.reports import front, page, sections
+from sfumato.reports import sections as families
 
 DOMAIN = sf.Domain(
     kind=sf.Categories(["a", "b", "c"]),

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from pages.making import answered, receipted
-from sfumato.pages import front, page, spending
-from sfumato.pages.front import MOST_BARS
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
+from sfumato.reports import front, page
+from sfumato.reports import front as spending
+from sfumato.reports.front import MOST_BARS
 
 
 def blocks(*releases):

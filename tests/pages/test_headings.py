@@ -6,9 +6,9 @@ import sfumato as sf
 from pages.making import DOMAIN, answered
 from sfumato.answers.captions import Captions
 from sfumato.domain.conditions import conditions_of
-from sfumato.pages.headings import LONGEST, heading_of
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.partition.uniform import UniformPartitioner
+from sfumato.reports.headings import LONGEST, heading_of
 
 
 def test_counts_are_named_by_their_axes():

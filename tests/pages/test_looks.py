@@ -3,8 +3,9 @@
 import re
 
 from pages.making import answered, receipted
-from sfumato.pages import looks, page
 from sfumato.questions.histogram import Histogram
+from sfumato.reports import headings as looks
+from sfumato.reports import page
 
 
 def _expanded(text):

@@ -14,11 +14,11 @@ from pages.making import Outline, answered, receipted
 from sfumato.charts import style
 from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.errors import DataError, UsageError
-from sfumato.pages import page, report
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.partition.uniform import UniformPartitioner
+from sfumato.reports import page, report
 from support.workers import HANG
 
 

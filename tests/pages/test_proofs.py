@@ -1,8 +1,9 @@
 """Proofs and receipts stand once, collapsed, at the end; a page for a board leaves them out."""
 
 from pages.making import answered, receipted
-from sfumato.pages import page, proofs
 from sfumato.questions.histogram import Histogram
+from sfumato.reports import page
+from sfumato.reports import sections as proofs
 
 
 def test_what_answers_share_stands_once():

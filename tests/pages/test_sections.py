@@ -10,11 +10,11 @@ from pages.making import DOMAIN, answered
 from sfumato.answers.release import Release
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
-from sfumato.pages import page, report
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
+from sfumato.reports import page, report
 
 
 def test_true_counts_do_not_show():

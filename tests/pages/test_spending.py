@@ -3,10 +3,10 @@
 import msgspec
 
 from pages.making import answered, receipted
-from sfumato.pages import page
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
+from sfumato.reports import page
 
 
 def test_answers_that_protect_hardly_anyone_together_say_so():
@@ -32,7 +32,7 @@ def test_spending_is_listed_once_per_charge():
 
 def test_costs_under_several_limits_of_one_person_add_up_and_others_do_not():
     """An aircraft is one person under a limit of 400 rows and of 50."""
-    from sfumato.pages import spending
+    from sfumato.reports import front as spending
 
     def account(*units):
         releases = []

@@ -6,11 +6,11 @@ import sfumato as sf
 from pages.making import DOMAIN, answered
 from sfumato.charts import style
 from sfumato.domain.cube import Cube
-from sfumato.pages import tables
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.random import PublicSeed
+from sfumato.reports import tables
 
 
 def test_two_axes_stand_across_each_other():

@@ -25,7 +25,6 @@ from sfumato.cli import answer_files
 from sfumato.cli import publishing as commands
 from sfumato.data.source import Source
 from sfumato.domain.cube import Cube
-from sfumato.pages import page
 from sfumato.publishing import answering as publishing
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.stream import Stream
@@ -33,6 +32,7 @@ from sfumato.questions.histogram import keys
 from sfumato.questions.histogram.release import CountsTable
 from sfumato.questions.partition.release import Partition
 from sfumato.questions.partition.uniform import UniformPartitioner
+from sfumato.reports import page
 from support.artefacts import World, both, differences
 from support.replay import DivergedError
 from trust.tables import DOMAIN, Row, laid, parquet

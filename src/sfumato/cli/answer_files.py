@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.answers.question import AnyQuestion
-    from sfumato.pages.page import Item
+    from sfumato.reports.page import Item
 
 STORED = (
     "The charge stands, and the answer is stored in the ledger. The same command without --fresh "
@@ -159,7 +159,7 @@ def page_of(items: Sequence[Item], page: Path | None, title: str | None = None) 
     """Write the page of ``--report``, if it is asked for; return what to say of it."""
     if page is None:
         return []
-    from sfumato.pages import report
+    from sfumato.reports import report
 
     return [f"Report: {report(items, page, title)}"]
 

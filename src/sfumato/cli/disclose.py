@@ -73,8 +73,8 @@ def disclose(
       sfumato disclose releases/*.json --ledger budget.db \\
         --facts plan.toml --out visits.yaml --checklist checklist.html
     """
-    from sfumato.disclosure import disclose as write
     from sfumato.publishing.plan_file import read_publication
+    from sfumato.reports.disclosure import disclose as write
 
     for option, path in (("--out", out), ("--checklist", checklist)):
         require_unread(option, path, [*releases, *filter(None, (facts, audit))])

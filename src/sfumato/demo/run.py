@@ -18,7 +18,7 @@ from sfumato.demo import cities, flights
 from sfumato.errors import DataError
 from sfumato.ledger import open_ledger
 from sfumato.local.clustering import PrivateKMeans
-from sfumato.pages import report
+from sfumato.reports import report
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 

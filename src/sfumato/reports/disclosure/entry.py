@@ -4,21 +4,116 @@ The names of the fields are the registry's. What a release does not know is mark
 write, and nothing is invented.
 
 Source: github.com/opendp/deployments-registry-data, in which every deployment is a YAML file.
+
+How the answers were computed: preparation of the rows, mechanisms, reasons and software.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
-from sfumato.disclosure import implementation, wording
-from sfumato.disclosure.audited import Finding, figures
-from sfumato.disclosure.evidence import Evidence, shortened
-from sfumato.disclosure.fields import TODO, Field, Tree, todo
+from sfumato._version import __version__
 from sfumato.errors import printable_lines
 from sfumato.ledger import written
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
 from sfumato.publishing.verifying import Publication, listed
+from sfumato.questions.persons.release import PersonsRelease
+from sfumato.reports.disclosure import fields
+from sfumato.reports.disclosure.evidence import Evidence, shortened
+from sfumato.reports.disclosure.fields import TODO, Field, Finding, Tree, figures, todo
+
+PACKAGE = Path(__file__).parents[2]
+SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
+
+
+def implementation_fields(found: Evidence) -> Tree:
+    """What the registry asks of an implementation."""
+    return {
+        "pre_processing_eda_hyperparameter_tuning": Field(preparation(found)),
+        "mechanisms": Field(mechanisms(found)),
+        "justification": Field(justification(found)),
+    }
+
+
+def preparation(found: Evidence) -> str:
+    """What happened to the rows before the noise, and what the limits rest on."""
+    counted = fields.by_text((one.guarantee.counted, one) for one in found.releases)
+    lines = [
+        *counted,
+        "Axes, bounds, labels, limits and costs were fixed before each charge. The guarantee "
+        "assumes that they rest on public knowledge and on answers that were paid for, and on "
+        "nothing else.",
+    ]
+    persons = [one for one in found.releases if isinstance(one, PersonsRelease)]
+    if persons:
+        paid = ", ".join(f"entry {one.receipt.entry}" for one in persons if one.receipt)
+        lines.append(
+            f"How many rows persons have was published as an answer of its own ({paid}), and paid "
+            "for. Limits chosen from it cost nothing more."
+        )
+    return fields.bullets(lines)
+
+
+def mechanisms(found: Evidence) -> str:
+    """What adds the randomness, how far a person moves what is measured, and how it is drawn."""
+    added = fields.by_text((f"{one.guarantee.mechanism}.", one) for one in found.releases)
+    moved = fields.by_text(
+        (f"Sensitivity: {one.guarantee.proof.sensitivity}", one) for one in found.releases
+    )
+    slack = fields.by_text(
+        (f"Numerical slack: {one.guarantee.slack}.", one) for one in found.releases
+    )
+    return fields.bullets(
+        [
+            *(line[:1].upper() + line[1:] for line in added),
+            *moved,
+            *slack,
+            f"Implemented by Sfumato {found.version}. Randomness comes from AES in counter mode, "
+            "under a random key of the operating system, and never from a public seed.",
+            "Not interactive, so readers cannot time a query. How long a run takes is not covered.",
+        ]
+    )
+
+
+def justification(found: Evidence) -> str:
+    """Why the guarantee holds, how accurate the answers are, and how the cost was chosen."""
+    proofs = fields.by_text(
+        (f"{one.guarantee.proof.because} Source: {one.guarantee.proof.source}", one)
+        for one in found.releases
+    )
+    lines = [f"Holds because: {proof}" for proof in proofs]
+    lines += [f"Accuracy of {text}" for text in fields.accuracies(found)]
+    for window in found.windows:
+        lines.append(f"The cost was chosen by a window: {' '.join(window.explain().split())}")
+    return fields.bullets(lines)
+
+
+def software(found: Evidence) -> list[str]:
+    """The version that published, and the digest of its files where it is installed here."""
+    made = f"Software: Sfumato {found.version}, Apache-2.0"
+    if found.version == __version__:
+        made += f"; SHA-256 of the files that wrote this document: {digest()}"
+    lines = [f"{made}."]
+    if found.head is not None:
+        number, last = found.head
+        lines.append(f"Ledger: {number:,} entries, the last of which has the hash {last}.")
+    return [*lines, found.standing]
+
+
+@cache
+def digest() -> str:
+    """The SHA-256 of the library's own files, by name: whoever installs it can compare."""
+    whole = hashlib.sha256()
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in SUFFIXES and path.is_file()]
+    for path in sorted(files, key=lambda path: path.relative_to(PACKAGE).as_posix()):
+        whole.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
 
 TIER = 3
 
@@ -36,7 +131,9 @@ DIVERGENCES = {
 }
 
 
-def entry(found: Evidence, facts: Publication, slug: str, findings: Sequence[Finding] = ()) -> Tree:
+def entry_tree(
+    found: Evidence, facts: Publication, slug: str, findings: Sequence[Finding] = ()
+) -> Tree:
     """The entry as a tree of fields.
 
     Parameters
@@ -59,7 +156,7 @@ def entry(found: Evidence, facts: Publication, slug: str, findings: Sequence[Fin
             "privacy_loss": _noted(_loss(found), facts),
             "model": _noted(_model(found, facts), facts),
             "accounting": _noted(_accounting(found, facts, findings), facts),
-            "implementation": _noted(implementation.fields(found), facts),
+            "implementation": _noted(implementation_fields(found), facts),
             "resources": _resources(found, facts),
         },
     }
@@ -87,11 +184,11 @@ def _given_list(texts: str | Sequence[str], what: str) -> Field:
 
 
 def _product(found: Evidence, facts: Publication) -> Tree:
-    data = wording.joined(found.sources, 3)
+    data = fields.joined(found.sources, 3)
     published = f"{len(found.releases):,} answers" if len(found.releases) > 1 else "One answer"
     described = (
-        f"{published} about {data}, with noise that protects any one {wording.person(found)}: "
-        f"{wording.titles(found.releases)}."
+        f"{published} about {data}, with noise that protects any one {fields.person(found)}: "
+        f"{fields.titles(found.releases)}."
     )
     return {
         "name": _given(facts.name, Field(f"Statistics of {data}")),
@@ -117,7 +214,7 @@ def _flavor(found: Evidence) -> Tree:
     measure = found.loss
     unit = found.unit
     tag = str(measure.__struct_config__.tag)
-    who = wording.person(found)
+    who = fields.person(found)
     counted = "rows" if who == "row" else "persons"
     named = "" if unit.person is None else f". A person is one {who}"
     if unit.neighbours == "replace":
@@ -140,10 +237,10 @@ def _flavor(found: Evidence) -> Tree:
 
 
 def _domain(found: Evidence) -> str:
-    columns = wording.joined(wording.columns(found), 40)
+    columns = fields.joined(fields.columns(found), 40)
     read = f" The answers are about these columns: {columns}." if columns else ""
     return (
-        f"Tables of any number of rows, in the form of {wording.joined(found.sources, 3)}.{read} "
+        f"Tables of any number of rows, in the form of {fields.joined(found.sources, 3)}.{read} "
         "Bounds and listed labels are public: the guarantee assumes that they were chosen without "
         "looking at the data."
     )
@@ -153,20 +250,20 @@ def _unprotected(found: Evidence) -> str:
     bounded = found.unit.neighbours == "replace"
     lines = ["No answer described here holds a statistic of the data without noise."]
     lines += [f"The number of {found.unit.several} is public."] if bounded else []
-    lines += wording.by_text(
+    lines += fields.by_text(
         (f"Not covered: {release.guarantee.proof.not_covered}", release)
         for release in found.releases
     )
-    return wording.bullets(lines)
+    return fields.bullets(lines)
 
 
 def _loss(found: Evidence) -> Tree:
-    units = wording.by_text((f"{one.guarantee.unit}.", one) for one in found.releases)
+    units = fields.by_text((f"{one.guarantee.unit}.", one) for one in found.releases)
     assumed = [text for one in found.releases for text in one.guarantee.assumptions]
     return {
-        "privacy_unit": Field(wording.level(found)),
+        "privacy_unit": Field(fields.level(found)),
         "privacy_unit_description": Field(
-            wording.bullets([*units, *(f"Assumed: {text}" for text in dict.fromkeys(assumed))])
+            fields.bullets([*units, *(f"Assumed: {text}" for text in dict.fromkeys(assumed))])
         ),
         "privacy_parameters": _parameters(found.loss),
         "privacy_parameters_description": Field(_spent(found)),
@@ -198,11 +295,11 @@ def _spent(found: Evidence) -> str:
             charges = "one further charge" if found.others == 1 else f"{found.others:,} charges"
             lines += [f"It also paid for {charges} whose answers are not described here."]
     said = belief.warning(found.loss, found.unit) or f"{belief.sentence(found.loss, found.unit)}."
-    return wording.bullets([*lines, f"What this means: {said}"])
+    return fields.bullets([*lines, f"What this means: {said}"])
 
 
 def _model(found: Evidence, facts: Publication) -> Tree:
-    stream = wording.is_stream(found)
+    stream = fields.is_stream(found)
     many = stream or len(found.charges) > 1
     grows = "Dynamic" if stream else "Static"
     source = (
@@ -221,7 +318,7 @@ def _model(found: Evidence, facts: Publication) -> Tree:
         ),
         "release_type_description": Field(_releases(found)),
         "data_source_type": _given(facts.data_source_type, Field(grows)),
-        "data_source_type_description": Field(f"{source} Data: {wording.joined(found.sources)}."),
+        "data_source_type_description": Field(f"{source} Data: {fields.joined(found.sources)}."),
         "access_type": Field("Non-interactive", constant=True),
         "access_type_description": Field(
             "Readers get published answers. Only the custodian, and whoever the custodian lets "
@@ -234,7 +331,7 @@ def _model(found: Evidence, facts: Publication) -> Tree:
 def _actors(facts: Publication) -> str:
     curators = listed(facts.data_curators)
     named = f" ({printable_lines(', '.join(curators))})" if curators else ""
-    return wording.bullets(
+    return fields.bullets(
         [
             f"The data custodian{named} and the operator of the machine hold the rows and run the "
             "mechanisms. They are trusted: nothing protects the data from them.",
@@ -252,7 +349,7 @@ def _releases(found: Evidence) -> str:
         for charge in found.charges
     ]
     count = f"{len(charges):,} charges" if len(charges) > 1 else "One charge"
-    return f"{count}: {wording.joined(charges)}."
+    return f"{count}: {fields.joined(charges)}."
 
 
 def _accounting(found: Evidence, facts: Publication, findings: Sequence[Finding]) -> Tree:
@@ -269,13 +366,13 @@ def _accounting(found: Evidence, facts: Publication, findings: Sequence[Finding]
 
 
 def _post_processing(found: Evidence) -> Field:
-    said = [(wording.afterwards(release), release) for release in found.releases]
-    lines = wording.by_text((text, release) for text, release in said if text is not None)
+    said = [(fields.afterwards(release), release) for release in found.releases]
+    lines = fields.by_text((text, release) for text, release in said if text is not None)
     unknown = [release for text, release in said if text is None]
     if unknown:
         what = "what was computed from the mechanism's output before it was published"
-        lines += [f"{wording.titles(unknown)}: {TODO}{what}"]
-    return Field(wording.bullets([f"{line[:1].upper()}{line[1:]}." for line in lines]))
+        lines += [f"{fields.titles(unknown)}: {TODO}{what}"]
+    return Field(fields.bullets([f"{line[:1].upper()}{line[1:]}." for line in lines]))
 
 
 RULES = {
@@ -297,7 +394,7 @@ def _composition(found: Evidence) -> str:
 def _resources(found: Evidence, facts: Publication) -> Tree:
     links = [f"Link: {printable_lines(text.strip())}" for text in listed(facts.sources)]
     return {
-        "sources": Field(wording.bullets([*links, *implementation.software(found)])),
+        "sources": Field(fields.bullets([*links, *software(found)])),
         "registry_authors": _given_list(
             facts.registry_authors, "who answers for this entry, by name"
         ),

@@ -1,5 +1,5 @@
 """Reports: one HTML page about releases. Nothing here can reach data, ledger or publisher."""
 
-from sfumato.pages.page import report
+from sfumato.reports.page import report
 
 __all__ = ["report"]

@@ -24,9 +24,9 @@ from sfumato.basics.text import page_template
 from sfumato.errors import UsageError, explained, shown
 from sfumato.local.clustering import PrivateKMeans
 from sfumato.local.table import LocalTable
-from sfumato.pages import decisions, devices, front, looks, proofs, sections, spending
-from sfumato.pages.decisions import Decision, Finding
 from sfumato.questions.persons import Recommendation
+from sfumato.reports import decisions, front, headings, sections
+from sfumato.reports.decisions import Decision, Finding
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 
@@ -121,7 +121,7 @@ def render(
     dates = sorted({receipt.time[:10] for receipt in receipts})
     limits = any(isinstance(item, Recommendation) for item in chosen)
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
-    accounts = spending.accounts(releases)
+    accounts = front.accounts(releases)
     shown = [
         sections.section(release, anchor) for release, anchor in zip(releases, anchors, strict=True)
     ]
@@ -134,12 +134,12 @@ def render(
         front=front.blocks(releases, accounts),
         sections=shown,
         script=_script() if any(section.is_map for section in shown) else None,
-        proofs=proofs.proofs(releases, anchors),
+        proofs=sections.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
         studies=[
             *(decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)),
             *(
-                devices.study(model, f"devices-{i}", technical=audience == "technical")
+                sections.study(model, f"devices-{i}", technical=audience == "technical")
                 for i, model in enumerate(models, 1)
             ),
         ],
@@ -155,7 +155,7 @@ def render(
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
-    return looks.shared(text)
+    return headings.shared(text)
 
 
 def _title(releases: bool, models: bool, limits: bool) -> str:

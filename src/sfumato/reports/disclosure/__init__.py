@@ -3,6 +3,6 @@
 It sees releases and the public part of a ledger. It never sees data.
 """
 
-from sfumato.disclosure.disclose import Disclosure, disclose
+from sfumato.reports.disclosure.disclose import Disclosure, disclose
 
 __all__ = ["Disclosure", "disclose"]

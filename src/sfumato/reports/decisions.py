@@ -13,9 +13,9 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 from sfumato.basics.numbers import rounded
 from sfumato.charts import style
 from sfumato.local.table import COLUMNS, LocalTable
-from sfumato.pages.studies import Study, drawn
 from sfumato.privacy import belief
 from sfumato.questions.persons import Recommendation
+from sfumato.reports.headings import Study, drawn
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 

@@ -1,14 +1,20 @@
-"""What releases say in words, gathered so that two hundred answers still make a short document."""
+"""The fields of a disclosure document: what is filled in, and what is left to a person.
+
+What releases say in words, gathered so that two hundred answers still make a short document.
+
+What an audit of the mechanisms found, in sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from sfumato.answers.registry import tag_of
 from sfumato.answers.release import Release, accuracy_sentence
-from sfumato.disclosure.evidence import Evidence, shortened
 from sfumato.domain.lattice import (
     BinsAndMissing,
     EdgesAxis,
@@ -19,6 +25,68 @@ from sfumato.domain.lattice import (
 )
 from sfumato.errors import printable
 from sfumato.questions.counters.release import CounterRelease
+from sfumato.reports.disclosure.evidence import Evidence, shortened
+
+Value: TypeAlias = str | int | float | list[str]
+
+TODO = "TODO: "
+"""How a field begins that only a person can fill in."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value of the document.
+
+    Attributes
+    ----------
+    value : str, int, float or list of str
+    constant : bool
+        Whether it is the same in every document of this library.
+    by_hand : bool
+        Whether a person wrote it, or must.
+    """
+
+    value: Value
+    constant: bool = False
+    by_hand: bool = False
+
+    @property
+    def missing(self) -> bool:
+        """Whether a person still has to fill it in."""
+        texts = self.value if isinstance(self.value, list) else [self.value]
+        return any(TODO in text for text in texts if isinstance(text, str))
+
+
+Tree: TypeAlias = Mapping[str, "Field | Tree"]
+
+
+def todo(what: str) -> Field:
+    """A field that only a person can fill in.
+
+    Parameters
+    ----------
+    what : str
+        What to write there, as a phrase.
+    """
+    return Field(TODO + what, by_hand=True)
+
+
+def leaves(tree: Tree, path: str = "") -> Iterator[tuple[str, Field]]:
+    """All fields with their places, such as "deployment.product.name", in order."""
+    for name, node in tree.items():
+        place = f"{path}.{name}" if path else name
+        if isinstance(node, Field):
+            yield place, node
+        else:
+            yield from leaves(node, place)
+
+
+def plain(tree: Tree) -> dict[str, object]:
+    """The values alone, as dicts and lists."""
+    return {
+        name: node.value if isinstance(node, Field) else plain(node) for name, node in tree.items()
+    }
+
 
 MOST_LISTED = 12
 """Titles, charges and columns that are listed; of more, the number is said."""
@@ -155,3 +223,42 @@ def accuracies(found: Evidence) -> list[str]:
         said.append(f"{shortened(release.heading)}: {sentence}")
     more = len(found.releases) - len(said)
     return said if more <= 0 else [*said, f"{more:,} more answers: each states its own."]
+
+
+@runtime_checkable
+class Finding(Protocol):
+    """One line of an audit: what a disclosure needs of ``sfumato.audit.Finding``."""
+
+    @property
+    def subject(self) -> str:
+        """The mechanism or question."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the subject exceeds its claim or could not be judged."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it did not fail, and a fault would have been detected."""
+
+
+def figures(findings: Sequence[Finding]) -> str:
+    """The figures of an audit: how many claims were kept, and which were not.
+
+    A claim that the audit had no power to judge is counted apart: it is no pass.
+    """
+    failed = [one for one in findings if one.failed]
+    ok = sum(one.ok for one in findings)
+    weak = len(findings) - len(failed) - ok
+    said = [
+        f"sfumato audit measured the privacy loss behind {len(findings):,} claims of mechanisms "
+        f"and questions. {ok:,} kept within their claim, in runs that would have shown a fault."
+    ]
+    if weak:
+        said.append(f"For {weak:,} the run had no power to show one.")
+    if failed:
+        names = joined(one.subject for one in failed)
+        said.append(f"{len(failed):,} exceeded their claim or could not be judged: {names}.")
+    else:
+        said.append("None exceeded its claim.")
+    return " ".join(said)

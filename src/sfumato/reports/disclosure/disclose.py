@@ -1,0 +1,466 @@
+"""Write a disclosure document: a registry's entry in YAML, and a checklist for an evaluator.
+
+The entry as YAML.
+
+A checklist by NIST SP 800-226: what an evaluator asks, and what the releases answer.
+
+The questions follow the layers of its pyramid, from the parameters at the top to the collection of
+the data at the bottom, in words of our own.
+
+Source: Near, Darais, Lefkovitz, Howarth, Guidelines for Evaluating Differential Privacy Guarantees,
+NIST SP 800-226, 2025.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from sfumato.answers.release import Release
+from sfumato.basics.files import write_bytes
+from sfumato.basics.text import page_template
+from sfumato.errors import UsageError, explained, shown
+from sfumato.ledger import Ledger, open_ledger
+from sfumato.privacy import belief
+from sfumato.publishing.plan_file import publication_of
+from sfumato.publishing.verifying import Publication
+from sfumato.reports.disclosure import entry, fields
+from sfumato.reports.disclosure.entry import NAMES, entry_tree
+from sfumato.reports.disclosure.evidence import Evidence, gathered
+from sfumato.reports.disclosure.fields import TODO, Field, Finding, Tree, leaves, plain
+from sfumato.risk.window import Window
+
+if TYPE_CHECKING:
+    from yaml import Node
+
+WIDTH = 100
+
+
+def to_yaml(tree: Tree, found: Evidence) -> str:
+    """Write the entry as YAML, under a comment that says what a person has to do with it.
+
+    Raises
+    ------
+    UsageError
+        If PyYAML is not installed.
+    """
+    return f"{_heading(tree, found)}{_dumped(plain(tree))}"
+
+
+def missing(tree: Tree) -> dict[str, str]:
+    """The fields that a person has to fill in, by place, and what to write there."""
+    found = {}
+    for place, field in leaves(tree):
+        if field.missing:
+            texts = field.value if isinstance(field.value, list) else [str(field.value)]
+            found[place] = "; ".join(texts)
+    return found
+
+
+def counted(tree: Tree) -> tuple[int, int]:
+    """How many fields were filled in without a hand, and how many there are; constants aside."""
+    fields = [field for _, field in leaves(tree) if not field.constant]
+    return sum(not field.by_hand and not field.missing for field in fields), len(fields)
+
+
+def _heading(tree: Tree, found: Evidence) -> str:
+    filled, fields = counted(tree)
+    lines = [
+        "An entry for the OpenDP registry of differential-privacy deployments, tier 3.",
+        f"Sfumato filled in {filled} of {fields} fields from the releases.",
+    ]
+    wanted = missing(tree)
+    if wanted:
+        lines.append("Before you send it, write these by hand, in place of each TODO:")
+        lines += [f"  {place}" for place in wanted]
+    if not found.verified:
+        lines.append(found.standing)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _dumped(values: dict[str, object]) -> str:
+    try:
+        import yaml
+    except ImportError:
+        raise UsageError(
+            "a disclosure in YAML", "PyYAML is not installed", "Run: pip install pyyaml"
+        ) from None
+    node = yaml.representer.SafeRepresenter(sort_keys=False).represent_data(values)
+    _break_lines(node)
+    written: str = yaml.serialize(node, Dumper=yaml.SafeDumper, allow_unicode=True, width=WIDTH)
+    return written
+
+
+def _break_lines(node: Node) -> None:
+    """Write texts of several lines line by line, as a person reads them."""
+    if isinstance(node.value, str):
+        node.style = "|" if "\n" in node.value else node.style
+        return
+    for child in node.value:
+        for one in child if isinstance(child, tuple) else (child,):
+            _break_lines(one)
+
+
+_TEMPLATE = Path(__file__).with_name("checklist.html")
+
+
+@dataclass(frozen=True)
+class ChecklistItem:
+    """One question of the checklist.
+
+    Attributes
+    ----------
+    layer, question : str
+    answers : tuple of str
+        Lines. Those that begin with "TODO: " are for a person to answer.
+    """
+
+    layer: str
+    question: str
+    answers: tuple[str, ...]
+
+    @property
+    def missing(self) -> bool:
+        """Whether a person still has to answer it, or a part of it."""
+        return any(TODO in line for line in self.answers)
+
+
+def checklist(found: Evidence, tree: Tree) -> list[ChecklistItem]:
+    """The questions with their answers, from the parameters down to the data."""
+    said = {place.rpartition(".")[2]: field for place, field in leaves(tree)}
+    return [*_guarantee(found, said), *_algorithms(found, said), *_deployment(found, said)]
+
+
+def render(found: Evidence, tree: Tree) -> str:
+    """The checklist as one HTML page that loads nothing. It is the same for the same releases."""
+    items = checklist(found, tree)
+    layers: dict[str, list[ChecklistItem]] = {}
+    for item in items:
+        layers.setdefault(item.layer, []).append(item)
+    name = {place: field.value for place, field in leaves(tree)}["deployment.product.name"]
+    return page_template(_TEMPLATE).render(
+        name=name,
+        layers=layers,
+        open=sum(item.missing for item in items),
+        items=len(items),
+        standing=found.standing,
+        verified=found.verified,
+        version=found.version,
+    )
+
+
+def _lines(field: Field) -> tuple[str, ...]:
+    """The lines of a field, without the marks of a list."""
+    lines = [line.removeprefix("- ") for line in str(field.value).split("\n")]
+    return tuple(f"{line[:1].upper()}{line[1:]}" for line in lines)
+
+
+def _guarantee(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
+    layer = "The guarantee: parameters, definition and unit"
+    return [
+        ChecklistItem(
+            layer,
+            "What are the privacy parameters, and what do they allow?",
+            (_lines(Field(f"{found.loss}."))[0], *_lines(said["privacy_parameters_description"])),
+        ),
+        ChecklistItem(
+            layer,
+            "Are the parameters small enough for the risk, and who decided it?",
+            _decision(found),
+        ),
+        ChecklistItem(
+            layer,
+            "Which definition of differential privacy holds?",
+            (_flavor(found),),
+        ),
+        ChecklistItem(
+            layer,
+            "What is the unit of privacy, and is it a whole person?",
+            (*_lines(said["privacy_unit_description"]), _whole_person(found)),
+        ),
+        ChecklistItem(layer, "What is not protected?", _lines(said["unprotected_quantities"])),
+        ChecklistItem(layer, "How do several releases add up?", _lines(said["composition"])),
+    ]
+
+
+def _flavor(found: Evidence) -> str:
+    neighbours = "unbounded" if found.unit.neighbours == "add-remove" else "bounded"
+    return f"{NAMES[str(found.loss.__struct_config__.tag)]}, {neighbours} neighbours."
+
+
+def _decision(found: Evidence) -> tuple[str, ...]:
+    if found.windows:
+        return tuple(line for window in found.windows for line in window.explain().split("\n"))
+    warned = belief.warning(found.loss, found.unit)
+    why = f"{TODO}who chose the budget, and by what argument (sfumato choose, sf.window)"
+    return (warned, why) if warned else (why,)
+
+
+def _whole_person(found: Evidence) -> str:
+    unit = found.unit
+    if unit.person is None:
+        return "The rows of one person are not joined: see what is assumed."
+    if len(unit.person_columns) > 1:
+        return "A person in several periods is protected in each of them alone, not in all."
+    return "All rows of a person are protected together, if the column names the person."
+
+
+def _algorithms(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
+    layer = "Algorithms and correctness"
+    return [
+        ChecklistItem(
+            layer,
+            "Which mechanisms are used, with which sensitivity?",
+            _lines(said["mechanisms"]),
+        ),
+        ChecklistItem(layer, "Why does the guarantee hold?", _proofs(found)),
+        ChecklistItem(
+            layer,
+            "How accurate are the answers, and does a reader learn it?",
+            tuple(fields.accuracies(found)),
+        ),
+        ChecklistItem(
+            layer,
+            "Can bounding or noise bias the answers against small groups?",
+            (
+                *dict.fromkeys(one.guarantee.counted for one in found.releases),
+                f"{TODO}which groups are small or have many rows a person, and what that does",
+            ),
+        ),
+        ChecklistItem(
+            layer,
+            "Are finite arithmetic and randomness sound?",
+            (
+                *dict.fromkeys(f"Slack: {one.guarantee.slack}." for one in found.releases),
+                "Noise is drawn in whole numbers from a cryptographic generator.",
+            ),
+        ),
+        ChecklistItem(
+            layer,
+            "Can the implementation be checked?",
+            (*entry.software(found), *_audited(said)),
+        ),
+    ]
+
+
+def _proofs(found: Evidence) -> tuple[str, ...]:
+    lines = fields.by_text((one.guarantee.proof.because, one) for one in found.releases)
+    sources = fields.by_text((one.guarantee.proof.source, one) for one in found.releases)
+    return (*lines, *(f"Source: {source}" for source in sources))
+
+
+def _audited(said: Mapping[str, Field]) -> tuple[str, ...]:
+    if "auditing" in said:
+        return _lines(said["auditing"])
+    return ("The command sfumato audit measures what each mechanism of this version spends.",)
+
+
+def _deployment(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
+    layer = "Deployment: trust, security and the data"
+    return [
+        ChecklistItem(layer, "Who has to be trusted?", _lines(said["actors"])),
+        ChecklistItem(layer, "Who may ask, and when?", _lines(said["access_type_description"])),
+        ChecklistItem(
+            layer,
+            "Which side channels are there?",
+            (
+                "Time and memory of a run depend on the data and are not covered: publish on a "
+                "schedule, and do not let strangers start a run.",
+            ),
+        ),
+        ChecklistItem(
+            layer,
+            "How are the raw data, the ledger's secrets and backups protected?",
+            (f"{TODO}who may read the raw data, how access is controlled, and where backups are",),
+        ),
+        ChecklistItem(
+            layer,
+            "How were the data collected, and are they needed at all?",
+            (f"{TODO}the legal ground, what was collected, and when it is deleted",),
+        ),
+        ChecklistItem(
+            layer,
+            "Is anything about the same people published by other means?",
+            (f"{TODO}other releases, exact totals in catalogues, and other ledgers",),
+        ),
+    ]
+
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Item: TypeAlias = Release | Window | Finding
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What was written, and what a person still has to write.
+
+    Attributes
+    ----------
+    path : Path
+        The entry, as YAML.
+    checklist : Path or None
+        The checklist, as HTML.
+    filled, fields : int
+        How many fields the releases filled, and how many there are; constants aside.
+    missing : mapping
+        The fields that a person has to fill in, by place, such as
+        "deployment.product.intended_use", and what to write there.
+    verified : bool
+        Whether a ledger or a signature vouches for every release.
+
+    >>> import numpy as np, sfumato as sf
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> ages = np.array([[31.0], [35.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=4), epsilon="0.5")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     disclosure = sf.disclose([release], Path(folder) / "entry.yaml")
+    >>> disclosure.filled < disclosure.fields
+    True
+    >>> "deployment.product.intended_use" in disclosure.missing
+    True
+    """
+
+    path: Path
+    checklist: Path | None
+    filled: int
+    fields: int
+    missing: Mapping[str, str]
+    verified: bool
+
+
+@explained
+def disclose(
+    releases: Item | Iterable[Item],
+    path: PathLike,
+    *,
+    ledger: PathLike | Ledger | None = None,
+    account: str | None = None,
+    facts: Mapping[str, object] | Publication | None = None,
+    checklist: PathLike | None = None,
+) -> Disclosure:
+    """Write what a public registry of deployments asks, from releases of one account.
+
+    The entry is YAML with the fields of the OpenDP registry of deployments, tier 3. Releases fill
+    in most of it. A field that only a person can fill in begins with "TODO: " and says what to
+    write. Nothing is invented, and nothing is spent.
+
+    Parameters
+    ----------
+    releases : Release, Window, finding of an audit, or several
+        What ``Publisher.release`` or ``sf.load`` returned. A Window says how the cost was chosen,
+        and findings of ``sfumato.audit`` what was measured of the mechanisms.
+    path : path
+        The YAML file to write. An existing file is replaced.
+    ledger : path, Ledger or None
+        The ledger that was charged. Then every release is compared with the answer stored there,
+        and the entry states the whole account. Its secrets do not enter.
+    account : str or None
+        The account that the releases are expected to be of.
+    facts : dict or None
+        What only a person knows, such as ``{"data_curators": ["City of X"]}``. The names are those
+        of the entry: name, data_curators, intended_use, data_product_region, data_product_sector,
+        description, release_type, data_source_type, auditing, sources, registry_authors. ``notes``
+        is a dict that adds sentences to fields that are filled in.
+    checklist : path or None
+        An HTML file for the checklist by NIST SP 800-226.
+
+    Returns
+    -------
+    Disclosure
+
+    Raises
+    ------
+    UsageError
+        If there is no release, one has no receipt or is not private, the releases are of different
+        accounts, versions or privacy units, or a fact is unknown.
+    DataError
+        If a release was edited, is not in the ledger, or a file cannot be written.
+    LedgerError
+        If the ledger was edited.
+
+    Guarantee: the files hold what releases, receipts and the public part of the ledger hold, and
+    what ``facts`` say; so they reveal nothing more.
+
+    >>> import tempfile
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("x", bins=4), epsilon="1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = sf.disclose(release, f"{folder}/doc.yaml", facts={"data_curators": "Us"})
+    >>> sorted(written.missing)[:2]
+    ['deployment.product.data_product_region', 'deployment.product.data_product_sector']
+    """
+    given = _flat(releases)
+    if isinstance(ledger, Ledger) or ledger is None:
+        return _disclosed(given, Path(path), ledger, account, _facts(facts), checklist)
+    with open_ledger(os.fspath(ledger), create=False) as opened:
+        return _disclosed(given, Path(path), opened, account, _facts(facts), checklist)
+
+
+def _disclosed(
+    given: list[Item],
+    path: Path,
+    ledger: Ledger | None,
+    account: str | None,
+    facts: Publication,
+    checklist: PathLike | None,
+) -> Disclosure:
+    found = gathered(
+        [item for item in given if isinstance(item, Release)],
+        windows=[item for item in given if isinstance(item, Window)],
+        ledger=ledger,
+        account=account,
+    )
+    findings = [item for item in given if isinstance(item, Finding)]
+    tree = entry_tree(found, facts, slug_of(path), findings)
+    page = None if checklist is None else render(found, tree)
+    written = write_bytes(path, to_yaml(tree, found).encode())
+    filled, fields = counted(tree)
+    return Disclosure(
+        path=written,
+        checklist=None if page is None else write_bytes(str(checklist), page.encode()),
+        filled=filled,
+        fields=fields,
+        missing=missing(tree),
+        verified=found.verified,
+    )
+
+
+def slug_of(path: Path) -> str:
+    """The name of an entry in addresses, from the name of its file.
+
+    >>> slug_of(Path("out/Page_views 2026.yaml"))
+    'page-views-2026'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "entry"
+
+
+def _facts(facts: object) -> Publication:
+    if isinstance(facts, Publication):
+        return facts
+    if facts is None:
+        return Publication()
+    if not isinstance(facts, Mapping):
+        remedy = 'Write facts={"data_curators": ["..."]}'
+        raise UsageError(f"facts = {shown(facts)}", "they are not a dict", remedy)
+    return publication_of(dict(facts), "the facts of a disclosure")
+
+
+def _flat(given: object) -> list[Item]:
+    """All items as one list; lists within lists are flattened."""
+    if isinstance(given, Release | Window | Finding):
+        return [given]
+    table = hasattr(given, "__arrow_c_stream__") or hasattr(given, "dtype")
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping) or table:
+        raise UsageError(
+            f"a disclosure of a value of type {type(given).__name__}",
+            "a disclosure is made of releases, windows and findings of an audit",
+            "Give what Publisher.release or sf.load returned, and then the path to write",
+        )
+    return [item for each in given for item in _flat(each)]

@@ -1,0 +1,115 @@
+"""What an answer is called on a page: the heading it was given, or else its question in words.
+
+Say once how the parts of all pictures of a page look.
+
+Pictures repeat the same few styles on every tick and line: on a page of many answers that is most
+of its bytes.
+
+What is shown of a decision, or of clusters of reports: a picture, figures and sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sfumato.answers.release import Release
+from sfumato.basics.text import plain
+from sfumato.charts import style
+from sfumato.charts.style import Panels
+from sfumato.questions.histogram import HistogramRelease
+from sfumato.questions.partition.release import Partition
+
+LONGEST = 200
+
+
+def heading_of(release: Release) -> str:
+    """The heading of an answer, in words and with units of measure.
+
+    A heading that the question was given is taken as it is. Counts are named by what was counted
+    and along which axes; other answers say that in their titles. The conditions on rows follow,
+    since answers about all rows and about some of them may stand side by side.
+    """
+    if release.heading != release.title:
+        return plain(release.heading, LONGEST)
+    named = release.for_people()
+    conditions = named.guarantee.unit.conditions
+    match named:
+        case HistogramRelease():
+            axes = named.lattice.names
+            what = "persons" if named.question.count == "persons" else "rows"
+        case Partition():
+            axes, what = named.lattice.names, "rows"
+        case _:
+            return plain(f"{release.title}{conditions}", LONGEST)
+    return plain(f"Number of {what} by {' and '.join(axes)}{conditions}", LONGEST)
+
+
+STYLED = re.compile(r'(<(?:path|text|use)\b[^<>]*?) style="([^"]*)"')
+LEAST_USES = 3
+END = "</style>"
+
+
+def shared(page: str) -> str:
+    """The same page, with a class in place of each style that parts of pictures share.
+
+    >>> looks = shared("<style></style>" + '<path d="M0 0" style="fill: none"/>' * 3)
+    >>> looks.startswith('<style>.a0{fill: none}</style><path d="M0 0" class="a0"/>')
+    True
+    """
+    uses = Counter(found[2] for found in STYLED.finditer(page))
+    common = [style for style, count in uses.items() if count >= LEAST_USES]
+    names = {style: f"a{i}" for i, style in enumerate(common)}
+
+    def named(found: re.Match[str]) -> str:
+        name = names.get(found[2])
+        return found[0] if name is None else f'{found[1]} class="{name}"'
+
+    rules = "".join(f".{name}{{{style}}}\n" for style, name in names.items()).strip()
+    head, end, body = page.partition(END)
+    return head + rules + end + STYLED.sub(named, body)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the template shows of a choice, a window, a recommended limit or clusters of reports.
+
+    Attributes
+    ----------
+    anchor, title : str
+    charts : tuple of Markup
+        The picture for a page, and the one for a phone.
+    figures : tuple of (figure, meaning)
+    sentences : tuple of (sentence, items)
+        Items are shown as a list under their sentence.
+    notes : tuple of str
+        What has to be said where the result is quoted.
+    columns, rows : tuples of text
+        A table; empty where there is none.
+    warning : str
+        Why the section is not private; empty where it is.
+    """
+
+    anchor: str
+    title: str
+    charts: tuple[Markup, ...]
+    figures: tuple[tuple[str, str], ...]
+    sentences: tuple[tuple[str, tuple[str, ...]], ...]
+    notes: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    warning: str = ""
+
+
+def drawn(plot: Callable[[], Panels], title: str, text: str, anchor: str) -> tuple[Markup, ...]:
+    """The picture for a page, and the same for a phone. ``text`` describes it in words."""
+    made = []
+    for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
+        with style.sized(width):
+            (ax, *_) = style.panels_of(plot())
+        made.append(Markup(style.svg(style.figure_of(ax), title, text, name=f"{anchor}-{name}")))
+    return tuple(made)

@@ -1,0 +1,529 @@
+"""One release as a section of the page: picture, accuracy, table.
+
+Everything is computed from what ``Release`` declares. What a kind of release does not have, such as
+a picture, is left out.
+
+Tables that add up as a page shows them: across their axes, with the sums on the edges.
+
+Where whole numbers are there, they are shown, marked as rounded, and the estimates are folded below
+them. A count that may be 0 is hatched.
+
+Clusters of reports that persons' own devices made noisy, as a section of the page.
+
+There is no ledger and no receipt: nobody but each person ever had the true values.
+
+Proofs, receipts and hashes: once for all answers that share them, at the end of the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from markupsafe import Markup
+
+from sfumato.answers.cross_tables import CrossTable, reading
+from sfumato.answers.estimate import reach_text
+from sfumato.answers.frames import without_edges
+from sfumato.answers.loading import standing
+from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
+from sfumato.basics.numbers import Array
+from sfumato.basics.text import cell, plain
+from sfumato.charts import style
+from sfumato.local.clustering import PrivateKMeans
+from sfumato.privacy.measures import common_cost
+from sfumato.reports.headings import Study, drawn, heading_of
+from sfumato.reports.tables import INTERVALS, MOST_ROWS, Cell, Sheet, sheet
+
+MOST_COLUMNS = 30
+"""A table with more columns is listed, one row for each count."""
+
+UPRIGHT = 12
+"""How many columns fit on a page that stands upright."""
+
+OPEN = 6
+"""Of a table of three axes, how many tables of two of them are open."""
+
+
+@dataclass(frozen=True)
+class FamilyTable:
+    """One table of a family.
+
+    Attributes
+    ----------
+    title, reading : str
+        What it counts, and how to read it.
+    sheet : Sheet
+        The numbers that are shown.
+    estimates : Sheet or None
+        The numbers before they were rounded; None: they are what is shown.
+    cut : str
+        What is left out of it; "" if it is whole.
+    folded : bool
+    """
+
+    title: str
+    reading: str
+    sheet: Sheet
+    estimates: Sheet | None = None
+    cut: str = ""
+    folded: bool = False
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether it is printed on a page that lies on its side."""
+        return len(self.sheet.columns) > UPRIGHT
+
+
+def family_tables(release: Release) -> tuple[FamilyTable, ...]:
+    """The tables of a release that is named for people; none unless its counts add up."""
+    found = []
+    for axes, tables in release.cross_tables.items():
+        if tables and len(tables[0].columns) <= MOST_COLUMNS:
+            found += [
+                _crossed(table, folded=len(tables) > OPEN and at > 0)
+                for at, table in enumerate(tables)
+            ]
+        else:
+            found.append(_listed(release, axes))
+    return tuple(found)
+
+
+def family_accuracy(release: Release) -> str | None:
+    """How accurate all tables of a family are; None unless there are several."""
+    if len(release.members) < 2:
+        return None
+    each = np.asarray(release.accuracy("0.95"), float)
+    return (
+        f"Of {release.about}, each {release.noun} before rounding is within {reach_text(each)} "
+        f"{release.against} with 95% confidence; what holds for each table stands above it."
+    )
+
+
+def _crossed(table: CrossTable, *, folded: bool) -> FamilyTable:
+    shown = table.estimates if table.rounded is None else table.rounded
+    total = len(table.rows)
+    return FamilyTable(
+        title=plain(table.title, 200),
+        reading=reading(table),
+        sheet=_sheet(table, shown),
+        estimates=None if table.rounded is None else _sheet(table, table.estimates),
+        cut="" if total <= MOST_ROWS else f"The first rows of {total:,}, and the sums.",
+        folded=folded,
+    )
+
+
+def _sheet(table: CrossTable, numbers: Array) -> Sheet:
+    kept = _kept_rows(len(table.rows))
+    is_even = table.widths is not None
+    low = table.estimates - table.half_widths
+    high = table.estimates + table.half_widths
+    rows = []
+    for at in kept:
+        ranges = [
+            "" if is_even else f"{_count(one)} to {_count(other)}"
+            for one, other in zip(low[at], high[at], strict=True)
+        ]
+        fields = zip(numbers[at].tolist(), ranges, table.hatched[at].tolist(), strict=True)
+        rows.append(
+            (Cell(cell(table.rows[at], "label")), *(Cell(_count(n), r, h) for n, r, h in fields))
+        )
+    corner = f"{table.down} / {table.across}" if table.across else table.down
+    return Sheet(
+        columns=(corner, *(cell(name, "label") for name in table.columns)),
+        text=(True, *(False for _ in table.columns)),
+        rows=tuple(rows),
+        total=len(table.rows),
+        reading="",
+        crossed=True,
+        has_margins=table.has_column_sums,
+        has_last_sums=table.has_row_sums,
+    )
+
+
+def _kept_rows(total: int) -> Sequence[int]:
+    """The first rows, and the sums, which are the last one."""
+    return range(total) if total <= MOST_ROWS else [*range(MOST_ROWS - 1), total - 1]
+
+
+def _count(value: float) -> str:
+    """A count: whole, or with one decimal."""
+    if isinstance(value, int):
+        return cell(value)
+    return f"{value:,.1f}".replace("-", "−")
+
+
+def _listed(release: Release, axes: Sequence[str]) -> FamilyTable:
+    """A table that is too broad to be laid out: one row for each count."""
+    name = " x ".join(axes)
+    one = release.members.get(name, release)
+    found = sheet(one)
+    assert found is not None
+    cut = "" if found.total <= MOST_ROWS else f"The first {MOST_ROWS} of {found.total:,} rows."
+    title = plain(f"Number of rows by {' and '.join(axes)}", 200)
+    return FamilyTable(title, found.reading, found, cut=cut)
+
+
+TAIL = ("count", *INTERVALS)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How accurate the numbers are, in words.
+
+    Attributes
+    ----------
+    sentence : str
+    each : str
+        The half-width for each number separately.
+    every : str or None
+        The half-width for all numbers at once; None if there is one number only.
+    cells : int
+        How many numbers there are.
+    noun : str
+        What a number is, such as "count".
+    """
+
+    sentence: str
+    each: str
+    every: str | None
+    cells: int
+    noun: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the template shows of one release."""
+
+    anchor: str
+    title: str
+    private: bool
+    measure: str
+    charts: tuple[Markup, ...]
+    facts: tuple[str, ...]
+    accuracy: Accuracy | None
+    table: Sheet | None
+    family: tuple[FamilyTable, ...] = ()
+
+    @property
+    def is_map(self) -> bool:
+        """Whether the picture is a map that can be enlarged."""
+        return any('<g class="map" data-extent="' in chart for chart in self.charts)
+
+
+def section(release: Release, anchor: str) -> Section:
+    """Collect what the page shows of a release."""
+    named = release.for_people()
+    accuracy = _accuracy(named)
+    facts = _facts(named)
+    title = heading_of(release)
+    family = family_tables(named)
+    description = " ".join([*facts, accuracy.sentence if accuracy else ""]).strip()
+    return Section(
+        anchor=anchor,
+        title=title,
+        private=release.guarantee.private,
+        measure=str(release.guarantee.measure),
+        charts=_charts(release, title, description or title, anchor),
+        facts=facts,
+        accuracy=accuracy,
+        table=None if family else sheet(named),
+        family=family,
+    )
+
+
+def _charts(release: Release, title: str, description: str, anchor: str) -> tuple[Markup, ...]:
+    """The picture for a page, and the same for a phone; none if the release cannot be drawn."""
+    if not release.has_picture:
+        return ()
+    return drawn(release.plot, title, description, anchor)
+
+
+def _accuracy(release: Release) -> Accuracy | None:
+    sentence = family_accuracy(release) or accuracy_sentence(release)
+    if sentence is None:
+        return None
+    each = np.asarray(release.accuracy("0.95", False), float)
+    every = np.asarray(release.accuracy("0.95", True), float)
+    return Accuracy(
+        _typeset(sentence),
+        _half_width(each),
+        _half_width(every) if each.size > 1 else None,
+        each.size,
+        release.noun,
+    )
+
+
+def _half_width(half_widths: Array) -> str:
+    """The half-width as text; if they differ, from the smallest to the largest."""
+    return _typeset(reach_text(half_widths))
+
+
+def _typeset(text: str) -> str:
+    return text.replace("+-", "±")
+
+
+def _number(value: float) -> str:
+    return style.number(math.ceil(value) if abs(value) >= 100 else value)
+
+
+def _facts(release: Release) -> tuple[str, ...]:
+    """What a release says in sentences; else, of counts, the largest and how many are not 0.
+
+    How many are not 0 is said twice: of each judged alone, which the front page says too, and of
+    all at once.
+
+    The intervals are those that hold for all counts at once, because the largest count was picked
+    after looking at all.
+    """
+    if release.facts:
+        return release.facts
+    counts = np.asarray(release.values).reshape(-1)
+    if not isinstance(release, CountsRelease) or not release.has_table or not counts.size:
+        return ()
+    frame = without_edges(release.to_frame())
+    if not set(TAIL) <= set(frame.column_names):
+        return ()
+    low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
+    told = low > 0
+    top = int(np.argmax(counts))
+    which = "the largest noisy count"
+    if told.any() and not told[top]:
+        # Where some counts have far more noise than others, the largest may be noise alone.
+        top = int(np.argmax(np.where(told, counts, -np.inf)))
+        which = "the largest noisy count that can be told from 0"
+    axes = {name: frame[name][top].as_py() for name in frame.column_names if name not in TAIL}
+    alone, _ = release.interval("0.95")
+    by_themselves = int((np.asarray(alone) > 0).sum())
+    largest = (
+        f"Of {release.guarantee.unit.counted}, "
+        f"{which} is {style.number(counts[top])} "
+        f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence, "
+        f"at {_cell_name(release, axes)}."
+    )
+    shown = (
+        f"{by_themselves:,} of {counts.size:,} counts stand out from the noise, each judged alone; "
+        f"judged all at once, {int(told.sum()):,}."
+    )
+    return (largest, shown) if counts.size > 1 else (largest,)
+
+
+def _cell_name(release: Release, values: dict[str, object]) -> str:
+    """Name a cell: labels as they are, and columns NAME_lower and NAME_upper as one range."""
+    parts = []
+    shown = {name: cell(value, release.kind_of_column(name)) for name, value in values.items()}
+    for column, text in shown.items():
+        name, _, end = column.rpartition("_")
+        if end == "upper" and f"{name}_lower" in values:
+            # It was named together with its lower end.
+            continue
+        if end == "lower" and f"{name}_upper" in values:
+            parts.append(f"{name} {text} to {shown[f'{name}_upper']}")
+        else:
+            parts.append(f"{column} {text}")
+    return ", ".join(parts)
+
+
+MOST_CENTRES = 12
+
+
+def study(model: PrivateKMeans, anchor: str, *, technical: bool = True) -> Study:
+    """Collect what the page shows of clusters that were found without a trusted curator.
+
+    A page that is not technical leaves out the proof.
+
+    Raises
+    ------
+    UsageError
+        If the model has seen no reports.
+    """
+    guarantee = model.guarantee_
+    promises = tuple(str(guarantee).splitlines())
+    title = "Clusters without a trusted curator"
+    sentences = _sentences(model)
+    if not guarantee.private:
+        sentences = [
+            "NOT PRIVATE: the noise came from a public seed, for testing only.",
+            *sentences,
+        ]
+    figures = (
+        (f"{len(model.reports_):,}", "reports, one from the device of each person"),
+        (f"{model.epsilon}", "epsilon of each report, per unit of distance"),
+        (f"{model.n_clusters}", "clusters found in the reports"),
+    )
+    return Study(
+        anchor,
+        title,
+        charts=drawn(model.plot, title, " ".join(sentences), anchor),
+        figures=figures,
+        sentences=(
+            *((sentence, ()) for sentence in sentences),
+            ("The centres, from the largest down:", _centres(model)),
+            ("What each report promises:", promises if technical else promises[:1]),
+        ),
+        notes=(),
+    )
+
+
+def _sentences(model: PrivateKMeans) -> list[str]:
+    found = [
+        "Each person's device adds noise to that person's values before anything leaves it. "
+        "Whoever collects the reports sees noise, and finds the clusters below it.",
+        "The dots are reports, and the crosses are the centres found in them. "
+        "Each axis is drawn from 0 to 1 between its public bounds.",
+    ]
+    if model.method == "naive":
+        found.append("These centres are those of the reports, and have no intervals.")
+    elif not model.evident_:
+        found.append(
+            "The reports do not show where clusters are: the centres are spread evenly over the "
+            "bounds, and the intervals say how far they may be off."
+        )
+    elif not model.in_model_:
+        found.append(
+            "The points do not form round clusters, as the intervals presume, so the confidence of "
+            "the intervals is not proved."
+        )
+    return found
+
+
+def _centres(model: PrivateKMeans) -> tuple[str, ...]:
+    """Each centre as a line, with a 95% interval for each coordinate where there is one."""
+    centres = model.cluster_centers_
+    names = _names(model, centres.shape[1])
+    ends = (centres, centres) if model.method == "naive" else model.intervals()
+    order = np.argsort(-model.weights_, kind="stable")
+    lines = []
+    for i in order[:MOST_CENTRES].tolist():
+        places = []
+        for name, value, low, high in zip(names, *(at[i] for at in (centres, *ends)), strict=True):
+            reach = (
+                "" if low == high else f" ({_device_number(low)} to {_device_number(high)}, 95%)"
+            )
+            places.append(f"{name} {_device_number(value)}{reach}")
+        lines.append(f"{100 * model.weights_[i]:.0f}% of the persons: {', '.join(places)}")
+    further = len(order) - len(lines)
+    return (*lines, f"and {further:,} more") if further > 0 else tuple(lines)
+
+
+def _names(model: PrivateKMeans, axes: int) -> list[str]:
+    if isinstance(model.bounds, dict):
+        return [plain(str(name)) for name in model.bounds]
+    return [f"axis {i}" for i in range(1, axes + 1)]
+
+
+def _device_number(value: float) -> str:
+    return style.number(float(f"{value:.4g}"))
+
+
+Lines: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What several answers have in common.
+
+    Attributes
+    ----------
+    answers : tuple of (anchor, heading)
+    lines : tuple of (name, sentences)
+    """
+
+    answers: tuple[tuple[str, str], ...]
+    lines: Lines
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """The end of the page.
+
+    Attributes
+    ----------
+    counted : tuple of Shared
+        Which rows the numbers are about.
+    guarantees, receipts : tuple of Shared
+    """
+
+    counted: tuple[Shared, ...]
+    guarantees: tuple[Shared, ...]
+    receipts: tuple[Shared, ...]
+
+
+def proofs(releases: Sequence[Release], anchors: Sequence[str]) -> Proofs:
+    """What the page says of guarantees and charges, each once.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+    anchors : sequence of str
+        Where each of them stands on the page.
+    """
+    answers = [
+        (anchor, heading_of(release)) for anchor, release in zip(anchors, releases, strict=True)
+    ]
+    return Proofs(
+        _by_lines(answers, (_counted(release) for release in releases)),
+        _by_lines(answers, _guarantees(releases)),
+        _by_lines(answers, (_receipt(release) for release in releases)),
+    )
+
+
+def _by_lines(answers: Sequence[tuple[str, str]], lines: Iterable[Lines]) -> tuple[Shared, ...]:
+    """Answers with equal lines together, in the order of the page."""
+    found: dict[Lines, list[tuple[str, str]]] = {}
+    for answer, each in zip(answers, lines, strict=True):
+        found.setdefault(each, []).append(answer)
+    return tuple(Shared(tuple(together), each) for each, together in found.items() if each)
+
+
+def _counted(release: Release) -> Lines:
+    counted = release.guarantee.counted
+    return (("", (counted,)),) if counted else ()
+
+
+def _guarantees(releases: Sequence[Release]) -> list[Lines]:
+    """The guarantee of each; answers whose costs differ in their last digits have one."""
+    measures = {release.guarantee.measure: None for release in releases}
+    found = []
+    for release in releases:
+        guarantee = release.guarantee
+        alike = [other for other in measures if common_cost([guarantee.measure, other])]
+        common = common_cost(alike)
+        if common is None or not common.is_rounded:
+            found.append(_guarantee(str(guarantee)))
+            continue
+        rounded = str(msgspec.structs.replace(guarantee, measure=common.cost))
+        found.append(_guarantee(rounded.replace(str(common.cost), str(common), 1)))
+    return found
+
+
+def _guarantee(text: str) -> Lines:
+    """The sentences of ``str(guarantee)``, grouped by their headings.
+
+    Which rows were counted has a place of its own on the page.
+    """
+    grouped: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        heading, _, sentence = line.partition(": ")
+        if heading == "Counted":
+            continue
+        grouped.setdefault(heading, []).append(f"{sentence[:1].upper()}{sentence[1:]}")
+    return tuple((heading, tuple(sentences)) for heading, sentences in grouped.items())
+
+
+def _receipt(release: Release) -> Lines:
+    receipt = release.receipt
+    if receipt is None:
+        return (("Receipt", ("None: this answer was not charged to an account.",)),)
+    rows = receipt.lines()
+    if release.replayed:
+        rows.append(("Answer", "The stored one, given before; nothing was spent for it again"))
+    if origin := standing(release):
+        rows.append(("Origin", origin))
+    # Which answer of a plan it is, is said beside its name.
+    charged = receipt.charged
+    return tuple((name, (charged if name == "Charged" else text,)) for name, text in rows)
