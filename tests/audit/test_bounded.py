@@ -10,10 +10,9 @@ import pytest
 
 import sfumato as sf
 from audit.subjects import SUBJECTS
-from sfumato.audit.bounded import bounded_loss, epsilon_at
 from sfumato.audit.findings import audit_question
-from sfumato.audit.laws import masses
-from sfumato.audit.runs import NotAdditive, Published, of_question
+from sfumato.audit.residuals import bounded_loss, epsilon_at
+from sfumato.audit.runs import NotAdditive, Published, masses, of_question
 from sfumato.audit.subjects.subject import LINE, ON_LINE
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
 from sfumato.mechanisms.noise import DiscreteLaplace

@@ -7,8 +7,7 @@ import pytest
 
 from audit.subjects import SUBJECTS
 from sfumato.audit.keys import KeySelection
-from sfumato.audit.laws import key_masses
-from sfumato.audit.runs import NotAdditive, Published
+from sfumato.audit.runs import NotAdditive, Published, key_masses
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import (

@@ -15,11 +15,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from sfumato.audit.laws import log_sum
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
-from sfumato.audit.runs import NotAdditive, Published, Scripted
+from sfumato.audit.runs import (
+    NotAdditive,
+    Published,
+    Scripted,
+    draw_order,
+    log_sum,
+    of_machine,
+    outputs,
+)
 from sfumato.audit.runs import neighbours as pairs_of
-from sfumato.audit.streams import draw_order, of_machine, outputs
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit

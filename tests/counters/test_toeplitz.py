@@ -20,8 +20,7 @@ import pytest
 import sfumato as sf
 from counters.adversaries import WAITING, Adversary, Seen
 from publishing.visits import source
-from sfumato.audit.laws import log_sum
-from sfumato.audit.runs import Scripted
+from sfumato.audit.runs import Scripted, log_sum
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.audit.laws import masses, support
+from sfumato.audit.runs import masses, support
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
 from sfumato.mechanisms.thresholds import key_law
 from sfumato.questions.histogram.accuracy import MECHANISMS

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from sfumato.answers.codec import from_bytes, from_plain, to_bytes
-from sfumato.audit.laws import renyi
-from sfumato.audit.runs import count, neighbours
+from sfumato.audit.runs import count, neighbours, renyi
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS
 from sfumato.data import source

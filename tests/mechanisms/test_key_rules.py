@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from sfumato.audit.laws import key_masses, masses
-from sfumato.audit.runs import Scripted
+from sfumato.audit.runs import Scripted, key_masses, masses
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian, gaussian_key_law
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms.thresholds import (

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from sfumato.audit.laws import masses, support
+from sfumato.audit.runs import masses, support
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 

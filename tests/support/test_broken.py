@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from sfumato.audit.laws import log_mass, renyi
 from sfumato.audit.likelihoods import lower_bound, pure_loss
-from sfumato.audit.runs import NotAdditive, neighbours
+from sfumato.audit.runs import NotAdditive, log_mass, neighbours, renyi
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
 from support.broken import (

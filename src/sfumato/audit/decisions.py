@@ -31,9 +31,21 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.audit.laws import log_at_least, log_mass, log_sum, renyi, support
 from sfumato.audit.likelihoods import FAR, Loss
-from sfumato.audit.runs import Draws, Mechanism, NotAdditive, Pair, Published, Rows, Scripted
+from sfumato.audit.runs import (
+    Draws,
+    Mechanism,
+    NotAdditive,
+    Pair,
+    Published,
+    Rows,
+    Scripted,
+    log_at_least,
+    log_mass,
+    log_sum,
+    renyi,
+    support,
+)
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, Selection
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 

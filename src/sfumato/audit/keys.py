@@ -24,9 +24,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.audit.laws import key_masses, masses, support
 from sfumato.audit.likelihoods import Loss
-from sfumato.audit.runs import Draws, Mechanism, NotAdditive, Pair, Rows, Scripted
+from sfumato.audit.runs import (
+    Draws,
+    Mechanism,
+    NotAdditive,
+    Pair,
+    Rows,
+    Scripted,
+    key_masses,
+    masses,
+    support,
+)
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy.measures import ApproxDP, CentralMeasure

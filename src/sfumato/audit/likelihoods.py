@@ -32,7 +32,6 @@ from itertools import product
 
 import numpy as np
 
-from sfumato.audit.laws import log_mass, log_sum, renyi, support
 from sfumato.audit.runs import (
     Draws,
     Exhausted,
@@ -42,6 +41,10 @@ from sfumato.audit.runs import (
     Published,
     Rows,
     Scripted,
+    log_mass,
+    log_sum,
+    renyi,
+    support,
 )
 from sfumato.mechanisms.noise import Law
 

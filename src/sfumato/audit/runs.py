@@ -1,13 +1,23 @@
-"""Mechanisms as an audit runs them: rows in, published numbers out, with noise or with a script."""
+"""Mechanisms as an audit runs them: rows in, published numbers out, with noise or with a script.
+
+Counter mechanisms as an audit runs them: each row comes at a step.
+
+The exact audit needs published numbers in the order in which their noise is drawn. A tree draws the
+noise of later steps together with that of earlier ones, so its outputs are put into that order.
+
+Probabilities of noise, computed from its parameter as the papers state them.
+
+No method of the law that is audited is used, so that a mistake there cannot hide here.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import combinations_with_replacement, permutations, product
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +26,14 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.counts import Counts, Needs, ShownKeys
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
-from sfumato.audit.laws import log_mass
 from sfumato.basics.numbers import Array
 from sfumato.data.packed_counts import RowForm, empty_counts
 from sfumato.data.selecting import keys_of_groups
 from sfumato.domain.cube import Cube, KeyList
 from sfumato.domain.domain import Domain
 from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
-from sfumato.errors import InternalError
+from sfumato.errors import InternalError, UsageError
+from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -32,10 +42,133 @@ from sfumato.mechanisms.noise import (
     Script,
     Selection,
 )
-from sfumato.mechanisms.thresholds import KEY, ROWS_OF_KEY, KeyRule
+from sfumato.mechanisms.thresholds import KEY, ROWS_OF_KEY, KeyRule, TruncatedGeometric
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.questions.counters.mechanism import CounterMechanism
+from sfumato.questions.counters.tree import ElderTree
 from sfumato.random.bits import Bits
+
+
+def log_weight(law: CountLaw) -> Callable[[Array], Array]:
+    """The logarithm of the unnormalised probability, for an array of integers."""
+    match law:
+        case DiscreteLaplace(scale=scale):
+            return lambda x: -np.abs(x) / float(scale)
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            return lambda x: -np.square(x, dtype=float) / (2 * float(sigma_squared))
+        case TruncatedLaplace(scale=scale, bound=bound):
+            return lambda x: np.where(np.abs(x) <= bound, -np.abs(x) / float(scale), -np.inf)
+
+
+def support(law: CountLaw, reach: float = 60) -> Array:
+    """The integers that carry all but about exp(-reach) of the probability, in order."""
+    match law:
+        case DiscreteLaplace(scale=scale):
+            top = math.ceil(float(scale) * reach) + 2
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            top = math.ceil(math.sqrt(2 * float(sigma_squared) * reach)) + 2
+        case TruncatedLaplace(bound=bound):
+            top = bound
+    return np.arange(-top, top + 1)
+
+
+def masses(law: CountLaw, values: Array) -> Array:
+    """Probabilities of integers: float64 ndarray of the shape of ``values``."""
+    return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
+
+
+SMOOTH = 10**8
+"""A sigma^2 from which on a discrete Gaussian equals the continuous one to the last bit.
+
+They differ by terms of exp(-2 pi^2 sigma^2), which underflow.
+"""
+
+
+@lru_cache(maxsize=4096)
+def log_mass(law: Law, value: int) -> float:
+    """The logarithm of the probability of one integer."""
+    if isinstance(law, DiscreteLaplace):
+        # In closed form: ln tanh(1 / 2b) - |x| / b with scale b.
+        scale = float(law.scale)
+        return math.log(math.tanh(1 / (2 * scale))) - abs(value) / scale
+    return float(log_weight(law)(np.array(value))) - _log_normaliser(law)
+
+
+@lru_cache(maxsize=4096)
+def log_at_least(law: Law, value: int) -> float:
+    """The logarithm of P(Z >= value)."""
+    if isinstance(law, DiscreteLaplace):
+        # With q = exp(-1 / scale): q^k / (1 + q) for k >= 1; below, what is left of 1.
+        inverse = 1 / float(law.scale)
+        log_total = math.log1p(math.exp(-inverse))
+        if value > 0:
+            return -value * inverse - log_total
+        return math.log1p(-math.exp(-(1 - value) * inverse - log_total))
+    values = support(law)
+    above = values >= value
+    if not above.any():
+        return -math.inf
+    return log_sum(log_weight(law)(values[above])) - _log_normaliser(law)
+
+
+@lru_cache(maxsize=4096)
+def renyi(law: Law, shift: int, alpha: float) -> float:
+    """The Renyi divergence of order alpha between a law and itself shifted by an integer."""
+    if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
+        # Canonne, Kamath, Steinke 2020, Prop. 5, with equality.
+        return alpha * shift**2 / (2 * float(law.sigma_squared))
+    # The sum needs values far out: its terms fall off only at about alpha * shift.
+    values = support(law, 200 * alpha)
+    weight = log_weight(law)
+    terms = alpha * weight(values) + (1 - alpha) * weight(values - shift)
+    return (log_sum(terms) - _log_normaliser(law)) / (alpha - 1)
+
+
+@lru_cache(maxsize=64)
+def key_masses(law: object) -> tuple[Array, Array]:
+    """The noise on the count of a key that shows it as often as (epsilon, delta) allow.
+
+    Returns
+    -------
+    values : int64 ndarray
+        Rising.
+    probabilities : float64 ndarray
+        The steps of pi(0), pi(1), ..., by the recursion of Desfontaines et al. 2022, Def. 2 and
+        Thm 1.
+    """
+    if not isinstance(law, TruncatedGeometric):
+        raise UsageError(
+            f"the probabilities of {type(law).__name__}",
+            "the audit knows no formula for them",
+            "Audit it by its outputs",
+        )
+    growth = math.exp(float(law.epsilon))
+    delta = float(law.delta)
+    curve = [0.0]
+    while curve[-1] < 1:
+        last = curve[-1]
+        curve.append(min(growth * last + delta, 1 - (1 - last - delta) / growth, 1.0))
+    middle = next(n for n, probability in enumerate(curve) if probability >= 0.5)
+    # A count is shown from ``middle`` on, so that a key of n rows is shown with probability pi(n).
+    steps = np.diff(np.array(curve))
+    return middle - np.arange(len(curve) - 1, 0, -1), steps[::-1]
+
+
+def log_sum(terms: Array) -> float:
+    """ln of the sum of exp(terms), without overflow."""
+    top = float(terms.max())
+    if not math.isfinite(top):
+        return top
+    return top + math.log(float(np.exp(terms - top).sum()))
+
+
+@lru_cache(maxsize=64)
+def _log_normaliser(law: CountLaw) -> float:
+    if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
+        return math.log(2 * math.pi * float(law.sigma_squared)) / 2
+    return log_sum(log_weight(law)(support(law)))
+
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 Pair: TypeAlias = tuple[Rows, Rows]
@@ -323,3 +456,47 @@ def _bags(universe: Rows, most: int) -> list[Rows]:
     """All multisets of at most ``most`` rows."""
     sizes = range(most + 1)
     return [rows for size in sizes for rows in combinations_with_replacement(universe, size)]
+
+
+S = TypeVar("S")
+
+
+def of_machine(counter: CounterMechanism[S], steps: int) -> Mechanism:
+    """The code that publishes the steps of a counter mechanism of one category.
+
+    The first column of a row is its step, from 0 on. The exact audit applies if every draw has an
+    output of its own: always for Gaussian mechanisms, and for a tree whose nodes lie at steps up
+    to the last one.
+    """
+    tree: object = counter
+    order = draw_order(tree, steps) if isinstance(tree, ElderTree) else list(range(steps))
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        increments = np.bincount([int(row[0]) for row in rows], minlength=steps).tolist()
+        found = outputs(counter, increments, noise)
+        return Published(tuple(found[index] for index in order), found)
+
+    return run
+
+
+def outputs(counter: CounterMechanism[S], increments: Sequence[int], noise: Bits) -> list[int]:
+    """What a counter mechanism of one category publishes over a whole stream."""
+    state = counter.start()
+    found = []
+    for increment in increments:
+        state, output = counter.step(state, (increment,), noise)
+        found.append(output[0])
+    return found
+
+
+def draw_order(tree: ElderTree, steps: int) -> list[int]:
+    """The steps, from 0 on, in the order in which the noise at them is drawn.
+
+    >>> from fractions import Fraction
+    >>> from sfumato.mechanisms.noise import DiscreteLaplace
+    >>> draw_order(ElderTree(4, (3,), DiscreteLaplace(Fraction(1))), 4)
+    [0, 2, 1, 3]
+    """
+    nodes = (node for step in range(1, steps + 1) for node in tree.path(step))
+    # A node is drawn when it is first passed; dict.fromkeys keeps the first occurrence.
+    return list(dict.fromkeys(node - 1 for node in nodes))

@@ -22,7 +22,6 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.audit.laws import log_mass, log_sum
 from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import (
     Draws,
@@ -33,6 +32,8 @@ from sfumato.audit.runs import (
     Rows,
     Scripted,
     count,
+    log_mass,
+    log_sum,
 )
 from sfumato.basics.numbers import Array
 from sfumato.domain.domain import Domain

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
-from sfumato.audit.bounded import bounded_loss
 from sfumato.audit.keys import KeySelection
+from sfumato.audit.residuals import bounded_loss
 from sfumato.audit.runs import (
     Mechanism,
     Pair,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sfumato.audit.runs import Mechanism, Published, Rows, published_counts
-from sfumato.audit.streams import of_machine
+from sfumato.audit.runs import Mechanism, Published, Rows, of_machine, published_counts
 from sfumato.audit.subjects.subject import CONCENTRATED, ON_LINE, PURE, UNITS, Subject, less_noise
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, CentralMeasure

@@ -17,10 +17,9 @@ import msgspec
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import tag_of
-from sfumato.audit.bounded import bounded_loss
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.likelihoods import Loss, pure_loss, renyi_loss
-from sfumato.audit.residuals import Residuals
+from sfumato.audit.residuals import Residuals, bounded_loss
 from sfumato.audit.runs import Mechanism, Pair, Rows, Scripted, neighbours, of_question
 from sfumato.audit.subjects import keys, quantiles
 from sfumato.audit.subjects.people import LIMITS, PERSON, of_people, people
