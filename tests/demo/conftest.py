@@ -14,7 +14,7 @@ import pytest
 
 from demo.reading import DELAYS, DESTINATIONS, PERSONS, Answer, inside
 from sfumato.demo import flights_path, run
-from sfumato.demo.flights import DELAY_EDGES
+from sfumato.demo.run import DELAY_EDGES
 from sfumato.questions.persons import PersonsRelease
 
 

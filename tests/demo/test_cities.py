@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from demo.reading import CITIES, CLUSTERS, SURE, Answer, near
-from sfumato.demo import DISTANCES, cities, cities_path, run
+from sfumato.demo import DISTANCES, cities_path, run
+from sfumato.demo import run as cities
 from sfumato.questions.histogram import HistogramRelease
 from sfumato.risk import Choices
 from sfumato.risk.window import Window

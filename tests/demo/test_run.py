@@ -26,7 +26,7 @@ from demo.reading import (
 from sfumato import cli
 from sfumato.answers.loading import load
 from sfumato.demo import run
-from sfumato.demo.flights import MOST_FLIGHTS, limit_of_half
+from sfumato.demo.run import MOST_FLIGHTS, limit_of_half
 from sfumato.ledger import open_ledger
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.persons import PersonsRelease, recommend
