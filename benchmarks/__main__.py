@@ -11,7 +11,7 @@ import click
 from benchmarks.measuring import Measured
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, table, talk
-from sfumato.cli.output_paths import NewFolder
+from sfumato.cli.paths import NewFolder
 from sfumato.errors import DataError, SfumatoError
 
 

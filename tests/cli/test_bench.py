@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.cli import bench
+from sfumato.cli import audit as bench
 
 Run = Callable[..., tuple[int, str, str]]
 UNITS = {

@@ -8,8 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import run
-from sfumato.cli.calendar_text import FIELDS, SPANS, meant
-from sfumato.cli.parsing import parse_axes
+from sfumato.cli.parsing import FIELDS, SPANS, meant, parse_axes
 
 RIGHT = "month=month:date:2025-01..2025-12"
 

@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import run
-from sfumato.cli.date_bins import date_bins
+from sfumato.cli.init import date_bins
 from sfumato.publishing.plan_file import read_plan
 
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from sfumato.cli.fitting import WIDTH, fitted, width_of
+from sfumato.cli.output import WIDTH, fitted, width_of
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.cli.output_paths import NewFile, NewFolder
+from sfumato.cli.paths import NewFile, NewFolder
 
 Run = Callable[..., tuple[int, str, str]]
 

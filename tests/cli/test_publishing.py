@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
-from sfumato.cli.toml_text import toml_value
+from sfumato.cli.output import toml_value
 from sfumato.publishing.plan_file import read_plan
 
 Run = Callable[..., tuple[int, str, str]]

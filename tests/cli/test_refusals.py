@@ -8,8 +8,7 @@ from collections.abc import Callable
 import click
 import pytest
 
-from sfumato.cli.commands import cli
-from sfumato.cli.refusals import IN_A_PLAN, in_parts
+from sfumato.cli.commands import IN_A_PLAN, cli, in_parts
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.cli.toml_text import toml_key, toml_text, toml_value
+from sfumato.cli.output import toml_key, toml_text, toml_value
 from sfumato.errors import UsageError, printable
 
 TEXTS = st.text()

@@ -6,13 +6,7 @@ import tomllib
 
 import pytest
 
-from sfumato.cli.whole_bins import (
-    MOST_BINS,
-    even_bins,
-    whole_axis,
-    whole_bins,
-    whole_comment,
-)
+from sfumato.cli.init import MOST_BINS, even_bins, whole_axis, whole_bins, whole_comment
 from sfumato.domain.domain import Categories, Domain, Interval
 from sfumato.domain.lattice import EdgesAxis, GridAxis
 from sfumato.questions.histogram.question import Histogram

@@ -21,7 +21,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.charts import style
-from sfumato.cli import answer_files
+from sfumato.cli import publishing as answer_files
 from sfumato.cli import publishing as commands
 from sfumato.data.source import Source
 from sfumato.domain.cube import Cube

@@ -1,24 +1,39 @@
-"""``sfumato audit``: test whether each mechanism keeps within its privacy claim."""
+"""``sfumato audit``: test whether each mechanism keeps within its privacy claim.
+
+``sfumato bench``: how fast this machine counts rows, draws noise, charges and releases.
+
+All of it is done on generated rows, in a folder that is removed in the end.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import platform
+import shlex
+import statistics
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
+from sfumato import __version__
 from sfumato.answers.registry import discover
 from sfumato.audit import COLUMNS, Finding, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
-from sfumato.cli.answer_files import page_of
 from sfumato.cli.options import json_option, report_option
 from sfumato.cli.output import emit_json, table, talk
-from sfumato.errors import InternalError
+from sfumato.cli.publishing import page_of
+from sfumato.errors import InternalError, UsageError
 
 
 @click.command()
@@ -98,3 +113,161 @@ def _progress_bar() -> Iterator[Progress | None]:
         yield lambda done, total, name: bar.update(
             task, completed=done, total=total, description=name
         )
+
+
+MOVED = ("--peers", "--out")
+"""Options of version 0.2.0, whose work is done in the repository now."""
+ELSEWHERE = (
+    "Comparisons with other libraries are in docs/evidence/bench.md of Sfumato's repository, "
+    "where python -m benchmarks --peers measures them."
+)
+ROWS_OF_A_PERSON = 10  # on average
+ROWS_PER_PERSON = 4  # that are counted
+BINS = 32  # of each axis
+SCALE = Fraction(100)  # of the noise
+
+
+class Sizes(NamedTuple):
+    """How much is done in each run, and how many runs there are."""
+
+    rows: int
+    draws: int
+    charges: int
+    runs: int
+
+
+FULL = Sizes(rows=4_000_000, draws=1_000_000, charges=300, runs=5)
+QUICK = Sizes(rows=400_000, draws=200_000, charges=30, runs=3)
+
+
+class Figure(NamedTuple):
+    """One line of the output, and with --json one object."""
+
+    what: str
+    figure: int | float
+    unit: str
+
+
+class Bench(click.Command):
+    """The command, which also says where its former subjects and options are."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; a subject, or an option that has left, is refused."""
+        for word in args:
+            if not word.startswith("-") or word.partition("=")[0] in MOVED:
+                raise UsageError(
+                    f"{ctx.command_path} {word}",
+                    "this command measures your machine alone, and comparisons are run from a "
+                    "checkout of Sfumato's repository",
+                    f"Type there: python -m benchmarks {shlex.join(args)}",
+                )
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=Bench)
+@click.option("--quick", is_flag=True, help="Use smaller samples and fewer runs.")
+@json_option
+def bench(quick: bool, as_json: bool) -> None:
+    """Measure how fast Sfumato is on this machine.
+
+    It counts generated rows with and without persons, draws exact noise, makes durable charges,
+    and publishes one small table. Figures are medians, by the clock on the wall. Nothing of yours
+    is read, and nothing is left behind.
+    """
+    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as folder:
+        figures = list(_figures(Path(folder), QUICK if quick else FULL))
+    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    machine = f"Sfumato {__version__}, {system}, {os.cpu_count()} cores"
+    if as_json:
+        emit_json({"machine": machine, "figures": [figure._asdict() for figure in figures]})
+    else:
+        table(Figure._fields, figures, machine)
+    talk(ELSEWHERE)
+
+
+def _figures(folder: Path, sizes: Sizes) -> Iterator[Figure]:
+    yield from _counts(folder / "rows.parquet", sizes)
+    yield _draws("Laplace", sizes)
+    yield _draws("Gaussian", sizes)
+    yield _charges(folder / "charges.db", sizes)
+    yield _release(folder / "budget.db", sizes)
+
+
+def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
+    """Count the rows of a Parquet file in the cells of a histogram."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sfumato.data import count, source
+    from sfumato.domain.domain import Domain, Interval
+    from sfumato.questions.histogram import Histogram
+
+    generator = np.random.default_rng(1)
+    columns = {name: generator.random(sizes.rows) for name in ("x", "y")}
+    persons = generator.integers(0, sizes.rows // ROWS_OF_A_PERSON, sizes.rows)
+    pq.write_table(pa.table({**columns, "person": persons}), path)
+    domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
+    needs = [Histogram(["x", "y"], bins=BINS).needs(domain)]
+    alone = source(path, domain)
+    bounded = source(path, domain, person="person", rows_per_person=ROWS_PER_PERSON)
+    for what, rows in {"without persons": alone, "with persons": bounded}.items():
+        seconds = _seconds(partial(count, rows, needs), sizes.runs)
+        yield _rate(f"count a Parquet file, {what}", sizes.rows / seconds, "rows a second")
+
+
+def _draws(name: str, sizes: Sizes) -> Figure:
+    """Draw noise of one law."""
+    from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+    from sfumato.random.bits import current
+
+    law = DiscreteLaplace(SCALE) if name == "Laplace" else DiscreteGaussian(SCALE**2)
+    seconds = _seconds(lambda: law.sample(sizes.draws, current()), sizes.runs)
+    return _rate(f"draw exact {name} noise", sizes.draws / seconds, "draws a second")
+
+
+def _charges(path: Path, sizes: Sizes) -> Figure:
+    """Charge a ledger in SQLite; each charge is on the disk before the next begins."""
+    from sfumato.ledger import open_ledger
+
+    with open_ledger(path) as ledger:
+        ledger.open_account("bench", "pure", (10**9, 0))
+        keys = (f"question {number}" for number in itertools.count())
+        seconds = _seconds(
+            lambda: ledger.reserve("bench", next(keys), "0" * 64, (1, 0), "bench"), sizes.charges
+        )
+    return _rate("charge a ledger in a file", 1 / seconds, "charges a second")
+
+
+def _release(path: Path, sizes: Sizes) -> Figure:
+    """Publish a histogram of a small table: check, charge, count, add noise and store."""
+    import numpy as np
+
+    from sfumato.data import source
+    from sfumato.domain.domain import Domain, Interval
+    from sfumato.publishing.publisher import Publisher
+    from sfumato.questions.histogram import Histogram
+
+    rows = np.random.default_rng(1).random((1000, 1))
+    table = source(rows, Domain(x=Interval(0, 1)), name="bench")
+    publisher = Publisher(table, ledger=path, account="bench", budget=10**6)
+    question = Histogram("x", bins=BINS)
+    seconds = _seconds(lambda: publisher.release(question, epsilon=1, fresh=True), 4 * sizes.runs)
+    return _rate(f"publish {BINS} bins of 1,000 rows", 1000 * seconds, "milliseconds")
+
+
+def _seconds(work: Callable[[], object], runs: int) -> float:
+    """Median seconds of one call, after a first one that is not measured."""
+    work()
+    times = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def _rate(what: str, value: float, unit: str) -> Figure:
+    """A figure of three digits."""
+    figure = float(f"{value:.3g}")
+    return Figure(what, int(figure) if figure.is_integer() else figure, unit)

@@ -18,8 +18,8 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes, parse_where
+from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.cli.plans import source_of
-from sfumato.cli.source_file import SourceFile, SourcePath
 from sfumato.data.options import StatedOptions
 from sfumato.domain.domain import Domain
 from sfumato.errors import DataError, UsageError

@@ -10,17 +10,19 @@ import msgspec
 
 from sfumato.answers.accuracy import Within
 from sfumato.basics.numbers import fraction, positive, probability
-from sfumato.cli.answer_files import page_of
-from sfumato.cli.option_types import FLOAT, INTEGER, Several
 from sfumato.cli.options import (
+    FLOAT,
+    INTEGER,
     NEIGHBOURS_HELP,
+    Several,
     gathers,
     json_option,
     report_option,
     written_options,
 )
 from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
-from sfumato.cli.output_paths import files_read, require_unread
+from sfumato.cli.paths import files_read, require_unread
+from sfumato.cli.publishing import page_of
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.domain.domain import Domain, Interval
 from sfumato.errors import UsageError

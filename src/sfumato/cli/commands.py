@@ -1,16 +1,20 @@
-"""The list of commands, each imported only when it runs."""
+"""The list of commands, each imported only when it runs.
+
+What click refuses, in the three parts of our own errors: asked, obstacle, what to type.
+"""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from sfumato._version import __version__
+from sfumato.errors import UsageError, nearest, shown
 
 if TYPE_CHECKING:
     from sfumato.answers.registry import Declared
@@ -21,7 +25,7 @@ COMMANDS = {
         "sfumato.cli.audit",
         "Test whether each mechanism keeps within its privacy claim.",
     ),
-    "bench": ("sfumato.cli.bench", "Measure how fast Sfumato is on this machine."),
+    "bench": ("sfumato.cli.audit", "Measure how fast Sfumato is on this machine."),
     "check": (
         "sfumato.cli.check",
         "Count the rows that a release would drop or clamp, for you alone.",
@@ -30,10 +34,13 @@ COMMANDS = {
         "sfumato.cli.choose",
         "Find which epsilon is both accurate enough and safe enough.",
     ),
-    "cluster": ("sfumato.cli.cluster", "Publish the centres and sizes of clusters in one file."),
-    "demo": ("sfumato.cli.demo", "Publish the two example tables and write a report."),
+    "cluster": (
+        "sfumato.cli.question_command",
+        "Publish the centres and sizes of clusters in one file.",
+    ),
+    "demo": ("sfumato.cli.reports", "Publish the two example tables and write a report."),
     "disclose": (
-        "sfumato.cli.disclose",
+        "sfumato.cli.reports",
         "Write a disclosure document for a public registry.",
     ),
     "doctor": ("sfumato.cli.doctor", "Check that this machine is fit to publish."),
@@ -42,11 +49,11 @@ COMMANDS = {
     "ledger": ("sfumato.cli.ledger", "Open, list and verify privacy accounts."),
     "local": ("sfumato.cli.local", "Cluster people without a trusted curator."),
     "partition": (
-        "sfumato.cli.partition",
+        "sfumato.cli.histogram",
         "Publish a map of one file: how many rows lie in each part of it.",
     ),
     "persons": (
-        "sfumato.cli.persons",
+        "sfumato.cli.question_command",
         "Publish how many persons there are, and how many rows each has.",
     ),
     "preview": (
@@ -54,14 +61,14 @@ COMMANDS = {
         "Show the cost and accuracy of a plan without reading the data.",
     ),
     "quantiles": (
-        "sfumato.cli.quantiles",
+        "sfumato.cli.question_command",
         "Publish medians, quartiles and other quantiles of one file.",
     ),
     "release": ("sfumato.cli.plans", "Publish the answers to a plan."),
-    "report": ("sfumato.cli.report", "Write saved releases as one HTML page."),
+    "report": ("sfumato.cli.reports", "Write saved releases as one HTML page."),
     "stream": ("sfumato.cli.stream", "Publish a running total, step by step."),
-    "tables": ("sfumato.cli.tables", "Publish several tables of one file that add up."),
-    "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
+    "tables": ("sfumato.cli.question_command", "Publish several tables of one file that add up."),
+    "verify": ("sfumato.cli.reports", "Check that a release is the one that was published."),
 }
 
 SECTIONS = {
@@ -194,8 +201,6 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             if args[0] not in known:
-                from sfumato.cli.refusals import unknown_command
-
                 raise unknown_command(args[0], known, "sfumato")
         return super().resolve_command(ctx, args)
 
@@ -240,3 +245,152 @@ def cli() -> None:
                              sfumato release PLAN.toml --report report.html
     Learn about a command:   sfumato COMMAND --help
     """
+
+
+LONG_DASHES = "—–−"
+OF_A_PLAN = ("sfumato release", "sfumato preview")
+IN_A_PLAN = {
+    "--account": "account under [budget]",
+    "--budget": "epsilon or rho under [budget]",
+    "--epsilon": "epsilon under [release]",
+    "--rho": "rho under [release]",
+    "--delta": "delta under [release]",
+    "--axis": "the axis under [domain]",
+    "--person": "person under [source]",
+    "--rows-per-person": "rows_per_person under [source]",
+    "--neighbours": "neighbours under [source]",
+    "--where": "the condition under [source.where]",
+    "--data-version": "version under [source]",
+    "--bins": "bins under [[questions]]",
+    "--width": "width under [[questions]]",
+}
+"""What other commands have options for, and a plan has fields for."""
+
+
+def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
+    """An error of click's as one of ours.
+
+    Parameters
+    ----------
+    error : click.ClickException
+    args : sequence of str
+        The words of the command line. They are public: whoever typed them sees the error.
+    """
+    context = getattr(error, "ctx", None)
+    words = [word for word in args[:1] if not word.startswith("-")]
+    command = " ".join(["sfumato", *words]) if context is None else str(context.command_path)
+    for_help = f"Type {command} --help for all that it takes"
+    match error:
+        case click.NoSuchOption():
+            found = _unknown_option(error, args, command)
+        case click.BadOptionUsage():
+            asked = f"{command} {error.option_name}"
+            remedy = f"Write the value behind it. {for_help}"
+            found = UsageError(asked, "a value must follow it", remedy)
+        case click.MissingParameter():
+            found = _lacking(error, command, for_help)
+        case click.BadParameter():
+            found = _bad_value(error, command, for_help)
+        case _:
+            found = _of_message(error, context, command)
+    return found
+
+
+def _of_message(
+    error: click.ClickException, context: click.Context | None, command: str
+) -> UsageError:
+    """The error of which click says only by its text what it is."""
+    extra = re.match(r"Got unexpected extra arguments? \((.*)\)", error.message, re.S)
+    if extra is not None:
+        return _extra_words(extra[1], command, context)
+    word = re.match(r"No such command '(.*)'", error.message, re.S)
+    if word is not None and context is not None and isinstance(context.command, click.Group):
+        return unknown_command(word[1], context.command.list_commands(context), command)
+    for_help = f"Type {command} --help for all that it takes"
+    return UsageError(command, error.message.rstrip("."), for_help)
+
+
+def unknown_command(name: str, known: Sequence[str], path: str) -> UsageError:
+    """The error of a command that there is not."""
+    return UsageError(
+        f"{path} {name}",
+        f"there is no such command; {nearest(name, known)}",
+        f"Type {path} --help for the list",
+    )
+
+
+def _options(error: click.UsageError) -> list[str]:
+    context = error.ctx
+    if context is None:
+        return []
+    names = [name for each in context.command.get_params(context) for name in each.opts]
+    return [name for name in names if name.startswith("-")]
+
+
+def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str) -> UsageError:
+    known = _options(error)
+    name = error.option_name
+    # click reads -epsilon as -e and what follows it.
+    for word in args:
+        if re.match(rf"{re.escape(name)}[A-Za-z]", word) and not word.startswith("--"):
+            long = f"-{word.partition('=')[0]}"
+            near = long if long in known else "--epsilon"
+            asked = f"{command} {word}"
+            return UsageError(asked, "one hyphen stands before it", f"Write {near}, with two")
+    if name == "--preview":
+        obstacle = "of the commands that ask one question, only sfumato histogram has this option"
+        remedy = "Write a plan with sfumato init, and type: sfumato preview PLAN.toml"
+        return UsageError(f"{command} {name}", obstacle, remedy)
+    if name in IN_A_PLAN and command in OF_A_PLAN:
+        obstacle = "the plan says it, so that it can be read and agreed on beforehand"
+        return UsageError(f"{command} {name}", obstacle, f"Write {IN_A_PLAN[name]} in the plan")
+    obstacle = f"there is no such option; {nearest(name, known)}"
+    return UsageError(f"{command} {name}", obstacle, f"Type {command} --help for all options")
+
+
+def _lacking(error: click.MissingParameter, command: str, for_help: str) -> UsageError:
+    lacking = error.param
+    if lacking is None:
+        return UsageError(command, error.message, for_help)
+    if isinstance(lacking, click.Argument):
+        name = lacking.human_readable_name
+        return UsageError(command, f"it lacks {name}", f"Write {command} {name} ... {for_help}")
+    name = lacking.opts[0]
+    example = {"--axis": "--axis age=0..100 or --axis kind=a,b"}.get(
+        name, f"{name} and a value after it"
+    )
+    return UsageError(command, f"it lacks {name}", f"Add {example}. {for_help}")
+
+
+def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageError:
+    name = error.param.opts[0] if error.param is not None and error.param.opts else ""
+    asked = f"{command} {name}".rstrip()
+    obstacle = error.message.rstrip(".")
+    wrong = re.match(r"'(.*?)' is not one of ", obstacle)
+    if wrong is not None and error.param is not None and isinstance(error.param.type, click.Choice):
+        choices = [str(choice) for choice in error.param.type.choices]
+        obstacle = f"{wrong[1]!r} is none of its values; {nearest(wrong[1], choices)}"
+        return UsageError(asked, obstacle, f"Write {name} and one of {', '.join(choices)}")
+    wanted = re.search(r" is not (an? .*)$", obstacle)
+    remedy = for_help if wanted is None else f"Give {wanted[1]}"
+    return UsageError(asked, obstacle, remedy)
+
+
+def _extra_words(extra: str, command: str, context: click.Context | None) -> UsageError:
+    """Words that belong to no option: most often a value that the shell took apart."""
+    first = extra.split(maxsplit=1)[0] if extra.split() else extra
+    asked = f"{command} ... {shown(extra)}"
+    if first[0] in LONG_DASHES:
+        obstacle = "it begins with a long dash, which a text processor makes of two hyphens"
+        return UsageError(asked, obstacle, f"Write --{first.lstrip(LONG_DASHES)}")
+    if ".." in extra or "=" in extra:
+        obstacle = "it stands alone, because a blank before it was not quoted"
+        remedy = "Write --axis 'NAME=VALUES' with no blank around =, in quotes if NAME has one"
+        return UsageError(asked, obstacle, remedy)
+    obstacle = "it is one word too many"
+    taken = [] if context is None else context.command.get_params(context)
+    if not any(isinstance(each, click.Argument) for each in taken):
+        remedy = f"Leave it out, or write an option before it: {command} --help lists them"
+        return UsageError(asked, obstacle, remedy)
+    remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
+    return UsageError(asked, obstacle, remedy)

@@ -1,22 +1,92 @@
-"""Options that several commands share, so that they read and mean the same everywhere."""
+"""Options that several commands share, so that they read and mean the same everywhere.
+
+Types of option values that click itself does not read strictly enough.
+
+Options of commands that have an engine count: ``--engine spark``.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
 
 import click
 import msgspec
 
-from sfumato.cli.option_types import INTEGER, LEDGER
+from sfumato.basics.numbers import MOST_DIGITS, float_of_text, whole_of_text
+from sfumato.basics.text import kind_of
 from sfumato.cli.output import talk
-from sfumato.cli.output_paths import FileOrFolder, NewFile, NewFolder, Picture
-from sfumato.cli.source_file import SourceFile
-from sfumato.errors import UsageError
+from sfumato.cli.paths import FileOrFolder, NewFile, NewFolder, Picture, SourceFile
+from sfumato.errors import UsageError, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.ledger.book import open_to_charge
+
+if TYPE_CHECKING:
+    from sfumato.data.readers.spark import SparkFiles
+
+
+class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it takes no parameter
+    """Text that a function reads, or refuses by returning None.
+
+    Click's own numbers accept underscores and the digits of every script.
+    """
+
+    def __init__(self, name: str, read: Callable[[str], object], wanted: str) -> None:
+        self.name = name
+        self.read = read
+        self.wanted = wanted
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """Read a value from the command line; one that is read already passes as it is."""
+        found = self.read(value) if isinstance(value, str) else value
+        if found is None:
+            digits = f" of at most {MOST_DIGITS} digits" if len(str(value)) > MOST_DIGITS else ""
+            self.fail(f"{shown(value)} is not {self.wanted}{digits}.", param, ctx)
+        return found
+
+
+class Several(Reading):
+    """Values separated by commas."""
+
+    def __init__(self, each: click.ParamType[object]) -> None:
+        super().__init__(each.name, str, "a list")
+        self.each = each
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[object, ...]:
+        """Read each of the values."""
+        parts = value.split(",") if isinstance(value, str) else [value]
+        stripped = (part.strip() if isinstance(part, str) else part for part in parts)
+        return tuple(self.each.convert(part, param, ctx) for part in stripped)
+
+
+class LedgerPlace(click.ParamType):  # type: ignore[type-arg]  # as above
+    """Where a ledger is: the path of a file, or the address of a database."""
+
+    name = "path"
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | Path:
+        """Leave an address as it is: a path would join its slashes."""
+        text = os.fspath(value)
+        return Path(text) if kind_of(text) is None else text
+
+
+INTEGER = Reading("integer", whole_of_text, "a whole number")
+FLOAT = Reading("float", float_of_text, "a finite number")
+LEDGER = LedgerPlace()
+
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 P = ParamSpec("P")
@@ -429,3 +499,48 @@ def source_options(
         return _with_options(of_rows, limit_options()(settled))
 
     return decorate
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """What counts the rows, and where it runs."""
+
+    engine: Literal["spark"] | None
+    master: str | None
+    remote: str | None
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[SparkFiles | None]:
+        """The Parquet files at a path as the engine's table; None without an engine."""
+        if self.engine is None:
+            if self.master is not None or self.remote is not None:
+                raise UsageError(
+                    "--master or --remote", "they are about Spark", "Add --engine spark"
+                )
+            yield None
+            return
+        from sfumato.data.readers.spark import SparkFiles, opened_session
+
+        with opened_session(self.master, self.remote) as session:
+            yield SparkFiles(path, session)
+
+
+def engine_options(command: Callable[P, R]) -> Callable[P, R]:
+    """--engine, --master and --remote."""
+    options = (
+        click.option(
+            "--engine",
+            type=click.Choice(["spark"]),
+            help="What counts the rows of Parquet files.  [default: this program]",
+        ),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="Where Spark runs, such as local[2] or yarn.  [default: as Spark is configured]",
+        ),
+        click.option(
+            "--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command

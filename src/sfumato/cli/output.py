@@ -1,13 +1,28 @@
-"""How commands print: tables and JSON on stdout, progress and messages on stderr."""
+"""How commands print: tables and JSON on stdout, progress and messages on stderr.
+
+Lines that fit: what people read keeps to the width of their terminal.
+
+Sentences are broken between words, on a terminal and, at 80 characters, where prose is piped to a
+pager or a file. What programs read is never broken: tables in a pipe, JSON, plans, paths, SQL, and
+messages on a stderr that is no terminal, where each stays one line.
+
+Write texts and plain values as TOML, so that any reader of TOML reads them back as they were.
+
+JSON will not do: it writes characters such as emoji as pairs of surrogates, which TOML forbids, and
+leaves DEL as it is, which TOML forbids, too.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
 import msgspec
@@ -16,13 +31,64 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.frames import intervals_in_words, without_edges
 from sfumato.answers.release import Release, accuracy_sentence, said_once
 from sfumato.basics.text import Kind, cell
-from sfumato.cli.fitting import HANGING, WIDTH, fitted, width_of
-from sfumato.errors import printable, printable_lines
+from sfumato.errors import UsageError, printable, printable_lines, shown
 from sfumato.privacy.measures import common_cost
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.progress import Progress
+
+WIDTH = 80
+"""Of prose in a pipe or file, and of a terminal that does not say how wide it is."""
+
+HANGING = 4
+"""By how much the further lines of a broken one are indented."""
+
+
+def width_of(stream: TextIO) -> int | None:
+    """How many characters a line of a terminal has; None where the stream is no terminal."""
+    if not stream.isatty():
+        return None
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isascii() and stated.isdigit() and int(stated) > 0:
+        return int(stated)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
+    except (OSError, ValueError, AttributeError):
+        return WIDTH
+
+
+def fitted(text: str, width: int | None, hanging: int = HANGING) -> str:
+    """Text whose long lines are broken between words; unchanged without a width.
+
+    A word that is longer than a line, such as a path, stays whole.
+
+    >>> print(fitted("One idea a sentence.\\n  A second line of it.", 14, hanging=2))
+    One idea a
+      sentence.
+      A second
+        line of
+        it.
+    """
+    if width is None:
+        return text
+    lines = text.split("\n")
+    return "\n".join(
+        line if len(line) <= width else _broken(line, width, hanging) for line in lines
+    )
+
+
+def _broken(line: str, width: int, hanging: int) -> str:
+    """A long line as several; those after the first are indented further."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=indent + " " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
 
 ROWS_SHOWN = 20
 FrameOf: TypeAlias = "Callable[[Release], pa.Table]"
@@ -288,3 +354,65 @@ def _bar() -> Progress:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(text: str) -> str:
+    r"""A text as a basic string of TOML, without characters that steer a terminal or hide in it.
+
+    Raises
+    ------
+    UsageError
+        If it holds a lone surrogate, as the name of a file may that is not UTF-8.
+
+    >>> print(toml_text('say "a\tb"'))
+    "say \"a\u0009b\""
+    """
+    return f'"{"".join(map(_written, text))}"'
+
+
+def _written(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    # Whatever is printed on stdout is made printable; so nothing may be left to do there.
+    if printable(character) == character:
+        return character
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        raise UsageError(
+            f"writing {shown(printable(character))} into a plan",
+            "it is half a character, and a plan holds whole ones only",
+            "Rename the file or the column",
+        )
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def toml_key(name: str) -> str:
+    """A name as a key of TOML, quoted where it has to be.
+
+    >>> toml_key("age"), toml_key("age in years")
+    ('age', '"age in years"')
+    """
+    return name if BARE.fullmatch(name) else toml_text(name)
+
+
+def toml_value(value: object) -> str:
+    """A text, a number, a truth value, a list or a table of these as TOML, on one line.
+
+    >>> print(toml_value({"type": "categories", "labels": [False, "a", 2]}))
+    { type = "categories", labels = [false, "a", 2] }
+    """
+    match value:
+        case str():
+            return toml_text(value)
+        case bool():
+            return str(value).lower()
+        case Mapping():
+            fields = [f"{toml_key(str(name))} = {toml_value(value[name])}" for name in value]
+            return f"{{ {', '.join(fields)} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(toml_value, value))}]"
+        case _:
+            return repr(value)

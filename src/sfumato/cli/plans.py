@@ -10,11 +10,11 @@ import click
 
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
-from sfumato.cli.answer_files import AnswerFiles, Forms, page_of, paid
-from sfumato.cli.engines import EngineSettings, engine_options
-from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
+    INTEGER,
+    EngineSettings,
     charged_option,
+    engine_options,
     files_options,
     fresh_option,
     gathers,
@@ -23,7 +23,8 @@ from sfumato.cli.options import (
     report_option,
 )
 from sfumato.cli.output import emit_json, prose, scanning, show_releases, talk
-from sfumato.cli.output_paths import files_read, require_unread
+from sfumato.cli.paths import files_read, require_unread
+from sfumato.cli.publishing import AnswerFiles, Forms, page_of, paid
 from sfumato.data.addresses import server_of
 from sfumato.data.reader import Reader
 from sfumato.data.source import Source

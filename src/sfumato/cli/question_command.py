@@ -2,19 +2,29 @@
 
 Each question of the library or of an installed package is a command this way, unless a command
 was written for it by hand.
+
+``sfumato cluster``: centres of clusters over numeric columns of one file.
+
+``sfumato persons``: how many persons are in one file, and how many rows each has.
+
+``sfumato quantiles``: quantiles of numeric columns of one file.
+
+``sfumato tables``: several tables of one file that add up.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
 import click
 import msgspec
+import pyarrow as pa
 from msgspec.inspect import (
     BoolType,
     CollectionType,
@@ -34,19 +44,30 @@ from msgspec.inspect import (
 from msgspec.structs import FieldInfo
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.cli.answer_files import AnswerFiles
-from sfumato.cli.option_types import FLOAT, INTEGER, Reading, Several
+from sfumato.answers.release import Release
 from sfumato.cli.options import (
+    FLOAT,
+    INTEGER,
+    Reading,
+    Several,
     answer_options,
+    bin_options,
     cost_options,
     gathers,
     json_option,
     source_options,
 )
-from sfumato.cli.parsing import parse_clip
-from sfumato.cli.publishing import PublishSettings, made, publish
+from sfumato.cli.parsing import parse_bins, parse_clip, parse_totals, parse_widths
+from sfumato.cli.publishing import AnswerFiles, Forms, PublishSettings, made, publish
 from sfumato.data.options import StatedOptions
+from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.errors import UsageError
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.clustering.kmeans import Method
+from sfumato.questions.persons import Persons
+from sfumato.questions.persons.measured import Of
+from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.tables import Tables, TablesRelease
 
 AXIS_FIELDS = ("axes", "axis")
 """The fields that --axis fills."""
@@ -320,3 +341,231 @@ def described(doc: str) -> tuple[str, dict[str, str]]:
         elif line:
             break
     return " ".join(summary.split()), texts
+
+
+@click.command(short_help="Publish centres of clusters.")
+@source_options()
+@click.option(
+    "--clusters", type=INTEGER, default=5, show_default=True, help="Number of clusters to find."
+)
+@click.option(
+    "--method",
+    type=click.Choice(get_args(Method)),
+    default="auto",
+    show_default=True,
+    help="Algorithm: a noisy grid (eugkm), noisy Lloyd steps (dplloyd), a noisy tree (privtree); "
+    "auto chooses by the number of columns and a noisy number of rows.",
+)
+@cost_options
+@answer_options()
+@json_option
+@gathers(PublishSettings)
+def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
+    """Publish the centres and sizes of clusters of the rows of FILE, by k-means.
+
+    FILE is Parquet, CSV or Excel. The columns are numeric. Each is scaled by its bounds before
+    distances are measured.
+
+    \b
+    Example:
+      sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 \\
+        --clusters 4 --epsilon 1 --budget 2
+    """
+    domain = settings.domain()
+    publish(settings, domain, KMeans(clusters, settings.subject(domain), method=method))
+
+
+@click.command(short_help="Publish how many rows each person has.")
+@source_options(optional_axes=True)
+@click.option(
+    "--of",
+    type=click.Choice(get_args(Of)),
+    default="rows",
+    show_default=True,
+    help="What is measured of each person: the rows; or, in the cells of the columns given by "
+    "--axis, the number of cells, the L2 norm of the person's counts, or the rows in the cell that "
+    "has most of them.",
+)
+@click.option(
+    "--bins",
+    multiple=True,
+    help="With --of: bins of a numeric column, as for sfumato histogram.",
+)
+@click.option(
+    "--most-rows",
+    type=INTEGER,
+    help="Public bound: nobody has more rows than this. Without it the share of rows that a limit "
+    "keeps is not known.",
+)
+@cost_options
+@answer_options()
+@json_option
+@gathers(PublishSettings)
+def persons(
+    settings: PublishSettings, most_rows: int | None, of: Of, bins: tuple[str, ...]
+) -> None:
+    """Publish how many persons are in FILE, and how many rows each has.
+
+    FILE is Parquet, CSV or Excel. The answer says, for every limit on rows per person, how many
+    persons have more rows, and which share of the rows the limit keeps. Choose --rows-per-person
+    of later answers by it. With --of, the answer is about the limits that hold in the cells of
+    one table.
+
+    \b
+    Example:
+      sfumato persons flights.parquet --person tailnum --most-rows 1000 \\
+        --epsilon 0.3 --budget 2
+
+    \b
+    How large the counts of a person are, for --norm-per-person:
+      sfumato persons flights.parquet --person tailnum --most-rows 1000 \\
+        --of norm --axis hour=0..24/1 --rho 0.05 --budget 1
+    """
+    if not settings.person:
+        raise UsageError(
+            "sfumato persons",
+            "no column was named that identifies the person behind a row",
+            "Give --person NAME",
+        )
+    # No axis is counted. Without one, the person column stands in for the domain of the source.
+    domain = settings.domain() if settings.axes else Domain({settings.person[0]: Keys()})
+    if of != "rows" and not settings.axes:
+        raise UsageError(
+            f"sfumato persons --of {of}",
+            "it is measured in cells, and no column says which",
+            "Give --axis for each column of the table",
+        )
+    table = None if of == "rows" else settings.subject(domain)
+    publish(settings, domain, Persons(most_rows, of, table, parse_bins(bins)))
+
+
+@click.command(short_help="Publish quantiles.")
+@source_options()
+@click.option(
+    "--at",
+    default="0.25,0.5,0.75",
+    show_default=True,
+    help="The quantiles, as increasing shares of the rows between 0 and 1, separated by commas.",
+)
+@click.option(
+    "--by",
+    help="Column of labels, declared by --axis NAME=a,b,c: the quantiles of each label's rows."
+    "  [default: of all rows]",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "joint", "recursive", "tree"]),
+    default="auto",
+    show_default=True,
+    help="Algorithm: all at once (joint), one after another by halving (recursive), from noisy "
+    "counts (tree); auto chooses by the number of quantiles.",
+)
+@cost_options
+@answer_options("the answers")
+@json_option
+@gathers(PublishSettings)
+def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -> None:
+    """Publish medians, quartiles and other quantiles of the numeric columns of FILE.
+
+    FILE is Parquet, CSV or Excel. A quantile at 0.9 is a value below which 90% of the rows lie.
+
+    \b
+    Example:
+      sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b \\
+        --by kind --epsilon 0.5 --budget 2
+    """
+    domain = settings.domain()
+    intervals = domain.of_kind(Interval)
+    names = tuple(name for name in settings.subject(domain) if name in intervals)
+    publish(settings, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))
+
+
+ROUNDED = (
+    "The column published has whole numbers of at least 0 that add up. Small counts in it are too "
+    "large on average; compute with the column count."
+)
+
+
+class PublishedForms(Forms):
+    """The tables with whole numbers beside the estimates."""
+
+    def frame(self, release: Release) -> pa.Table:
+        """The table that is printed."""
+        assert isinstance(release, TablesRelease)
+        return release.to_frame(published=True)
+
+    def to_csv(self, release: Release, path: Path) -> None:
+        """Write the CSV file, or one for each table."""
+        assert isinstance(release, TablesRelease)
+        release.to_csv(path, published=True)
+
+    def write_others(self, release: Release) -> list[str]:
+        """Nothing else is written; say what the whole numbers are."""
+        return [ROUNDED]
+
+
+@click.command(short_help="Publish several tables that add up.")
+@source_options()
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    required=True,
+    help="The columns of one table, separated by commas. Repeat for each table.",
+)
+@bin_options
+@click.option(
+    "--totals",
+    multiple=True,
+    help="Counts that everybody knows, which the tables then have exactly: region=north:120,"
+    "south:80, or 200 for all rows. Repeat for each column.",
+)
+@click.option(
+    "--published",
+    is_flag=True,
+    help="Also give whole numbers of at least 0 that add up exactly, for printing.",
+)
+@cost_options
+@answer_options()
+@json_option
+@gathers(PublishSettings)
+def tables(
+    settings: PublishSettings,
+    tables: Sequence[str],
+    bins: tuple[str, ...],
+    width: tuple[str, ...],
+    totals: tuple[str, ...],
+    published: bool,
+) -> None:
+    """Publish several tables of FILE that agree in all totals they share.
+
+    FILE is Parquet, CSV or Excel. Declare each column with --axis. A row without a value in one of
+    these columns is counted in no table.
+
+    The counts are estimates with fractions, and small ones may be negative. With --published there
+    are whole numbers beside them that still add up exactly. A workbook has a sheet for each table,
+    with its sums on the edges.
+
+    \b
+    Example:
+      sfumato tables flights.csv --axis carrier=AA,DL,UA --axis hour=0..24/1 \\
+        --axis origin=EWR,JFK,LGA --table carrier,hour --table carrier,origin \\
+        --rho 0.1 --budget 1
+
+    \b
+    For readers of spreadsheets, in whole numbers:
+      sfumato tables flights.csv --axis carrier=AA,DL,UA --axis hour=0..24/1 \\
+        --table carrier,hour --table carrier --epsilon 1 --budget 2 \\
+        --published --excel tables.xlsx --csv tables/
+    """
+    asked = [[name.strip() for name in table.split(",") if name.strip()] for table in tables]
+    question = Tables(
+        asked,
+        bins=parse_bins(bins),
+        width=parse_widths(width),
+        totals=parse_totals(totals) or None,
+    )
+    domain = settings.domain()
+    if published:
+        question.require_published(domain)
+    publish(settings, domain, question, PublishedForms() if published else None)

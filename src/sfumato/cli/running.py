@@ -1,12 +1,17 @@
-"""Running a command line: errors become one message on stderr and an exit code."""
+"""Running a command line: errors become one message on stderr and an exit code.
+
+Stopping at a signal, between two steps and never within one.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -96,7 +101,7 @@ def _say_interrupted() -> None:
 
 def _tell(message: str) -> None:
     """Print a message on stderr, its first word in red if it is an error."""
-    from sfumato.cli.fitting import fitted, width_of
+    from sfumato.cli.output import fitted, width_of
 
     text = fitted(message, width_of(sys.stderr))
     if text.startswith(ERROR):
@@ -110,7 +115,7 @@ def _show_refusal(args: list[str], error: click.ClickException) -> int:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         click.echo(error.format_message(), err=True)
         return error.exit_code
-    from sfumato.cli.refusals import in_parts
+    from sfumato.cli.commands import in_parts
 
     refusal = in_parts(error, args)
     return _show_error(args, str(refusal), refusal, error.exit_code)
@@ -143,3 +148,56 @@ def _bug(error: Exception) -> str:
     from sfumato.errors import place_of
 
     return f"A bug in Sfumato: {place_of(error)}. Please report this line; it holds no data."
+
+
+T = TypeVar("T")
+
+
+class StopRequest:
+    """Whether a signal (Ctrl-C, or SIGTERM) has asked the command to stop.
+
+    While the command waits for input it stops at once; while it works on a step, it stops when
+    that step is published and printed.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._waiting = False
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Catch SIGINT and SIGTERM while the block runs."""
+        handlers = {
+            number: signal.signal(number, self._caught)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _caught(self, number: int, frame: object) -> None:
+        self.asked = True
+        if self._waiting:
+            raise _Stop
+
+    def until_asked(self, items: Iterator[T]) -> Iterator[T]:
+        """Pass items on until they end or a signal comes."""
+        while not self.asked:
+            # The handler may raise only between these two assignments, where nothing is half done:
+            # an item is either not read yet, or returned.
+            self._waiting = True
+            try:
+                item = next(items, None)
+            except _Stop:
+                return
+            finally:
+                self._waiting = False
+            if item is None:
+                return
+            yield item
+
+
+class _Stop(Exception):
+    """A signal came while the command was waiting for input."""

@@ -1,37 +1,321 @@
-"""``sfumato stream``: publish a running total, one durable step after another."""
+"""``sfumato stream``: publish a running total, one durable step after another.
+
+What the options of ``sfumato stream`` describe: a counter, the columns to read, a publisher.
+
+Reading the steps of a stream, and deciding which of them are over.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 import time
+from collections.abc import Iterator
 from numbers import Integral
 from pathlib import Path
-from typing import SupportsFloat
+from typing import Literal, SupportsFloat
 
 import click
+import msgspec
 import numpy as np
 
-from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
     ACCOUNT_HELP,
     DEFAULT_ACCOUNT,
+    INTEGER,
     NEIGHBOURS_HELP,
     PERSON_HELP,
     charged_option,
     gathers,
     json_ignored_option,
+    opened_to_charge,
     words_options,
 )
 from sfumato.cli.output import plain_json, talk
-from sfumato.cli.output_paths import NewFile, Picture
+from sfumato.cli.parsing import parse_axes, parse_captions
+from sfumato.cli.paths import NewFile, Picture
 from sfumato.cli.publishing import save_plot
-from sfumato.cli.stopping import StopRequest
-from sfumato.cli.stream_input import StreamInput
-from sfumato.cli.stream_settings import StreamSettings
+from sfumato.cli.running import StopRequest
 from sfumato.data import steps
+from sfumato.data.steps import Arrival, StepColumns
+from sfumato.domain.domain import Axis, Categories, Domain, Interval, Listed
+from sfumato.errors import UsageError
+from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy.unit import Neighbours
+from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import Stream, push_all
+from sfumato.questions.counters.calendar import Calendar, DeclaredSteps
 from sfumato.questions.counters.mechanism import Total
+from sfumato.questions.counters.methods import Method
+from sfumato.questions.counters.question import Counter
+
+
+class StreamSettings(msgspec.Struct, frozen=True):
+    """Which rows are counted, over which steps, and at which cost."""
+
+    file: Path
+    horizon: int | None
+    step: str | None
+    first: str | None
+    last: str | None
+    every: str
+    steps: str | None
+    until: str | None
+    value: str | None
+    by: str | None
+    person: str | None
+    rows_per_person: int
+    neighbours: Neighbours
+    late: Literal["refuse", "count"]
+    method: Method
+    epsilon: str | None
+    delta: str
+    rho: str | None
+    account: str
+    budget: str | None
+    name: str | None
+    key: str
+    ledger: str | Path
+    heading: str | None
+    measured_in: str | None
+    label_name: tuple[str, ...]
+
+    @property
+    def from_stdin(self) -> bool:
+        """Whether standard input is read in place of a file."""
+        return str(self.file) == "-"
+
+    def counter(self) -> tuple[Counter, StepColumns | None]:
+        """The counter, and the columns to read; None if each line is one increment."""
+        value_column, interval = _value(self.value, by_column=self.step is not None)
+        by = self._by_column()
+        if self.step is None and (by is not None or self.person is not None):
+            raise UsageError(
+                "--by or --person without --step",
+                "lines hold one increment each",
+                "Give CSV or Parquet, and --step COLUMN",
+            )
+        counter = Counter(
+            self._horizon(),
+            value=1 if interval is None else interval,
+            by=by,
+            method=self.method,
+            late=self.late,
+        )
+        words = parse_captions(self.heading, self.measured_in, self.label_name)
+        counter = msgspec.structs.replace(counter, **words)
+        if self.step is None:
+            return counter, None
+        return counter, StepColumns(self.step, value_column, by, self.person)
+
+    def _by_column(self) -> str | None:
+        if self.by is None:
+            return None
+        ((name, axis),) = parse_axes((self.by,)).items()
+        if isinstance(axis, Listed) and not isinstance(axis, Categories):
+            raise UsageError(
+                f"--by {self.by}",
+                "a stream reads labels from a column, and derives none from dates",
+                "Write the labels into a column, and name it: --by weekday=Monday,Tuesday",
+            )
+        if not isinstance(axis, Categories):
+            raise UsageError(
+                f"--by {self.by}", "it names no categories", "Write --by origin=EWR,JFK,LGA"
+            )
+        return name
+
+    def _horizon(self) -> int | Calendar | tuple[str, ...] | None:
+        """How many steps there are, or which; None for any number."""
+        if self.steps is not None:
+            return self._named_steps(self.steps)
+        if self.first is None:
+            if self.last is not None:
+                raise UsageError(
+                    f"--to {self.last}",
+                    "a calendar has a beginning",
+                    "Write --from 2013-01-01 --to 2013-12-31",
+                )
+            return self.horizon
+        if self.last is not None and self.horizon is None:
+            return Calendar(self.first, self.last, self.every)
+        if self.last is None and self.horizon is not None:
+            return Calendar.of_length(self.first, self.horizon, self.every)
+        raise UsageError(
+            f"--from {self.first}",
+            "it takes one of --to and --horizon",
+            "Write --from 2013-01-01 --to 2013-12-31",
+        )
+
+    def _named_steps(self, steps: str) -> tuple[str, ...]:
+        if (self.first, self.last, self.horizon) != (None, None, None):
+            raise UsageError(
+                "--steps",
+                "it names all steps, and other options name them as well",
+                "Leave --from, --to, --horizon out",
+            )
+        return tuple(name.strip() for name in steps.split(","))
+
+    def publisher(self) -> Publisher:
+        """A publisher whose source gives the stream its title; the rows come by pushes."""
+        from sfumato.data import source
+
+        axes: dict[str, Axis] = {"step": Interval(0, 1)}
+        if self.step is not None and self.by is not None:
+            axes |= parse_axes((self.by,))
+        src = source(
+            self._rows(axes),
+            Domain(axes),
+            person=self.person,
+            rows_per_person=self.rows_per_person,
+            neighbours=self.neighbours,
+            name=self.name,
+        )
+        return Publisher(
+            src, ledger=opened_to_charge(self.ledger), account=self.account, budget=self._budget()
+        )
+
+    def _rows(self, axes: dict[str, Axis]) -> object:
+        """The file, which names the source, so that two files cannot share a key unnoticed."""
+        if not self.from_stdin:
+            return self.file
+        import pyarrow as pa
+
+        names = {*axes, *([self.person] if self.person else [])}
+        return pa.table({name: pa.array([], pa.string()) for name in names})
+
+    def _budget(self) -> CentralMeasure | None:
+        """--budget in the measure of the stream."""
+        if self.budget is None:
+            return None
+        if self.rho is not None:
+            return measure_of("--budget", rho=self.budget)
+        return measure_of("--budget", epsilon=self.budget, delta=self.delta)
+
+
+def _value(text: str | None, *, by_column: bool) -> tuple[str | None, Interval | None]:
+    """Read --value: the column, None for lines, and the bounds of what is added up."""
+    if text is None:
+        return None, None
+    has_name = "=" in text
+    ((name, axis),) = parse_axes((text if has_name else f"value={text}",)).items()
+    if not isinstance(axis, Interval):
+        raise UsageError(
+            f"--value {text}", "it gives no bounds", "Write --value 0..10, or --value minutes=0..60"
+        )
+    if by_column != has_name:
+        remedy = "Write --value COLUMN=LOW..HIGH" if by_column else "Write --value LOW..HIGH"
+        raise UsageError(
+            f"--value {text}", "rows hold values in a column, and lines in no column", remedy
+        )
+    return name, axis
+
+
+class StreamInput:
+    """The rows of a stream, grouped into steps.
+
+    With a calendar a step takes no more rows once it is published, so that it is published when it
+    is over: by this machine's clock, or up to ``until``.
+
+    Parameters
+    ----------
+    file : Path
+        "-" for standard input.
+    columns : StepColumns or None
+        None: each line of text is one step.
+    calendar : DeclaredSteps or None
+    until : str or None
+        The last step to publish.
+    follow : bool
+        Wait for more lines at the end of the file.
+
+    Attributes
+    ----------
+    n_over : int
+        How many steps of the calendar are over.
+
+    Raises
+    ------
+    UsageError
+        If ``follow`` or ``until`` does not fit the calendar.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        columns: StepColumns | None,
+        calendar: DeclaredSteps | None,
+        until: str | None,
+        follow: bool,
+    ) -> None:
+        if follow and columns is not None and calendar is not None:
+            raise UsageError(
+                "--follow with a calendar",
+                "a step is published once it is over and all input is read, not when rows come",
+                "Run the same command again, from time to time: it goes on by itself",
+            )
+        self.file = file
+        self.columns = columns
+        self.calendar = calendar
+        self.follow = follow
+        self.n_over = self._steps_over() if until is None else self._index_of(until) + 1
+
+    def _steps_over(self) -> int:
+        if self.calendar is None or self.columns is None:
+            return 0
+        return self.calendar.over(dt.datetime.now())
+
+    def _index_of(self, until: str) -> int:
+        index = None if self.calendar is None else self.calendar.place(until)
+        if index is None:
+            raise UsageError(
+                f"--until {until}",
+                "it is no step of a calendar",
+                "Give --from and --to, or --steps, and one of these steps",
+            )
+        return index
+
+    def arrivals(self, stop: StopRequest, *, sums: bool, first: int) -> Iterator[Arrival]:
+        """Steps as they are read, without those of a calendar that are not over yet.
+
+        Parameters
+        ----------
+        stop : StopRequest
+            Ends waiting for more lines.
+        sums : bool
+            Whether the increments are numbers, not counts.
+        first : int
+            The number of the first line without a name.
+        """
+        for arrival in self._read(stop, sums=sums, first=first):
+            index = None
+            if self.calendar is not None and self.columns is not None:
+                index = self.calendar.place(arrival.event)
+            if index is None or index < self.n_over:
+                yield arrival
+
+    def _read(self, stop: StopRequest, *, sums: bool, first: int) -> Iterator[Arrival]:
+        columns = self.columns
+        if columns is not None and steps.is_parquet(self.file):
+            yield from steps.from_parquet(self.file, columns, self.calendar)
+            return
+        from_stdin = str(self.file) == "-"
+        text = sys.stdin if from_stdin else steps.open_text(self.file)
+        with text:
+            lines: Iterator[str] = iter(text)
+            if self.follow and not from_stdin:
+                lines = steps.growing(text, lambda: stop.asked)
+            if columns is None:
+                yield from steps.from_lines(lines, sums=sums, first=first, calendar=self.calendar)
+                return
+            # Without a calendar the last step is complete only if no further row can follow.
+            yield from steps.from_csv(
+                lines,
+                columns,
+                calendar=self.calendar,
+                ended=lambda: not (self.follow or stop.asked),
+            )
+
 
 REPORT_SECONDS = 0.5
 """The time between two reports of progress."""

@@ -1,6 +1,10 @@
 """Types of options that name a file or folder to write.
 
 Each path is checked before anything is read or paid, so that a mistake in one costs nothing.
+
+The type of the argument FILE: a path, or the address of a table in a database.
+
+Reading saved releases, also those of questions that installed packages declare.
 """
 
 from __future__ import annotations
@@ -9,11 +13,15 @@ import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
+from sfumato.answers.loading import load
+from sfumato.answers.registry import discover
+from sfumato.answers.release import Release
 from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
-from sfumato.data.addresses import address_of
+from sfumato.data.addresses import SourceAddress, address_of
 from sfumato.data.readers.files import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
 
@@ -210,3 +218,49 @@ def _folder_obstacle(folder: Path) -> str | None:
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"the folder {folder} may not be written"
     return None
+
+
+SourcePath: TypeAlias = Path | SourceAddress
+
+
+class SourceFile(click.Path):
+    """A path, or an address such as ``postgresql://host/database?table=trips``, as it is written.
+
+    A path of Python would make one slash of two in an address.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> SourcePath:
+        """Read the path or the address."""
+        address = address_of(value) if isinstance(value, str) else None
+        return address or Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+def saved(path: Path) -> Release:
+    """Read a release from a file.
+
+    Which packages are imported depends on what is installed, never on what the file says: a file
+    from a stranger must not choose the code that runs.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read; its notes say which packages could not be imported.
+    """
+    if path.is_dir():
+        remedy = f"Name the files in it, as in {path}/*.json"
+        raise DataError(f"loading {path}", "it is a folder", remedy)
+    refused = discover()
+    try:
+        return load(path)
+    except DataError as error:
+        for other in refused.values():
+            error.add_note(str(other))
+        raise
