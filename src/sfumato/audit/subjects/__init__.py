@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 
 from sfumato.answers.registry import listed_question, questions
-from sfumato.audit.subjects import counters, devices, examples, publishing
+from sfumato.audit.subjects import examples, machines
 from sfumato.audit.subjects.subject import Subject
 from sfumato.basics.lazily import listed
 
@@ -18,8 +18,7 @@ __all__ = ["Subject", "every", "library"]
 def library() -> tuple[Subject, ...]:
     """The library's own subjects, in the order in which they are shown."""
     kinds = map(listed_question, listed("sfumato.questions").values())
-    others = (module.subjects() for module in (counters, devices, publishing))
-    return tuple(chain(examples.subjects(kinds), *others))
+    return tuple(chain(examples.subjects(kinds), machines.subjects()))
 
 
 def every() -> list[Subject]:

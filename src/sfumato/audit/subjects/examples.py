@@ -3,17 +3,20 @@
 ``Question.examples`` are about one axis "x" and rows. ``MORE`` adds groups, keys, persons, and
 promises with a delta. Each is asked at every promise that it can keep, under both relations, and
 attacked exactly wherever there is an attack for its kind.
+
+Quantiles and bins by records: attacked by the law of what is selected, on small data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
 
 import msgspec
+import numpy as np
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import tag_of
@@ -21,8 +24,27 @@ from sfumato.audit.decisions import Decisions
 from sfumato.audit.likelihoods import Loss, pure_loss, renyi_loss
 from sfumato.audit.residuals import Residuals, bounded_loss
 from sfumato.audit.runs import Mechanism, Pair, Rows, Scripted, neighbours, of_question
-from sfumato.audit.subjects import keys, quantiles
-from sfumato.audit.subjects.people import LIMITS, PERSON, of_people, people
+from sfumato.audit.selections import (
+    Selecting,
+    axis_method,
+    bins_of,
+    law_of,
+    law_of_bins,
+    run_of,
+    run_of_bins,
+    run_of_gaps,
+    run_of_tree,
+    selection_loss,
+)
+from sfumato.audit.subjects.people import (
+    LIMITS,
+    PERSON,
+    near_threshold,
+    of_keys,
+    of_one_row_each,
+    of_people,
+    people,
+)
 from sfumato.audit.subjects.subject import (
     COSTS,
     LINE,
@@ -45,7 +67,126 @@ from sfumato.questions.partition.fixed_depth import MedianPartitioner, MultiQuan
 from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.privtree import PrivTreePartitioner
 from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.quantiles.methods import AxisMethod
 from sfumato.questions.tables import Tables
+
+WIDE = Domain(x=Interval(0, 2**13, step=1))
+LOW, NEXT, LATE, LAST = (5.0,), (12.0,), (2.0**13 - 20,), (2.0**13 - 9,)
+ON_WIDE: Rows = (LOW, NEXT, LAST)
+"""Between NEXT and LATE lie nearly all edges: a selection loses most where one group is wide."""
+BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
+EVERY_CELL: tuple[int, ...] = ()
+QUANTILE_ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
+NOISY_ROWS = (-4, 2, 3)
+"""As multiples of the records of a bin, numbers of rows that make two bins or three."""
+FEW = Domain(x=Interval(0, 12, step=1))
+ON_FEW: Rows = ((0.0,), (1.0,), (11.0,))
+TWO_LEVELS = Domain(x=Interval(0, 20, step=1))
+"""More cells than the fan-out of a tree of counts."""
+ON_LINE_ALONE: Rows = (*3 * ((0.5,),), *5 * ((1.5,),), *3 * ((2.5,),))
+"""Rows beside which quantiles are far from the ends."""
+
+
+def quantiles(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) -> Subject:
+    """Quantiles by a selection, or read off a tree of counts.
+
+    The axis is longer than that of examples where that makes a selection lose more.
+    """
+    if question.method == "tree":
+        return _of_tree(name, question, unit, cost)
+    if isinstance(cost, ZCDP):
+        # The divergence needs all outcomes, so there must be few.
+        domain, universe, cells = LINE, ON_LINE, EVERY_CELL
+        beside: Rows = ON_LINE_ALONE
+    else:
+        domain, universe, cells = WIDE, ON_WIDE, BETWEEN
+        beside = _crowd(question, unit)
+    others = beside * unit.rows_per_person
+
+    def spending(times: int) -> Mechanism:
+        spent = less_noise(cost, times)
+        return Selecting(
+            run_of(question, domain, unit, spent, others),
+            law_of(question, domain, unit, spent, cells, others),
+        )
+
+    # To choose several edges at once beside a noisy number of rows takes long.
+    runs = 50 if question.method == "auto" and len(question.at) > 1 else 500
+    return _selecting(name, unit, cost, spending, universe, selection_loss, runs)
+
+
+def _crowd(question: Quantiles, unit: Unit) -> Rows:
+    """Rows of other persons beside which the loss was found to be large."""
+    replaced = unit.neighbours == "replace"
+    if len(question.at) == 1:
+        return (NEXT,) if replaced else (LAST,)
+    if question.method == "recursive":
+        return (*5 * (NEXT,), *3 * (LAST,)) if replaced else (LAST,)
+    # Given a noisy number of rows, a selection loses most where gaps hold about their shares.
+    return 3 * (NEXT,) if replaced else 4 * (LOW, NEXT, LATE, LAST)
+
+
+def _of_tree(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) -> Subject:
+    """Quantiles read off a tree of noisy counts of two levels."""
+
+    def spending(times: int) -> Mechanism:
+        return run_of_tree(question, TWO_LEVELS, unit, less_noise(cost, times))
+
+    return Subject(name, unit, cost, spending(1), ((0.5,), (19.5,)), runs=2000, weaker=spending)
+
+
+def ranks(question: Quantiles, unit: Unit, cost: CentralMeasure) -> Subject:
+    """Counts of the rows between quartiles, at the part of the cost that pays for ranks."""
+    lattice = question.needs(WIDE).lattice
+
+    def method_at(times: int) -> AxisMethod:
+        return axis_method(question, lattice, unit, less_noise(cost, times))
+
+    def spending(times: int) -> Mechanism:
+        method = method_at(times)
+        edges = method.subcells * np.array([NEXT[0], LATE[0], LAST[0]], np.int64)
+        return run_of_gaps(method, lattice, edges)
+
+    claim = method_at(1).rank_cost
+    assert claim is not None
+    return Subject("Ranks of quartiles", unit, claim, spending(1), ON_WIDE, weaker=spending)
+
+
+def bins_by_records(name: str, question: Histogram, unit: Unit, cost: CentralMeasure) -> Subject:
+    """Bins by records: for noisy numbers of rows, or where the number of rows is stated."""
+    if question.rows is not None:
+
+        def few(times: int) -> Mechanism:
+            return of_question(question, FEW, unit, less_noise(cost, times))
+
+        return _selecting(name, unit, cost, few, ON_FEW, Decisions())
+
+    assert question.records is not None
+    seen = tuple(times * question.records for times in NOISY_ROWS)
+
+    def spending(times: int) -> Mechanism:
+        spent = less_noise(cost, times)
+        return Selecting(
+            run_of_bins(question, WIDE, unit, spent, most=3),
+            law_of_bins(bins_of(question, WIDE, unit, spent), QUANTILE_ENDS, seen),
+        )
+
+    return _selecting(name, unit, cost, spending, ON_WIDE, selection_loss)
+
+
+def _selecting(
+    name: str,
+    unit: Unit,
+    cost: CentralMeasure,
+    spending: Callable[[int], Mechanism],
+    universe: Rows,
+    exact: Attack,
+    runs: int = 500,
+) -> Subject:
+    return Subject(
+        name, unit, cost, spending(1), universe, runs=runs, exact=exact, weaker=spending, least=0.35
+    )
+
 
 AXES = {
     "k": Keys(),
@@ -126,7 +267,7 @@ def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
             yield from limited
         if kind is Quantiles:
             for unit, cost in PROMISES:
-                yield quantiles.ranks(Quantiles("x"), unit, cost)
+                yield ranks(Quantiles("x"), unit, cost)
 
 
 def _of_rows_or_persons(question: AnyQuestion) -> Iterator[Subject]:
@@ -163,14 +304,14 @@ def of_example(
     name = f"{tag_of(type(question))}: {', '.join((question.title, *_options(question)))}"
     domain = domain_of(question)
     if isinstance(question, Histogram) and isinstance(cost, ApproxDP) and _has_keys(question):
-        pairs_of = keys.of_one_row_each if unit == ONE_ROW_EACH else keys.near_threshold
+        pairs_of = of_one_row_each if unit == ONE_ROW_EACH else near_threshold
         pairs = pairs_of(question, unit, cost)
         name += ", in parts" if in_parts else ""
-        return keys.of_keys(name, question, domain, unit, cost, pairs, in_parts)
+        return of_keys(name, question, domain, unit, cost, pairs, in_parts)
     if isinstance(question, Histogram) and question.records is not None:
-        return quantiles.bins_by_records(name, question, unit, cost)
+        return bins_by_records(name, question, unit, cost)
     if isinstance(question, Quantiles):
-        return quantiles.quantiles(name, question, unit, cost)
+        return quantiles(name, question, unit, cost)
     return _of_numbers(name, question, domain, unit, cost)
 
 
