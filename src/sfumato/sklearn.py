@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.basics.numbers import Array, Exactly, as_floats
 from sfumato.data import source
-from sfumato.domain.domain import Domain, Interval
+from sfumato.domain import Domain, Interval
 from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError
-from sfumato.privacy.unit import Neighbours
+from sfumato.privacy import Neighbours
 from sfumato.publishing.publisher import Publisher
 from sfumato.questions.clustering.kmeans import KMeans as Question
 from sfumato.questions.clustering.kmeans import Method

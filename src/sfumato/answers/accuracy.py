@@ -16,18 +16,18 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.errors import ExplainedStruct, Infeasible, SfumatoError, UsageError, nearest, shown
-from sfumato.privacy.measures import (
+from sfumato.privacy import (
     LARGEST_EPSILON,
     LARGEST_RHO,
     ZCDP,
     ApproxDP,
     CentralMeasure,
     PureDP,
+    Unit,
     rho_with_delta,
 )
-from sfumato.privacy.unit import Unit
 
 
 class Within(ExplainedStruct, frozen=True):

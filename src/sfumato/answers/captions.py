@@ -14,9 +14,17 @@ from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 
-from sfumato.domain.axes import KeyAxis, Label, LabelAxis
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
+from sfumato.domain import (
+    BinsAndMissing,
+    Domain,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    Label,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+)
 from sfumato.errors import ExplainedStruct, UsageError, nearest, shown
 
 Bins = TypeVar("Bins", bound=GridAxis | EdgesAxis)

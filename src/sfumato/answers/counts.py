@@ -18,13 +18,10 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import DROPPED, EdgesAxis, GridAxis, Lattice, LatticeAxis
+from sfumato.domain import DROPPED, Cube, Domain, EdgesAxis, GridAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.thresholds import KeyRule
-from sfumato.privacy.limits import StackedNorm
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import StackedNorm, Unit
 
 PersonStatistic: TypeAlias = Literal["mean", "sum"]
 """What is made of a person's values in a cell."""

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.answers.captions import Captions
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import Kind, Table, cell
-from sfumato.domain.lattice import BinsAndMissing, Lattice, LatticeAxis
+from sfumato.domain import BinsAndMissing, Lattice, LatticeAxis
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from sfumato.answers import registry
 from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.release import Release, marked
 from sfumato.basics.signing import valid
-from sfumato.domain.lattice import LabelAxis, Lattice
+from sfumato.domain import LabelAxis, Lattice
 from sfumato.errors import DataError, UsageError, explained, missing_file, printable
 
 FOR_PEOPLE = ("table", "accuracy")

@@ -14,10 +14,7 @@ from sfumato.basics.text import card, facts, line
 from sfumato.errors import UsageError
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.thresholds import KeyLaw
-from sfumato.privacy import belief
-from sfumato.privacy.guarantee import counted_rows, left_out
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Unit, belief, counted_rows, left_out
 
 P = TypeVar("P", bound="Preview")
 

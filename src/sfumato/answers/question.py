@@ -14,12 +14,17 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError
-from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of, fill_docstring
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import (
+    EXACT,
+    CentralMeasure,
+    Guarantee,
+    Proof,
+    Unit,
+    assumptions_of,
+    fill_docstring,
+)
 from sfumato.random.bits import Bits
 
 R_co = TypeVar("R_co", bound=Release, covariant=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from sfumato.errors import UsageError, printable
-from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy import CentralMeasure, measure_of
 
 _NUMBER = r"([0-9.]{1,40})"
 _CHARGED = re.compile(rf"(?:epsilon = {_NUMBER}(?:, delta = {_NUMBER})?|rho = {_NUMBER})")

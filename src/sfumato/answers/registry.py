@@ -26,7 +26,7 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
 from sfumato.basics.lazily import imported, listed
 from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy import Proof
 
 GROUP = "sfumato.questions"
 """The group of entry points by which packages declare their questions: name = "module:Class"."""

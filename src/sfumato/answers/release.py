@@ -26,8 +26,7 @@ from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.basics.text import Kind, card, grid, line
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.bounded_noise import CountLaw
-from sfumato.privacy.guarantee import Guarantee
-from sfumato.privacy.measures import CentralMeasure, MetricDP
+from sfumato.privacy import CentralMeasure, Guarantee, MetricDP
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -47,7 +47,7 @@ from sfumato.audit.runs import (
     support,
 )
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, Selection
-from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy import ZCDP, CentralMeasure
 
 Kind: TypeAlias = Literal["published", "test", "choice"]
 

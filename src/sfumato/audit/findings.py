@@ -29,7 +29,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
-from sfumato.answers.question import AnyQuestion
+from sfumato.answers import AnyQuestion
 from sfumato.audit import subjects
 from sfumato.audit.likelihoods import ALPHAS, Loss, pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
@@ -38,8 +38,7 @@ from sfumato.audit.subjects import Subject
 from sfumato.audit.subjects.examples import of_example
 from sfumato.audit.subjects.subject import PURE, claimed
 from sfumato.errors import UsageError, nearest
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random.bits import PublicSeed
 
 SCALES: Final = (2, 4)

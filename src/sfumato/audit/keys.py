@@ -38,7 +38,7 @@ from sfumato.audit.runs import (
 )
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
+from sfumato.privacy import ApproxDP, CentralMeasure
 
 REACH = 40.0
 """Noise is cut off where its probability is below e^-40."""

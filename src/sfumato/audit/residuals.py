@@ -56,7 +56,7 @@ from sfumato.audit.runs import (
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 """How often each draw enters each number of a group."""

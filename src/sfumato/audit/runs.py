@@ -22,16 +22,11 @@ from typing import NoReturn, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from sfumato.answers.codec import to_bytes
-from sfumato.answers.counts import Counts, Needs, ShownKeys
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.release import Release
+from sfumato.answers import AnyQuestion, Counts, Needs, Release, ShownKeys, to_bytes
 from sfumato.basics.numbers import Array
 from sfumato.data.packed_counts import RowForm, empty_counts
 from sfumato.data.selecting import keys_of_groups
-from sfumato.domain.cube import Cube, KeyList
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.domain import Cube, Domain, KeyAxis, KeyList, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import (
@@ -43,8 +38,7 @@ from sfumato.mechanisms.noise import (
     Selection,
 )
 from sfumato.mechanisms.thresholds import KEY, ROWS_OF_KEY, KeyRule, TruncatedGeometric
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Unit
 from sfumato.questions.counters.mechanism import CounterMechanism
 from sfumato.questions.counters.tree import ElderTree
 from sfumato.random.bits import Bits

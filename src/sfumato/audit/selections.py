@@ -36,10 +36,8 @@ from sfumato.audit.runs import (
     log_sum,
 )
 from sfumato.basics.numbers import Array
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import EdgesAxis, Lattice
-from sfumato.privacy.measures import ZCDP, CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.domain import Domain, EdgesAxis, Lattice
+from sfumato.privacy import ZCDP, CentralMeasure, Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.records import RecordBins, record_bins
 from sfumato.questions.quantiles import Quantiles, ranks

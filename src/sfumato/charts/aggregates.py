@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
-from sfumato.privacy.guarantee import Guarantee
+from sfumato.privacy import Guarantee
 
 MOST_GROUPS = 60
 

@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import geography, maps, scales, style
 from sfumato.charts.scales import CONFIDENCE, Boxes
-from sfumato.domain.lattice import Lattice
-from sfumato.privacy.guarantee import Guarantee
+from sfumato.domain import Lattice
+from sfumato.privacy import Guarantee
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

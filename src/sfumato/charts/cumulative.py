@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.answers.estimate import Estimate
+from sfumato.answers import Estimate
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
 from sfumato.charts.scales import CONFIDENCE, Counted, counts_of, limit_note
-from sfumato.domain.lattice import BinsAndMissing, LabelAxis, LatticeAxis
+from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 
 FEW = 6  # lines that can be told apart by colour
 MOST_STEPS = 400  # beyond, some of the totals are left out

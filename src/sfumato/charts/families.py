@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import histograms, style
 from sfumato.charts.scales import CONFIDENCE
-from sfumato.domain.lattice import LabelAxis, Lattice
-from sfumato.privacy.guarantee import Guarantee
+from sfumato.domain import LabelAxis, Lattice
+from sfumato.privacy import Guarantee
 
 HEIGHT = 320
 """Of each of several panels, in pixels."""

@@ -13,7 +13,7 @@ from matplotlib.colors import LogNorm, Normalize
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import Noise, Table, merge, runs
-from sfumato.domain.lattice import LatticeAxis
+from sfumato.domain import LatticeAxis
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 DIGIT = 6.5  # pixels that a digit of a cell's number takes

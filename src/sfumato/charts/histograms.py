@@ -30,7 +30,7 @@ from sfumato.charts.scales import (
     sum_out,
     table_of,
 )
-from sfumato.domain.lattice import BinsAndMissing, LabelAxis, LatticeAxis
+from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band

@@ -33,7 +33,7 @@ from sfumato.basics.numbers import Array
 from sfumato.charts import geography, scales, style
 from sfumato.charts.geography import Extent
 from sfumato.charts.scales import ALPHA, CONFIDENCE, Boxes, Regions, limit_note, runs
-from sfumato.domain.lattice import LatticeAxis
+from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
 
 MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up

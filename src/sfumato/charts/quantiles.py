@@ -19,8 +19,8 @@ from matplotlib.patches import Patch
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
-from sfumato.domain.lattice import GridAxis
-from sfumato.privacy.guarantee import Guarantee
+from sfumato.domain import GridAxis
+from sfumato.privacy import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -19,9 +19,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.charts import style
 from sfumato.charts.style import plain, short, thin
-from sfumato.domain.lattice import BinnedCells, EdgesAxis, GridAxis, Lattice, LatticeAxis
-from sfumato.privacy.guarantee import Guarantee
-from sfumato.privacy.unit import Unit
+from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, Lattice, LatticeAxis
+from sfumato.privacy import Guarantee, Unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import style
-from sfumato.domain.times import parse
+from sfumato.domain import parse
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:

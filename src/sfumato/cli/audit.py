@@ -26,7 +26,7 @@ from typing import NamedTuple
 import click
 
 from sfumato import __version__
-from sfumato.answers.registry import discover
+from sfumato.answers import discover
 from sfumato.audit import COLUMNS, Finding, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
@@ -200,7 +200,7 @@ def _counts(path: Path, sizes: Sizes) -> Iterator[Figure]:
     import pyarrow.parquet as pq
 
     from sfumato.data import count, source
-    from sfumato.domain.domain import Domain, Interval
+    from sfumato.domain import Domain, Interval
     from sfumato.questions.histogram import Histogram
 
     generator = np.random.default_rng(1)
@@ -244,7 +244,7 @@ def _release(path: Path, sizes: Sizes) -> Figure:
     import numpy as np
 
     from sfumato.data import source
-    from sfumato.domain.domain import Domain, Interval
+    from sfumato.domain import Domain, Interval
     from sfumato.publishing.publisher import Publisher
     from sfumato.questions.histogram import Histogram
 

@@ -21,14 +21,14 @@ from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.cli.plans import source_of
 from sfumato.data.options import StatedOptions
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.errors import DataError, UsageError
 from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.publishing.previews import needs_to_check
 from sfumato.questions.histogram import Histogram
 
 if TYPE_CHECKING:
-    from sfumato.answers.counts import Needs
+    from sfumato.answers import Needs
     from sfumato.data import Source
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from sfumato.answers.accuracy import Within
+from sfumato.answers import Within
 from sfumato.basics.numbers import fraction, positive, probability
 from sfumato.cli.options import (
     FLOAT,
@@ -24,10 +24,9 @@ from sfumato.cli.output import ROWS_SHOWN, emit_json, prose, table, talk
 from sfumato.cli.paths import files_read, require_unread
 from sfumato.cli.publishing import page_of
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
-from sfumato.domain.domain import Domain, Interval
+from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
-from sfumato.privacy import belief
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy import Neighbours, Unit, belief
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.questions.histogram import Histogram

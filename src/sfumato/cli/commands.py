@@ -17,7 +17,7 @@ from sfumato._version import __version__
 from sfumato.errors import UsageError, nearest, shown
 
 if TYPE_CHECKING:
-    from sfumato.answers.registry import Declared
+    from sfumato.answers import Declared
 
 # Importing numpy and pyarrow takes most of a second, so that `sfumato --help` imports no command.
 COMMANDS = {
@@ -110,7 +110,7 @@ def own_questions() -> dict[str, str]:
 
 def outside_questions() -> dict[str, Declared]:
     """Questions of installed packages by command name, read from metadata: nothing is imported."""
-    from sfumato.answers.registry import declared
+    from sfumato.answers import declared
 
     return {found.name: found for found in declared() if _no_command(found) is None}
 
@@ -126,7 +126,7 @@ def _no_command(found: Declared) -> str | None:
 
 def unavailable_questions() -> dict[str, str]:
     """Questions of installed packages that are no commands, by name, and why."""
-    from sfumato.answers.registry import declared
+    from sfumato.answers import declared
 
     reasons = {found: _no_command(found) for found in declared()}
     return {

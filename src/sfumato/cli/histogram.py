@@ -12,10 +12,16 @@ from typing import get_args
 import click
 import msgspec
 
-from sfumato.answers.accuracy import AccuracyRequest, Kind, Within, least_alone
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import listed_question, tag_of
-from sfumato.answers.release import Release
+from sfumato.answers import (
+    AccuracyRequest,
+    AnyQuestion,
+    Kind,
+    Release,
+    Within,
+    least_alone,
+    listed_question,
+    tag_of,
+)
 from sfumato.basics.lazily import listed
 from sfumato.basics.numbers import positive
 from sfumato.cli.options import (
@@ -33,10 +39,10 @@ from sfumato.cli.output import emit_json, prose, talk
 from sfumato.cli.parsing import parse_allocation, parse_bins, parse_shares, parse_widths
 from sfumato.cli.paths import NewFile, files_read, require_unread
 from sfumato.cli.publishing import Forms, PublishSettings, made, publish
-from sfumato.domain.domain import Categories, Domain
+from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.mechanisms.thresholds import RULES, Rule
-from sfumato.privacy.allocation import Shares
+from sfumato.privacy import Shares
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.question import CountedThings, NoiseKind, Workload
 from sfumato.questions.partition.release import Partition

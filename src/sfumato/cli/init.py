@@ -33,9 +33,9 @@ from sfumato.cli.parsing import SPANS, parse_axes
 from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.data.addresses import SourceAddress, for_folder
 from sfumato.data.options import StatedOptions, file_options
-from sfumato.domain.domain import Axis, Interval, Listed
+from sfumato.domain import Axis, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 from sfumato.questions.histogram.bins import DEFAULT_BINS
 
 MOST_SINGLE = 62

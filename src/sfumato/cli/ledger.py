@@ -26,7 +26,7 @@ from sfumato.cli.paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Amount, Book, Entry, Ledger, Spender, open_ledger, written
 from sfumato.ledger.moving import exported
-from sfumato.privacy.measures import measure_of, rule_of, total_of
+from sfumato.privacy import measure_of, rule_of, total_of
 
 CEILING_HELP = (
     "The most that this spender may ever spend from the account, in the measure of the account: "

@@ -31,7 +31,7 @@ from sfumato.cli.parsing import parse_axes
 from sfumato.cli.paths import NewFile, files_read, require_unread
 from sfumato.cli.publishing import page_of, save_picture
 from sfumato.data.options import StatedOptions, file_options
-from sfumato.domain.domain import Domain, Interval
+from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Client, from_unit, label, read_bounds, reports, to_unit

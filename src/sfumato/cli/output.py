@@ -27,12 +27,17 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 import click
 import msgspec
 
-from sfumato.answers.codec import to_bytes
-from sfumato.answers.frames import intervals_in_words, without_edges
-from sfumato.answers.release import Release, accuracy_sentence, said_once
+from sfumato.answers import (
+    Release,
+    accuracy_sentence,
+    intervals_in_words,
+    said_once,
+    to_bytes,
+    without_edges,
+)
 from sfumato.basics.text import Kind, cell
 from sfumato.errors import UsageError, printable, printable_lines, shown
-from sfumato.privacy.measures import common_cost
+from sfumato.privacy import common_cost
 
 if TYPE_CHECKING:
     import pyarrow as pa

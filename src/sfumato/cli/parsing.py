@@ -15,14 +15,24 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.basics.numbers import float_of_text, fraction, positive, whole_of_text
-from sfumato.domain.calendar import Hour, Month, Week, Weekday, Year
-from sfumato.domain.domain import Axis, Categories, Domain, Interval, Keys, Listed
+from sfumato.domain import (
+    Axis,
+    Categories,
+    Domain,
+    Hour,
+    Interval,
+    Keys,
+    Listed,
+    Month,
+    Week,
+    Weekday,
+    Year,
+)
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.privacy.allocation import Shares
-from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy import CentralMeasure, Shares, measure_of
 
 if TYPE_CHECKING:
-    from sfumato.domain.lattice import Label
+    from sfumato.domain import Label
     from sfumato.questions.histogram.bins import AxisBins
     from sfumato.questions.tables.totals import Counts
 

@@ -17,9 +17,7 @@ from typing import TypeAlias
 
 import click
 
-from sfumato.answers.loading import load
-from sfumato.answers.registry import discover
-from sfumato.answers.release import Release
+from sfumato.answers import Release, discover, load
 from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
 from sfumato.data.addresses import SourceAddress, address_of
 from sfumato.data.readers.files import files_of, is_local, local

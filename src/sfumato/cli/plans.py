@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.answers.preview import Preview
-from sfumato.answers.release import Release
+from sfumato.answers import Preview, Release
 from sfumato.cli.options import (
     INTEGER,
     EngineSettings,
@@ -28,16 +27,16 @@ from sfumato.cli.publishing import AnswerFiles, Forms, page_of, paid
 from sfumato.data.addresses import server_of
 from sfumato.data.reader import Reader
 from sfumato.data.source import Source
-from sfumato.privacy import belief
-from sfumato.privacy.measures import (
+from sfumato.privacy import (
     ApproxDP,
     CentralMeasure,
     PureDP,
+    Unit,
+    belief,
     compose,
     plan_epsilon,
     rule_of,
 )
-from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan_choice import PlanChoice
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 

@@ -17,22 +17,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from sfumato.answers.codec import from_plain
-from sfumato.answers.question import AnyQuestion, Question
-from sfumato.answers.registry import answer_of, tag_of
-from sfumato.answers.release import Release
+from sfumato.answers import AnyQuestion, Question, Release, answer_of, from_plain, tag_of
 from sfumato.basics.files import file_name, is_folder, made_folder
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data.options import StatedOptions
-from sfumato.domain.conditions import Condition, conditions_of
-from sfumato.domain.domain import Domain
+from sfumato.domain import Condition, Domain, conditions_of
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.privacy.limits import limits_of
-from sfumato.privacy.measures import measure_of
-from sfumato.privacy.unit import Neighbours, Unit, unit_within
+from sfumato.privacy import Neighbours, Unit, limits_of, measure_of, unit_within
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -43,8 +43,7 @@ from msgspec.inspect import (
 )
 from msgspec.structs import FieldInfo
 
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.release import Release
+from sfumato.answers import AnyQuestion, Release
 from sfumato.cli.options import (
     FLOAT,
     INTEGER,
@@ -60,7 +59,7 @@ from sfumato.cli.options import (
 from sfumato.cli.parsing import parse_bins, parse_clip, parse_totals, parse_widths
 from sfumato.cli.publishing import AnswerFiles, Forms, PublishSettings, made, publish
 from sfumato.data.options import StatedOptions
-from sfumato.domain.domain import Domain, Interval, Keys
+from sfumato.domain import Domain, Interval, Keys
 from sfumato.errors import UsageError
 from sfumato.questions.clustering import KMeans
 from sfumato.questions.clustering.kmeans import Method

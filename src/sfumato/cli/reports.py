@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.core import ParameterSource
 
-from sfumato.answers.codec import UNREADABLE, from_bytes
-from sfumato.answers.release import accuracy_sentence
+from sfumato.answers import UNREADABLE, accuracy_sentence, from_bytes
 from sfumato.cli.options import LEDGER, json_option
 from sfumato.cli.output import emit_json, prose, say, scanning, talk
 from sfumato.cli.paths import NewFile, NewFolder, require_unread, saved

@@ -39,10 +39,9 @@ from sfumato.cli.publishing import save_plot
 from sfumato.cli.running import StopRequest
 from sfumato.data import steps
 from sfumato.data.steps import Arrival, StepColumns
-from sfumato.domain.domain import Axis, Categories, Domain, Interval, Listed
+from sfumato.domain import Axis, Categories, Domain, Interval, Listed
 from sfumato.errors import UsageError
-from sfumato.privacy.measures import CentralMeasure, measure_of
-from sfumato.privacy.unit import Neighbours
+from sfumato.privacy import CentralMeasure, Neighbours, measure_of
 from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import Stream, push_all
 from sfumato.questions.counters.calendar import Calendar, DeclaredSteps

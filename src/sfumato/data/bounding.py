@@ -96,8 +96,8 @@ from sfumato.data.packed_counts import Cells, Packing
 from sfumato.data.person_records import RowRecords, person_numbers
 from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import first_rows
-from sfumato.domain.lattice import DROPPED, KeyAxis, Lattice
-from sfumato.privacy.limits import Limits, StackedNorm
+from sfumato.domain import DROPPED, KeyAxis, Lattice
+from sfumato.privacy import Limits, StackedNorm
 from sfumato.random import bits
 
 ALWAYS_WITHIN = 2**31

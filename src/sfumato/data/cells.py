@@ -33,23 +33,25 @@ from sfumato.data.dates import is_moments, local, zoned_moments
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.packed_counts import Cells
 from sfumato.data.priorities import ChosenBy, KeyWords, number_words
-from sfumato.domain.conditions import Condition, OneOf, Within
-from sfumato.domain.domain import Domain, Interval, Listed
-from sfumato.domain.lattice import (
+from sfumato.domain import (
+    DAYS_BEFORE_EPOCH,
     DROPPED,
+    MICROSECONDS_A_DAY,
     BinsAndMissing,
+    Condition,
+    Domain,
     EdgesAxis,
     GridAxis,
+    Interval,
     KeyAxis,
     LabelAxis,
     LatticeAxis,
-)
-from sfumato.domain.scale import number_of
-from sfumato.domain.times import (
-    DAYS_BEFORE_EPOCH,
-    MICROSECONDS_A_DAY,
+    Listed,
+    OneOf,
     Part,
     TimeUnit,
+    Within,
+    number_of,
     period_number,
 )
 from sfumato.errors import InternalError

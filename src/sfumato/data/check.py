@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.bounding import fresh_key
 from sfumato.data.cells import RowLocator
@@ -36,8 +36,7 @@ from sfumato.data.options import stating
 from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, guarded, guarded_batches, with_rows
 from sfumato.data.schema import of_known_types
-from sfumato.domain.domain import grid_axis
-from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.domain import Lattice, LatticeAxis, grid_axis
 from sfumato.errors import DataError, without_frames
 
 if TYPE_CHECKING:

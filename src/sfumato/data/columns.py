@@ -18,8 +18,13 @@ import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
 from sfumato.data.dates import times_of
-from sfumato.domain.lattice import LabelAxis
-from sfumato.domain.times import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND, SECONDS_A_DAY, TimeUnit
+from sfumato.domain import (
+    MICROSECONDS_A_DAY,
+    MICROSECONDS_A_SECOND,
+    SECONDS_A_DAY,
+    LabelAxis,
+    TimeUnit,
+)
 
 TICKS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from sfumato.data.reader import Progress, RowReader, guarded
 from sfumato.data.source import Source, as_need
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 
 if TYPE_CHECKING:
-    from sfumato.answers.counts import Needs
+    from sfumato.answers import Needs
     from sfumato.data.priorities import ChosenBy
     from sfumato.data.readers.spark import SparkTable
     from sfumato.data.scan import Scan
-    from sfumato.domain.cube import Cube
+    from sfumato.domain import Cube
 
 
 def count(

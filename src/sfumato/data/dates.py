@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.times import (
+from sfumato.domain import (
     BLANKS,
     MICROSECONDS_A_DAY,
     MICROSECONDS_A_SECOND,

@@ -23,8 +23,7 @@ from sfumato.data.reader import Losses, RowReader, guarded, guarded_batches, wit
 from sfumato.data.readers.csv import CsvFile
 from sfumato.data.registry import open_reader
 from sfumato.data.schema import misfit, plain_type
-from sfumato.domain.domain import Interval, grid_axis
-from sfumato.domain.lattice import GridAxis, LabelAxis
+from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
 from sfumato.errors import DataError, nearest
 
 Kind: TypeAlias = Literal[

@@ -61,8 +61,7 @@ from sfumato.data.dates import (
 from sfumato.data.options import PLAIN, Notation, stating
 from sfumato.data.reader import Column, Columns, Losses
 from sfumato.data.schema import AS_DECLARED
-from sfumato.domain.lattice import Label
-from sfumato.domain.times import BLANKS, field_microseconds
+from sfumato.domain import BLANKS, Label, field_microseconds
 from sfumato.errors import DataError
 
 ReadOne: TypeAlias = Callable[[bytes], object]

@@ -20,8 +20,7 @@ import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
 from sfumato.data.columns import decoded, dictionary_of, text_of
-from sfumato.domain.cube import Cube, KeyColumn, KeyList
-from sfumato.domain.lattice import DROPPED, KeyAxis, Label
+from sfumato.domain import DROPPED, Cube, KeyAxis, KeyColumn, KeyList, Label
 from sfumato.errors import UsageError
 
 Range: TypeAlias = "slice[int | None, int | None, int | None]"

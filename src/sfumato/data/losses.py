@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.bounding import CellBounder, CellChoice, fresh_key
 from sfumato.data.cells import calendar_cells
@@ -34,17 +34,9 @@ from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
 from sfumato.data.priorities import PersonRows
 from sfumato.data.tallies import limits_within
-from sfumato.domain.lattice import (
-    BinsAndMissing,
-    EdgesAxis,
-    GridAxis,
-    KeyAxis,
-    LabelAxis,
-    LatticeAxis,
-)
+from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 from sfumato.errors import UsageError
-from sfumato.privacy.limits import Limits
-from sfumato.privacy.unit import MOST_ROWS, Unit
+from sfumato.privacy import MOST_ROWS, Limits, Unit
 
 WIDTH = 80
 BANNER = "NOT FOR PUBLICATION: true counts, for the custodian's own screen."

@@ -32,8 +32,7 @@ from sfumato.data.dates import is_moments, of_objects
 from sfumato.data.fields import declared
 from sfumato.data.hashing import OBJECT
 from sfumato.data.reader import Column
-from sfumato.domain.lattice import Label
-from sfumato.domain.times import microseconds, nanoseconds
+from sfumato.domain import Label, microseconds, nanoseconds
 
 _SHORT = 10**20  # whole numbers below are written as their digits, as a column of text has them
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)

@@ -14,7 +14,7 @@ import msgspec
 
 from sfumato.data.dates import DateFormat, date_format
 from sfumato.data.readers.csv_rows import UTF_8, encoding_of
-from sfumato.domain.times import iso_text
+from sfumato.domain import iso_text
 from sfumato.errors import UsageError, shown
 
 TAB = "\t"

@@ -17,10 +17,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from sfumato.answers.counts import Needs, Summed
+from sfumato.answers import Needs, Summed
 from sfumato.basics.numbers import Array
-from sfumato.domain.cube import DENSE_LIMIT, Cube
-from sfumato.domain.lattice import DROPPED, Lattice, LatticeAxis
+from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, Lattice, LatticeAxis
 
 MOST_PACKED = 2**62
 """Packed integers stay below this."""

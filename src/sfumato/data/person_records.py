@@ -51,7 +51,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from sfumato.answers.counts import Counted
+from sfumato.answers import Counted
 from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import (
     N_PARTITIONS,
@@ -63,7 +63,7 @@ from sfumato.data.external_partitions import (
 )
 from sfumato.data.hashing import Scratch
 from sfumato.data.row_order import CopyNumbers, OrderedRows, first_rows, ordered_rows, ranges
-from sfumato.domain.lattice import DROPPED
+from sfumato.domain import DROPPED
 
 MOST_SPLITS = 8
 """A partition that is still too large after so many splits holds rows that are all kept."""

@@ -64,7 +64,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.columns import TICKS_A_SECOND, decoded, numbers
 from sfumato.data.dates import times_of
@@ -77,8 +77,7 @@ from sfumato.data.hashing import (
 )
 from sfumato.data.keys import KeyNumbers
 from sfumato.data.reader import ids_name
-from sfumato.domain.lattice import KeyAxis, LabelAxis, LatticeAxis
-from sfumato.domain.times import SECONDS_A_DAY
+from sfumato.domain import SECONDS_A_DAY, KeyAxis, LabelAxis, LatticeAxis
 
 # Where the secrets of tokens lie in the keystream of a scan's key; see also ``keyed_hash``.
 _SECRETS_COUNTER = 2**127

@@ -31,14 +31,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from sfumato.data.options import FileOptions, refuse_without_files
-from sfumato.domain.lattice import LatticeAxis
+from sfumato.domain import LatticeAxis
 from sfumato.errors import DataError, InternalError, SfumatoError, UsageError, missing_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.answers.counts import Needs
-    from sfumato.privacy.unit import Unit
+    from sfumato.answers import Needs
+    from sfumato.privacy import Unit
 
 BATCH_ROWS = 2**16
 """How many rows a batch should have where the engine lets us choose."""

@@ -17,7 +17,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import Cells
@@ -33,8 +33,8 @@ from sfumato.data.tallies import (
     RowsWithinCells,
     Tally,
 )
-from sfumato.domain.cube import Cube
-from sfumato.privacy.unit import Unit
+from sfumato.domain import Cube
+from sfumato.privacy import Unit
 
 CHUNK_ROWS = 2**16
 """How many rows are located at a time: temporary arrays then stay in the second-level cache."""

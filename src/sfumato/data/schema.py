@@ -19,13 +19,12 @@ import pyarrow.types as pt
 
 from sfumato.data.dates import holds_times
 from sfumato.data.reader import Column, Columns, PersonColumns, Reader, guarded
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import GridAxis, LatticeAxis
+from sfumato.domain import Domain, GridAxis, LatticeAxis
 from sfumato.errors import DataError, UsageError, nearest, printable
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 
 if TYPE_CHECKING:
-    from sfumato.answers.counts import Needs
+    from sfumato.answers import Needs
 
 AS_DECLARED = {b"sfumato_as_declared": b""}
 """The metadata of a field whose values have no type of their own: each of them is read by itself,

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.answers.counts import Needs, ShownKeys
+from sfumato.answers import Needs, ShownKeys
 from sfumato.basics.numbers import Array
 from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.priorities import ChosenBy, chosen_by
 from sfumato.data.reader import RowReader, guarded
 from sfumato.data.source import Source
-from sfumato.domain.cube import Cube
-from sfumato.domain.lattice import LabelAxis, Lattice
+from sfumato.domain import Cube, LabelAxis, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, KeyRule
 

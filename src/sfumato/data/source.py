@@ -16,22 +16,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.answers.receipt import VERSION
+from sfumato.answers import VERSION
 from sfumato.basics.text import card, facts, structs
 from sfumato.data.addresses import with_table
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.reader import Column, Reader, guarded
 from sfumato.data.schema import Requirements, check_person_names
-from sfumato.domain.conditions import as_written, conditions_of
-from sfumato.domain.domain import Axis, Domain
-from sfumato.domain.lattice import Lattice
-from sfumato.domain.times import iso_text
+from sfumato.domain import Axis, Domain, Lattice, as_written, conditions_of, iso_text
 from sfumato.errors import UsageError, printable, without_frames
-from sfumato.privacy.limits import limits_of, stated_limits
-from sfumato.privacy.unit import Neighbours, Unit, unit_within
+from sfumato.privacy import Neighbours, Unit, limits_of, stated_limits, unit_within
 
 if TYPE_CHECKING:
-    from sfumato.answers.counts import Needs
+    from sfumato.answers import Needs
     from sfumato.data.cells import RowFilter
 
 
@@ -387,7 +383,7 @@ class Source:
 
 def as_need(need: Needs | Lattice) -> Needs:
     """What is to be counted on a lattice alone: rows."""
-    from sfumato.answers.counts import Needs
+    from sfumato.answers import Needs
 
     return Needs(need, need.size) if isinstance(need, Lattice) else need
 

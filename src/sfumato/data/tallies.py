@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.bounding import (
     Bounder,
@@ -51,9 +51,8 @@ from sfumato.data.packed_counts import (
 )
 from sfumato.data.person_records import CellNumbers, PersonRecords, RowNumbers, joined_by
 from sfumato.data.priorities import PersonRows
-from sfumato.domain.cube import Cube
-from sfumato.domain.lattice import DROPPED, EdgesAxis, GridAxis
-from sfumato.privacy.unit import Unit
+from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
+from sfumato.privacy import Unit
 
 
 @dataclass(frozen=True)

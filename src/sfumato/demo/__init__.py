@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from sfumato.domain.domain import Categories, Domain, Interval, Keys
+from sfumato.domain import Categories, Domain, Interval, Keys
 
 CARRIERS = (
     "9E",

@@ -23,8 +23,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow.parquet as pq
 
-from sfumato.answers.accuracy import Within
-from sfumato.answers.release import Release
+from sfumato.answers import Release, Within
 from sfumato.data import source, steps
 from sfumato.demo import (
     AIRPORTS,
@@ -35,12 +34,11 @@ from sfumato.demo import (
     flights_domain,
     flights_path,
 )
-from sfumato.domain.domain import Categories, Domain, Interval
+from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import DataError
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.local.clustering import PrivateKMeans
-from sfumato.privacy.measures import ApproxDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ApproxDP, Unit
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import push_all

@@ -62,7 +62,7 @@ from sfumato.local.mechanism import (
     reports_of,
 )
 from sfumato.local.reals import Level, Uniform, norm, settle
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy import Proof
 from sfumato.random.bits import Bits, Words, current
 
 if TYPE_CHECKING:

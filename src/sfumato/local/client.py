@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.basics.numbers import as_floats
-from sfumato.domain.domain import Interval
+from sfumato.domain import Interval
 from sfumato.errors import BoundsRequired, DataError, UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.constants import Floats

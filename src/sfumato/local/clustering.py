@@ -20,7 +20,7 @@ from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
 from sfumato.local.constants import Floats
 from sfumato.local.decoder import Decoded, check_clusters, decode
 from sfumato.local.mechanism import MultivariateLaplace, read_array
-from sfumato.privacy.guarantee import Guarantee
+from sfumato.privacy import Guarantee
 from sfumato.random.bits import current
 
 if TYPE_CHECKING:

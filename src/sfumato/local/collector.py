@@ -23,7 +23,7 @@ from sfumato.local.client import NOT_PRIVATE, Report, label, mechanism_of
 from sfumato.local.constants import Floats
 from sfumato.local.decoder import Decoded, decode
 from sfumato.local.mechanism import MultivariateLaplace
-from sfumato.privacy.guarantee import Guarantee
+from sfumato.privacy import Guarantee
 
 METADATA = b"sfumato.mechanism"
 LONGEST_ID = 64

@@ -24,9 +24,7 @@ from sfumato.errors import UsageError, shown
 from sfumato.local.cells import CHUNK, Cells, CellSampler
 from sfumato.local.constants import Floats
 from sfumato.local.distances import DistanceLaw
-from sfumato.privacy.guarantee import Guarantee, Proof, fill_docstring
-from sfumato.privacy.measures import MetricDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Guarantee, MetricDP, Proof, Unit, fill_docstring
 from sfumato.random.bits import Bits, current
 
 LARGEST_DIMENSION = 10**5

@@ -46,8 +46,7 @@ import numpy as np
 from sfumato.basics.numbers import Array, decimal
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, IntegerLaw, Law
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ApproxDP, CentralMeasure, Unit
 from sfumato.random import bits, discrete
 from sfumato.random.inversion import exp_minus
 

@@ -60,8 +60,7 @@ from numpy.typing import ArrayLike
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, IntegerLaw
-from sfumato.privacy.measures import ApproxDP
-from sfumato.privacy.unit import Neighbours
+from sfumato.privacy import ApproxDP, Neighbours
 from sfumato.random import bits
 from sfumato.random.discrete import check_scale
 

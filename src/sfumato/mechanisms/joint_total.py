@@ -48,7 +48,7 @@ from sfumato.mechanisms.jointexp import (
 )
 from sfumato.mechanisms.noise import Script, Selection
 from sfumato.mechanisms.selection import Ranks, common_denominator
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_weight, integer_below
 

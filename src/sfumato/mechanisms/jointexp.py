@@ -51,7 +51,7 @@ from sfumato.basics.numbers import Array, decimal, positive
 from sfumato.errors import Infeasible, InternalError, UsageError
 from sfumato.mechanisms.noise import Script, Selection
 from sfumato.mechanisms.selection import Ranks, common_denominator, joint_sensitivity
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_weight, multiset, subset
 

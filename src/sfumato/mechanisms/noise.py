@@ -75,8 +75,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array, decimal
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random import bits, discrete
 
 

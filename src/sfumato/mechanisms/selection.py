@@ -43,7 +43,7 @@ import numpy as np
 from sfumato.basics.numbers import Array, Exactly, decimal, positive, probability
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Script, Selection
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_exponential, integer_below, survives, surviving
 

@@ -74,8 +74,7 @@ from sfumato.mechanisms.gaussian_keys import (
     gaussian_key_law,
 )
 from sfumato.mechanisms.noise import DiscreteLaplace, Script
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ApproxDP, CentralMeasure, Unit
 from sfumato.random import bits, truncated
 from sfumato.random.bits import Bits, secret_key
 from sfumato.random.discrete import check_scale

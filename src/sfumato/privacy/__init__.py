@@ -6,3 +6,7 @@ further ``limits`` on their rows. ``composition`` adds costs up and converts bet
 release states, and ``belief`` says what it means to somebody who suspects something. Nothing here
 draws noise.
 """
+
+from sfumato.basics.lazily import attached
+
+__getattr__, __dir__, __all__ = attached(__name__)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from sfumato.domain.conditions import Condition, in_words
+from sfumato.domain import Condition, in_words
 from sfumato.errors import ExplainedStruct, UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged
 

@@ -14,23 +14,13 @@ from typing import TypeVar
 import msgspec
 
 from sfumato._version import __version__
-from sfumato.answers.loading import signed_part
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import Release
+from sfumato.answers import Receipt, Release, signed_part
 from sfumato.basics.numbers import Exactly, positive
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Entry, Ledger, written
 from sfumato.ledger.book import open_to_charge
-from sfumato.privacy.measures import (
-    CentralMeasure,
-    Money,
-    charge,
-    in_measure,
-    measure_of,
-    rule_of,
-    total_of,
-)
+from sfumato.privacy import CentralMeasure, Money, charge, in_measure, measure_of, rule_of, total_of
 
 
 class PublisherAccount:

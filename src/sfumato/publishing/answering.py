@@ -29,18 +29,22 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.codec import UNREADABLE, to_bytes
-from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.loading import stored_releases
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import require_registered
-from sfumato.answers.release import Release
+from sfumato.answers import (
+    UNREADABLE,
+    AnyQuestion,
+    Captions,
+    Counts,
+    Needs,
+    Release,
+    require_registered,
+    stored_releases,
+    to_bytes,
+)
 from sfumato.data import Source, snapshot
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold
-from sfumato.privacy.measures import CentralMeasure, Money
+from sfumato.privacy import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
 from sfumato.publishing.plan import Plan

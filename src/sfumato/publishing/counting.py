@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from sfumato.answers.counts import Counts, Needs, ShownKeys
+from sfumato.answers import Counts, Needs, ShownKeys
 from sfumato.basics.processes import renewed_in_children
 from sfumato.data import Source, count, select, selects
 from sfumato.data.bounding import fresh_key
 from sfumato.data.priorities import ChosenBy, chosen_by
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Cube, Domain, Lattice
 from sfumato.errors import DataError, InternalError
 from sfumato.mechanisms.thresholds import KeyRule
-from sfumato.privacy.limits import StackedNorm
+from sfumato.privacy import StackedNorm
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:

@@ -27,28 +27,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.answers.accuracy import AccuracyRequest, Kind, Within, kind_of, least_alone
-from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import answer_of
-from sfumato.answers.release import CountsRelease
+from sfumato.answers import (
+    AccuracyRequest,
+    AnyQuestion,
+    CountsPreview,
+    CountsRelease,
+    Kind,
+    Preview,
+    Within,
+    answer_of,
+    kind_of,
+    least_alone,
+)
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, split
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.measures import (
+from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
     Money,
     PureDP,
+    Unit,
     approx_to_zcdp,
     charge,
+    of_units,
     pure_epsilon,
+    units_of,
     without_delta,
     zcdp_to_approx,
 )
-from sfumato.privacy.unit import Unit
 
 DIGITS = 6  # of a picked share: the same ones on every machine
 SMALL_DELTA = Fraction(1, 10**6)

@@ -18,18 +18,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
-from sfumato.answers.accuracy import Within
-from sfumato.answers.captions import LONGEST
-from sfumato.answers.counts import Needs
-from sfumato.answers.question import AnyQuestion, Question
+from sfumato.answers import LONGEST, AnyQuestion, Needs, Question, Within
 from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, require_plan
-from sfumato.domain.cube import DENSE_LIMIT
-from sfumato.domain.domain import Domain, Interval, named_axes
-from sfumato.domain.lattice import LatticeAxis
+from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
 from sfumato.errors import ExplainedStruct, UsageError, is_one_of, nearest, printable, shown
-from sfumato.privacy.allocation import share
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Unit, share
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
 from sfumato.questions.tables import Tables

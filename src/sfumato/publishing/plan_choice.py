@@ -14,13 +14,11 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.answers.accuracy import Kind, Within, kind_of
+from sfumato.answers import Kind, Within, kind_of
 from sfumato.basics.numbers import Exactly, decimal
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
-from sfumato.privacy.allocation import share
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, asked_cost
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Money, Unit, asked_cost, share
 from sfumato.publishing.divisions import Divider, Division, PlannedQuestion
 from sfumato.publishing.plan import Plan
 

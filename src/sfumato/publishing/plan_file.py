@@ -18,22 +18,23 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
-from sfumato.answers import registry
-from sfumato.answers.accuracy import Within
-from sfumato.answers.codec import from_plain
-from sfumato.answers.question import AnyQuestion
+from sfumato.answers import AnyQuestion, Within, from_plain, registry
 from sfumato.basics.numbers import Exactly, positive, probability
 from sfumato.data import Source, source
 from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
 from sfumato.data.options import StatedOptions
 from sfumato.data.reader import Reader
-from sfumato.domain.conditions import conditions_of
-from sfumato.domain.domain import Axis, Domain
-from sfumato.domain.times import iso_text
+from sfumato.domain import Axis, Domain, conditions_of, iso_text
 from sfumato.errors import DataError, SfumatoError, UsageError, missing_file, nearest, shown
-from sfumato.privacy.limits import limits_of
-from sfumato.privacy.measures import CentralMeasure, asked_cost, measure_of
-from sfumato.privacy.unit import Neighbours, Unit, unit_within
+from sfumato.privacy import (
+    CentralMeasure,
+    Neighbours,
+    Unit,
+    asked_cost,
+    limits_of,
+    measure_of,
+    unit_within,
+)
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_choice import PlanCost, plan_cost
 from sfumato.publishing.verifying import Publication

@@ -13,15 +13,11 @@ from typing import overload
 
 import msgspec
 
-from sfumato.answers.counts import Needs
-from sfumato.answers.preview import Preview
-from sfumato.answers.question import AnyQuestion, Question
-from sfumato.answers.release import which_answers
+from sfumato.answers import AnyQuestion, Needs, Preview, Question, which_answers
 from sfumato.basics.numbers import Exactly
-from sfumato.domain.domain import Axis, Domain
+from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
-from sfumato.privacy.measures import ZCDP, CommonCost, asked_cost, common_cost
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, CommonCost, Unit, asked_cost, common_cost
 from sfumato.publishing.plan import Plan, as_plan, check_rows
 from sfumato.publishing.plan_choice import PlanChoice, PlanCost, chosen, plan_cost
 from sfumato.questions.counters.question import Counter, CounterPreview

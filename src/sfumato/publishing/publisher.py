@@ -18,16 +18,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar, Unpack, overloa
 
 import msgspec
 
-from sfumato.answers.preview import Preview
-from sfumato.answers.question import AnyQuestion, Question
-from sfumato.answers.release import Release, marked
+from sfumato.answers import AnyQuestion, Preview, Question, Release, marked
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
 from sfumato.errors import DataError, UsageError, explained, warn_once, without_frames
 from sfumato.ledger import Account, Hold, Ledger
-from sfumato.privacy.measures import CentralMeasure, asked_cost
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Unit, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import (
     LONGEST_NOTE,

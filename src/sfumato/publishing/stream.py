@@ -22,9 +22,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
-from sfumato.answers.estimate import error_probability
+from sfumato.answers import UNREADABLE, Captions, error_probability, from_bytes, to_bytes
 from sfumato.basics.processes import renewed_in_children
 from sfumato.data.steps import Arrival
 from sfumato.errors import (

@@ -15,10 +15,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from sfumato.answers.codec import to_bytes
-from sfumato.answers.loading import signed_part, stored_releases
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import Release
+from sfumato.answers import Receipt, Release, signed_part, stored_releases, to_bytes
 from sfumato.basics.signing import valid
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger

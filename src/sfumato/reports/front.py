@@ -14,15 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.answers.estimate import reach_text
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import CountsRelease, Release
+from sfumato.answers import CountsRelease, Receipt, Release, reach_text
 from sfumato.basics.numbers import rounded
 from sfumato.basics.text import number, plain
 from sfumato.errors import printable
-from sfumato.privacy import belief
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, compose
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, Unit, belief, compose
 from sfumato.reports.headings import heading_of
 
 Paid: TypeAlias = tuple[Release, Receipt]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sfumato.answers.release import Release
+from sfumato.answers import Release
 from sfumato.basics.text import plain
 from sfumato.charts import style
 from sfumato.charts.style import Panels

@@ -17,8 +17,7 @@ from typing import Literal, TypeAlias, TypeGuard, get_args
 
 from markupsafe import Markup
 
-from sfumato.answers.loading import standing
-from sfumato.answers.release import Release
+from sfumato.answers import Release, standing
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
 from sfumato.errors import UsageError, explained, shown

@@ -26,16 +26,21 @@ import msgspec
 import numpy as np
 from markupsafe import Markup
 
-from sfumato.answers.cross_tables import CrossTable, reading
-from sfumato.answers.estimate import reach_text
-from sfumato.answers.frames import without_edges
-from sfumato.answers.loading import standing
-from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
+from sfumato.answers import (
+    CountsRelease,
+    CrossTable,
+    Release,
+    accuracy_sentence,
+    reach_text,
+    reading,
+    standing,
+    without_edges,
+)
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import cell, plain
 from sfumato.charts import style
 from sfumato.local.clustering import PrivateKMeans
-from sfumato.privacy.measures import common_cost
+from sfumato.privacy import common_cost
 from sfumato.reports.headings import Study, drawn, heading_of
 from sfumato.reports.tables import INTERVALS, MOST_ROWS, Cell, Sheet, sheet
 

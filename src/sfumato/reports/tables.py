@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfumato.answers.frames import first_rows, without_edges
-from sfumato.answers.release import Release
+from sfumato.answers import Release, first_rows, without_edges
 from sfumato.basics.text import cell
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import msgspec
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.belief import log_odds, plain_probability
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy import ZCDP, ApproxDP, PureDP, log_odds, plain_probability
 from sfumato.risk.bounds import Worlds
 from sfumato.risk.membership import (
     Gaussian,

@@ -23,9 +23,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.basics.numbers import Array, Exactly, as_floats, fraction
 from sfumato.errors import UsageError
-from sfumato.privacy.belief import group
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, PureDP, Unit, group
 from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.membership import Protection, loss
 from sfumato.risk.sensitivity import unbounded, world_range

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.basics.numbers import Array, Exactly, positive, rounded
 from sfumato.basics.text import card, facts, line
 from sfumato.errors import Infeasible, UsageError, nearest
-from sfumato.privacy.belief import LARGE
+from sfumato.privacy import LARGE
 from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.membership import Laplace, advantage

@@ -41,8 +41,7 @@ from scipy.special import erfc, ndtr, ndtri
 from sfumato.basics.numbers import Array, Exactly, fraction, positive, probability
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.privacy import belief
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy import ZCDP, ApproxDP, PureDP, belief
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

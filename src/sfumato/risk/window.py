@@ -21,15 +21,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.answers.accuracy import AccuracyRequest, Kind, Within, kind_of, least, least_alone
-from sfumato.answers.question import AnyQuestion
+from sfumato.answers import AccuracyRequest, AnyQuestion, Kind, Within, kind_of, least, least_alone
 from sfumato.basics.numbers import Exactly, decimal, rounded
 from sfumato.basics.text import card, facts, line
-from sfumato.domain.domain import Axis, Domain
+from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.privacy import belief
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Unit, belief
 from sfumato.publishing.plan import Plan, as_plan
 from sfumato.risk import Choice, Choices, Risk, Worlds
 

@@ -45,7 +45,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
-from sfumato.privacy.unit import Neighbours, squared_factor
+from sfumato.privacy import Neighbours, squared_factor
 from sfumato.streaming.generators import check_deviation
 
 Table: TypeAlias = dict[int, Array]

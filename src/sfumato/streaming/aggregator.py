@@ -12,8 +12,7 @@ import numpy as np
 
 from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, positive, units_up
 from sfumato.errors import UsageError
-from sfumato.privacy.guarantee import fill_docstring
-from sfumato.privacy.measures import ZCDP
+from sfumato.privacy import ZCDP, fill_docstring
 from sfumato.streaming.generators import (
     GaussianNoiseGenerator,
     NoiseState,

@@ -15,12 +15,11 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.answers import Estimate, error_probability
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random import current
 from sfumato.random.bits import Bits
 from sfumato.streaming.queries import (

@@ -6,7 +6,7 @@ A new question needs nothing here but its own ``examples``.
 from functools import cache
 from itertools import chain
 
-from sfumato.answers.registry import listed_question, questions
+from sfumato.answers import listed_question, questions
 from sfumato.audit.subjects import examples, machines
 from sfumato.audit.subjects.subject import Subject
 from sfumato.basics.lazily import listed

@@ -18,8 +18,7 @@ from itertools import combinations, product
 import msgspec
 import numpy as np
 
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import tag_of
+from sfumato.answers import AnyQuestion, tag_of
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.likelihoods import Loss, pure_loss, renyi_loss
 from sfumato.audit.residuals import Residuals, bounded_loss
@@ -55,11 +54,9 @@ from sfumato.audit.subjects.subject import (
     Subject,
     less_noise,
 )
-from sfumato.domain.domain import Domain, Interval, Keys
+from sfumato.domain import Domain, Interval, Keys
 from sfumato.errors import UsageError
-from sfumato.privacy.limits import Limits
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Limits, Unit
 from sfumato.questions.aggregates import Mean, Sum, Variance
 from sfumato.questions.clustering import KMeans
 from sfumato.questions.histogram import Histogram

@@ -14,7 +14,7 @@ from functools import cache
 import msgspec
 import numpy as np
 
-from sfumato.answers.question import AnyQuestion
+from sfumato.answers import AnyQuestion
 from sfumato.audit.runs import (
     Mechanism,
     Pair,
@@ -34,11 +34,10 @@ from sfumato.audit.subjects.subject import (
     less_noise,
 )
 from sfumato.basics.numbers import Array
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.local import BPM, MultivariateLaplace
 from sfumato.mechanisms.noise import DiscreteLaplace, Drawn, Script, Selection
-from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy import ZCDP, CentralMeasure, Neighbours, PureDP, Unit
 from sfumato.publishing.publisher import Publisher
 from sfumato.questions.counters.methods import Contribution, toeplitz
 from sfumato.questions.counters.tree import ElderTree

@@ -12,20 +12,15 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from sfumato.answers.counts import Counts
-from sfumato.answers.question import AnyQuestion
+from sfumato.answers import AnyQuestion, Counts
 from sfumato.audit.keys import KeySelection
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, Selecting, count, published
 from sfumato.audit.subjects.subject import Subject, less_noise
 from sfumato.data import count as count_rows
 from sfumato.data import source
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import MOST_KEYS
+from sfumato.domain import MOST_KEYS, Cube, Domain
 from sfumato.mechanisms.thresholds import key_law, law_of_key_counts
-from sfumato.privacy.limits import Limits, stated_limits
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ApproxDP, CentralMeasure, Limits, Unit, stated_limits
 from sfumato.publishing.counting import ReleaseCounts
 from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits

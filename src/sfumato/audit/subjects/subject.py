@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
 
-from sfumato.answers.question import AnyQuestion
+from sfumato.answers import AnyQuestion
 from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import Mechanism, Pair, Rows, of_question
-from sfumato.domain.domain import Domain, Interval
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.domain import Domain, Interval
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Neighbours, PureDP, Unit
 
 LINE = Domain(x=Interval(0, 3, step=1))
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))

@@ -45,7 +45,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.basics.text import public_place
 from sfumato.data.reader import Columns, Reader, guarded
 from sfumato.data.readers.files import Files, files_of, is_local
@@ -61,11 +61,10 @@ from sfumato.data.readers.spark_tasks import (
     without_keys,
 )
 from sfumato.data.scan import Scan
-from sfumato.domain.cube import Cube
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Cube, Lattice
 from sfumato.errors import DataError, InternalError, SfumatoError, UsageError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 
 LEAST_JAVA = 17
 PATIENCE = 10.0  # seconds that a server may take to answer at all

@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.answers.counts import Needs
+from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.packed_counts import Packing, sums_may_overflow
 from sfumato.data.reader import BATCH_ROWS
 from sfumato.data.scan import Scan, finish, partial
-from sfumato.domain.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
-from sfumato.domain.lattice import Label, Lattice
+from sfumato.domain import DENSE_LIMIT, Cube, KeyColumn, KeyList, Label, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms.thresholds import KEY, KeyRule
 

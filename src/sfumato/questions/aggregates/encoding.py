@@ -36,11 +36,9 @@ from functools import partial
 
 import numpy as np
 
-from sfumato.answers.counts import Summed
+from sfumato.answers import Summed
 from sfumato.basics.numbers import Array
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain, Interval
-from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
+from sfumato.domain import Cube, Domain, EdgesAxis, GridAxis, Interval, Lattice
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.aggregates.values import (

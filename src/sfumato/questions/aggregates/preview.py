@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from msgspec import UNSET
 
-from sfumato.answers.estimate import error_probability, reach_text
-from sfumato.answers.preview import Preview
+from sfumato.answers import Preview, error_probability, reach_text
 from sfumato.basics.numbers import Exactly, sidak
 from sfumato.basics.text import number
 from sfumato.errors import UsageError, printable

@@ -12,17 +12,22 @@ from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from sfumato.answers.counts import Counts, Needs, PersonStatistic
-from sfumato.answers.question import Question
+from sfumato.answers import Counts, Needs, PersonStatistic, Question
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.domain.domain import Domain, Interval, named_axes
-from sfumato.domain.lattice import GridAxis, Lattice
+from sfumato.domain import Domain, GridAxis, Interval, Lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
-from sfumato.privacy.guarantee import Guarantee, Proof
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import (
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    Guarantee,
+    Proof,
+    PureDP,
+    Unit,
+    without_delta,
+)
 from sfumato.questions.aggregates.encoding import (
     Encoding,
     PersonForm,

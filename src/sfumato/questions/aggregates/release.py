@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.frames import cell_columns
-from sfumato.answers.release import Release
+from sfumato.answers import Captions, Release, cell_columns, error_probability
 from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 from sfumato.errors import UsageError, nearest, printable
 from sfumato.mechanisms.noise import Law
 from sfumato.questions.aggregates import value_sums

@@ -27,7 +27,7 @@ from typing import Literal, SupportsFloat, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import (
+from sfumato.answers import (
     MOST_SQUARED,
     MOST_SUMMED,
     NearestAxis,
@@ -36,8 +36,7 @@ from sfumato.answers.counts import (
     Summed,
 )
 from sfumato.basics.numbers import Array
-from sfumato.domain.domain import Interval, grid_axis
-from sfumato.domain.lattice import LARGEST_BOUND, EdgesAxis, GridAxis
+from sfumato.domain import LARGEST_BOUND, EdgesAxis, GridAxis, Interval, grid_axis
 from sfumato.errors import UsageError, is_one_of, shown
 
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None

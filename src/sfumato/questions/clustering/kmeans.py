@@ -10,18 +10,12 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.answers.question import Question
+from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
 from sfumato.basics.numbers import settle
-from sfumato.domain.domain import Domain, fine_lattice, named_axes
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, is_one_of, printable, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.privacy.allocation import share
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Proof, Unit, share, without_delta
 from sfumato.questions.clustering import methods
 from sfumato.questions.clustering.lloyd import MOST_AXES, Space
 from sfumato.questions.clustering.methods import MOST_STEPS

@@ -49,14 +49,10 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import finest
-from sfumato.domain.lattice import GridAxis, Lattice
+from sfumato.domain import Cube, GridAxis, Lattice, finest
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
-from sfumato.privacy.allocation import share
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit, share
 from sfumato.random.bits import Bits
 
 HALF = 2**20

@@ -18,14 +18,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.answers.counts import Counts
+from sfumato.answers import Counts
 from sfumato.basics.kmeans import squared_distances
 from sfumato.basics.numbers import Array
-from sfumato.domain.cube import Cube
+from sfumato.domain import Cube
 from sfumato.mechanisms.noise import DiscreteGaussian, Law, count_law
-from sfumato.privacy.allocation import of_units, share
-from sfumato.privacy.measures import ZCDP, CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, CentralMeasure, Unit, of_units, share
 from sfumato.questions.clustering.error import NoisyCells, count_variances, packing
 from sfumato.questions.clustering.lloyd import (
     HALF,

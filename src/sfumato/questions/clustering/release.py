@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.release import Release
+from sfumato.answers import Captions, Release, error_probability
 from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.noise import Law
 from sfumato.questions.clustering.error import root_mean_square, rounding

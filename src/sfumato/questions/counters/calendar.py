@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from sfumato.domain.times import iso_text, wall_clock
+from sfumato.domain import iso_text, wall_clock
 from sfumato.errors import ExplainedStruct, UsageError
 
 MOST_STEPS = 10**7

@@ -18,9 +18,7 @@ from typing import SupportsFloat, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 
-from sfumato.domain.domain import Interval
-from sfumato.domain.lattice import Label
-from sfumato.domain.times import iso_text
+from sfumato.domain import Interval, Label, iso_text
 from sfumato.errors import DataError, UsageError
 
 Row: TypeAlias = tuple[int, int]

@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.estimate import Estimate
+from sfumato.answers import Estimate
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian

@@ -28,16 +28,17 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.errors import Infeasible, InternalError, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.measures import (
+from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
     PureDP,
+    Unit,
     approx_to_zcdp,
     pure_epsilon,
+    squared_factor,
     without_delta,
 )
-from sfumato.privacy.unit import Unit, squared_factor
 from sfumato.questions.counters import toeplitz as exact_blt
 from sfumato.questions.counters import toeplitz as exact_toeplitz
 from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism

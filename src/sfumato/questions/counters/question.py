@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captioned
-from sfumato.answers.estimate import error_probability, half_width_text
-from sfumato.answers.preview import Preview
+from sfumato.answers import Captioned, Preview, error_probability, half_width_text
 from sfumato.basics.numbers import Array, Exactly, decimal, require_numbers, settle
-from sfumato.domain.domain import Categories, Domain, Interval, Listed
-from sfumato.domain.lattice import Label, LabelAxis, Lattice
+from sfumato.domain import Categories, Domain, Interval, Label, LabelAxis, Lattice, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.mechanisms.noise import Law
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, fill_docstring
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Guarantee, Proof, Unit, assumptions_of, fill_docstring
 from sfumato.questions.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps
 from sfumato.questions.counters.increments import (
     IncrementReader,

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.release import Release
+from sfumato.answers import Captions, Release, error_probability
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import UsageError
 from sfumato.questions.counters.mechanism import Whole

@@ -32,16 +32,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from sfumato.answers.preview import CountsPreview
+from sfumato.answers import CountsPreview
 from sfumato.basics.numbers import Exactly, decimal, fraction, positive, probability, sidak
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 from sfumato.errors import Infeasible, UsageError, nearest, shown
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import ApproxDP, CentralMeasure
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy import ApproxDP, CentralMeasure, Neighbours, Proof, Unit
 
 Mechanism: TypeAlias = Literal[
     "laplace",

@@ -18,11 +18,18 @@ from typing import TypeAlias, TypeGuard, cast
 import msgspec
 import numpy as np
 
-from sfumato.answers.preview import P
+from sfumato.answers import P
 from sfumato.basics.numbers import MOST_NUMBERS, Exactly, positive
-from sfumato.domain.domain import Interval, grid_axis
-from sfumato.domain.lattice import BinsAndMissing, EdgesAxis, GridAxis, Lattice, LatticeAxis
-from sfumato.domain.times import iso_text
+from sfumato.domain import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    Interval,
+    Lattice,
+    LatticeAxis,
+    grid_axis,
+    iso_text,
+)
 from sfumato.errors import UsageError, printable, shown
 
 Edges: TypeAlias = Sequence[float | str]

@@ -24,12 +24,9 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counts, SelectsKeys, ShownKeys
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import CountsPreview
+from sfumato.answers import Counts, CountsPreview, SelectsKeys, ShownKeys, error_probability
 from sfumato.basics.numbers import EPSILON_UNITS, Array, Exactly
-from sfumato.domain.cube import Cube
-from sfumato.domain.lattice import LabelAxis, Lattice
+from sfumato.domain import Cube, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.mechanisms.gaussian_keys import ThresholdGaussian
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
@@ -41,9 +38,7 @@ from sfumato.mechanisms.thresholds import (
     law_of_key_counts,
     released,
 )
-from sfumato.privacy.guarantee import Guarantee, Proof
-from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ApproxDP, CentralMeasure, Guarantee, Proof, PureDP, Unit
 from sfumato.questions.histogram.accuracy import histogram_accuracy
 from sfumato.random.bits import Bits
 

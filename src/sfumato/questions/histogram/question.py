@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.preview import CountsPreview, Preview
-from sfumato.answers.question import Question
+from sfumato.answers import Counts, CountsPreview, Needs, Preview, Question
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain, Interval, named_axes
-from sfumato.domain.lattice import LabelAxis, Lattice, LatticeAxis
+from sfumato.domain import Cube, Domain, Interval, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
 from sfumato.mechanisms.bounded_noise import CountLaw, bounded_law, unit_within
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Proof, Unit, without_delta
 from sfumato.questions.histogram import accuracy, keys, ranges
 from sfumato.questions.histogram.bins import (
     Bins,

@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import Preview
+from sfumato.answers import Preview, error_probability
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain.lattice import (
-    BinsAndMissing,
-    EdgesAxis,
-    GridAxis,
-    LabelAxis,
-    Lattice,
-    LatticeAxis,
-)
+from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.noise import Law

@@ -38,18 +38,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.answers.preview import CountsPreview
+from sfumato.answers import CountsPreview
 from sfumato.basics.numbers import Array, split
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain, fine_lattice
-from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
+from sfumato.domain import Cube, Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.selection import RankLaw, Ranks, nested, rank_sensitivity
-from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, selection_epsilon, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import (
+    CentralMeasure,
+    Proof,
+    Unit,
+    of_units,
+    selection_epsilon,
+    units_of,
+    without_delta,
+)
 from sfumato.random.bits import Bits
 
 MOST_BINS = 2**12

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.estimate import Estimate, error_probability
-from sfumato.answers.frames import cell_columns
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.release import CountsRelease
+from sfumato.answers import (
+    AnyQuestion,
+    Captions,
+    CountsRelease,
+    Estimate,
+    cell_columns,
+    error_probability,
+)
 from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.domain.axes import LabelAxis
-from sfumato.domain.domain import named_axes
-from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
+from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.gaussian_keys import KeyNoise

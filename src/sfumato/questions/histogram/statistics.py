@@ -37,7 +37,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.lattice import EdgesAxis, GridAxis
+from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.questions.histogram.table_noise import Pencil, TableNoise
 
 GRID = 513  # points at which an interval is looked for

@@ -53,8 +53,7 @@ from sfumato.mechanisms.noise_sums import (
     spread,
     weighted_half_widths,
 )
-from sfumato.privacy.measures import ZCDP, CentralMeasure
-from sfumato.privacy.unit import Unit, squared_factor
+from sfumato.privacy import ZCDP, CentralMeasure, Unit, squared_factor
 from sfumato.random.bits import Bits
 
 MOST_CELLS = 2**12

@@ -25,16 +25,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.answers.counts import Counts
-from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.answers import Counts, CountsPreview, Preview
 from sfumato.basics.numbers import Array, split
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.noise_sums import LEAST_SPREAD, spread
-from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Proof, Unit, of_units, units_of, without_delta
 from sfumato.questions.partition.growth import (
     MOST_CELLS,
     SLICES,

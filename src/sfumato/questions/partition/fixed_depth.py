@@ -21,20 +21,27 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counts
-from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.answers import Counts, CountsPreview, Preview
 from sfumato.basics.numbers import Array, Exactly, GivenNumbers, decimal, fraction, positive, settle
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.selection import RankLaw, Ranks, nested, read_quantiles
+from sfumato.privacy import (
+    EXACT,
+    Allocation,
+    CentralMeasure,
+    Levels,
+    Proof,
+    Shares,
+    Unit,
+    of_units,
+    selection_epsilon,
+    tree_levels,
+    without_delta,
+)
 from sfumato.privacy import allocation as sharing
-from sfumato.privacy.allocation import Allocation, Levels, Shares, of_units, tree_levels
-from sfumato.privacy.guarantee import EXACT, Proof
-from sfumato.privacy.measures import CentralMeasure, selection_epsilon, without_delta
-from sfumato.privacy.unit import Unit
 from sfumato.questions.partition.growth import MOST_CELLS, Draft, split_at
 from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.release import Partition

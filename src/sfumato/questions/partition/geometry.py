@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.lattice import DROPPED, GridAxis, Lattice
+from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError, nearest
 
 if TYPE_CHECKING:

@@ -19,13 +19,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array
-from sfumato.domain.cube import Cube
+from sfumato.domain import Cube
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
-from sfumato.privacy.measures import CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import (
+    EXACT,
+    CentralMeasure,
+    Guarantee,
+    Proof,
+    Unit,
+    assumptions_of,
+    of_units,
+    units_of,
+    without_delta,
+)
 from sfumato.questions.partition.estimates import Counted, Splits
 from sfumato.questions.partition.release import Partition
 from sfumato.random.bits import Bits

@@ -7,11 +7,9 @@ from typing import ClassVar
 
 import msgspec
 
-from sfumato.answers.counts import Needs
-from sfumato.answers.question import Question
+from sfumato.answers import Needs, Question
 from sfumato.basics.numbers import MOST_PARTITION_CELLS
-from sfumato.domain.domain import Domain, fine_lattice, named_axes
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import printable
 from sfumato.questions.partition.release import Partition
 

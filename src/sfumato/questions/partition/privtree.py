@@ -47,16 +47,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.answers.counts import Counts
-from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.answers import Counts, CountsPreview, Preview
 from sfumato.basics.numbers import Array
-from sfumato.domain.domain import Domain
+from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds
-from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, pure_epsilon, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import (
+    CentralMeasure,
+    Proof,
+    Unit,
+    of_units,
+    pure_epsilon,
+    units_of,
+    without_delta,
+)
 from sfumato.questions.partition.growth import (
     SLICES,
     Draft,

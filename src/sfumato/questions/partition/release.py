@@ -18,17 +18,14 @@ from typing import TYPE_CHECKING, Literal, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.estimate import Estimate, error_probability
-from sfumato.answers.release import CountsRelease
+from sfumato.answers import Captions, CountsRelease, Estimate, error_probability
 from sfumato.basics.files import require_no_database
 from sfumato.basics.numbers import Array, Exactly, sidak
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 from sfumato.errors import DataError, UsageError, printable
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.noise_sums import exact_half_width
-from sfumato.privacy.allocation import units_of
-from sfumato.privacy.measures import ZCDP
+from sfumato.privacy import ZCDP, units_of
 from sfumato.questions.partition.estimates import (
     Counted,
     Cover,

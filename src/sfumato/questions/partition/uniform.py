@@ -18,18 +18,21 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counts
-from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.answers import Counts, CountsPreview, Preview
 from sfumato.basics.numbers import MOST_PARTITION_CELLS, Array, positive, settle, split
-from sfumato.domain.cube import Cube
-from sfumato.domain.domain import Domain, finest
-from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.domain import Cube, Domain, Lattice, LatticeAxis, finest
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.privacy.allocation import Shares, of_units, share, units_of
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import (
+    CentralMeasure,
+    Proof,
+    Shares,
+    Unit,
+    of_units,
+    share,
+    units_of,
+    without_delta,
+)
 from sfumato.questions.partition.estimates import Edges
 from sfumato.questions.partition.fixed_depth import check_shares, read_stop_below
 from sfumato.questions.partition.growth import Draft, split_at_edges

@@ -31,10 +31,9 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counted
+from sfumato.answers import Counted
 from sfumato.basics.numbers import Array
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import EdgesAxis, Lattice
+from sfumato.domain import Domain, EdgesAxis, Lattice
 from sfumato.errors import printable
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails

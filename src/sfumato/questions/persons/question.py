@@ -10,19 +10,13 @@ from typing import ClassVar, Self, get_args
 
 import msgspec
 
-from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import Preview
-from sfumato.answers.question import Question
+from sfumato.answers import Counts, Needs, Preview, Question, error_probability
 from sfumato.basics.numbers import Exactly, settle, sidak
-from sfumato.domain.domain import Domain, named_axes
-from sfumato.domain.lattice import EdgesAxis, Lattice
+from sfumato.domain import Domain, EdgesAxis, Lattice, named_axes
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.noise_sums import plain_sum_half_width
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Proof, Unit, without_delta
 from sfumato.questions.histogram.bins import Bins, Width, plain_bins, plain_width
 from sfumato.questions.persons.measured import (
     LARGEST,

@@ -19,16 +19,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from sfumato.answers.estimate import Estimate
-from sfumato.answers.question import AnyQuestion, Question
+from sfumato.answers import AnyQuestion, Estimate, Question
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain.domain import Axis, Domain
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
-from sfumato.privacy.limits import Limits, limits_of
-from sfumato.privacy.measures import CentralMeasure, asked_cost, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Limits, Unit, asked_cost, limits_of, without_delta
 from sfumato.questions.persons.measured import LimitName, Measured
 from sfumato.questions.persons.release import PersonsRelease
 

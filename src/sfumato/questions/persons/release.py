@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.estimate import Estimate, error_probability
-from sfumato.answers.release import CountsRelease
+from sfumato.answers import CountsRelease, Estimate, error_probability
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain.domain import Axis, Domain
+from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import plain_sum_half_width
-from sfumato.privacy.guarantee import asked_rows
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit, asked_rows
 from sfumato.questions.persons.measured import (
     LARGEST,
     MEASURED,

@@ -33,7 +33,7 @@ from functools import lru_cache
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.cube import Cube
+from sfumato.domain import Cube
 from sfumato.errors import Infeasible
 from sfumato.mechanisms.jointexp import tuples
 from sfumato.mechanisms.selection import FEW_EDGES, Ranks

@@ -77,9 +77,7 @@ from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.noise_sums import contrast_half_width
 from sfumato.mechanisms.selection import RankLaw, Ranks, joint_sensitivity, nested, rank_sensitivity
-from sfumato.privacy.allocation import share
-from sfumato.privacy.measures import ZCDP, CentralMeasure, selection_epsilon
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, CentralMeasure, Unit, selection_epsilon, share
 from sfumato.questions.quantiles import ranks as count_tree
 from sfumato.questions.quantiles.cells import MOST_SUBCELLS, Cells, points_of, subcells_for
 from sfumato.questions.quantiles.ranks import (

@@ -9,17 +9,12 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.question import Question
+from sfumato.answers import Counts, Needs, Question
 from sfumato.basics.numbers import Numbers, settle
-from sfumato.domain.domain import Domain, Listed, fine_lattice, named_axes
-from sfumato.domain.lattice import GridAxis, Lattice, LatticeAxis
+from sfumato.domain import Domain, GridAxis, Lattice, LatticeAxis, Listed, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.selection import read_quantiles
-from sfumato.privacy.allocation import share
-from sfumato.privacy.guarantee import Guarantee, Proof
-from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, CentralMeasure, Guarantee, Proof, Unit, share, without_delta
 from sfumato.questions.quantiles.cells import cells_by_axis
 from sfumato.questions.quantiles.methods import (
     MOST_JOINT,

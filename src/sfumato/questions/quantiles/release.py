@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers.captions import Captions
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import Preview
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.release import Release
+from sfumato.answers import AnyQuestion, Captions, Preview, Release, error_probability
 from sfumato.basics.numbers import Array, Exactly, decimal
-from sfumato.domain.lattice import GridAxis, Label, LabelAxis, Lattice
-from sfumato.domain.scale import NUMBERS
+from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Law
 from sfumato.questions.quantiles.methods import AxisMethod, half_width, typical

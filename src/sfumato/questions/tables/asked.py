@@ -10,12 +10,9 @@ from collections.abc import Sequence
 import msgspec
 
 from sfumato.basics.numbers import positive
-from sfumato.domain.domain import Domain, Interval, named_axes
-from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.domain import Domain, Interval, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, printable, shown
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.limits import Limits
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Limits, Proof, Unit
 from sfumato.questions.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
 from sfumato.questions.tables.levels import Chains
 

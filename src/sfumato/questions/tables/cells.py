@@ -19,11 +19,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from sfumato.answers.cross_tables import ALL, CrossTable
-from sfumato.answers.estimate import error_probability, half_width_text
-from sfumato.answers.preview import Preview
+from sfumato.answers import ALL, CrossTable, Preview, error_probability, half_width_text
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice
 from sfumato.errors import Infeasible
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import FEW_SUMS, Weighted, weighted_half_widths

@@ -12,16 +12,16 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
-from sfumato.privacy.limits import StackedNorm
-from sfumato.privacy.measures import (
+from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     CentralMeasure,
     PureDP,
+    StackedNorm,
+    Unit,
     approx_to_zcdp,
     without_delta,
 )
-from sfumato.privacy.unit import Unit
 from sfumato.questions.tables.gaussian_design import Aim, gaussian_design, shares_of_variance
 from sfumato.questions.tables.laplace_design import laplace_shares, stacked_norm
 from sfumato.questions.tables.levels import Levels, Margin, is_margin

@@ -47,7 +47,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import log_eta, most_slack
-from sfumato.privacy.unit import Neighbours
+from sfumato.privacy import Neighbours
 from sfumato.questions.tables.levels import Levels, Margin, Path, contrast, is_margin
 from sfumato.questions.tables.residuals import closure_of
 

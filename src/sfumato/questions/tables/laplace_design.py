@@ -61,7 +61,7 @@ from itertools import product
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.privacy.limits import StackedNorm, Weighed
+from sfumato.privacy import StackedNorm, Weighed
 from sfumato.questions.tables.gaussian_design import (
     ROUNDING,
     Aim,

@@ -39,9 +39,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.axes import LabelAxis
-from sfumato.domain.cube import Cube
-from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.domain import Cube, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, shown
 
 

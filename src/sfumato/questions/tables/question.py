@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
-from sfumato.answers.counts import Counts, Needs, WithinNorm
-from sfumato.answers.question import Question
+from sfumato.answers import Counts, Needs, Question, WithinNorm
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.domain.domain import Domain
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Domain, Lattice
 from sfumato.errors import InternalError
-from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import CentralMeasure, Proof, Unit
 from sfumato.questions.histogram.bins import (
     Bins,
     Width,

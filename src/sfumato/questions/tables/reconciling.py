@@ -19,15 +19,13 @@ from typing import NamedTuple, Never
 import msgspec
 import numpy as np
 
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import Release
+from sfumato.answers import Receipt, Release
 from sfumato.basics.numbers import Array
-from sfumato.domain.lattice import Lattice, LatticeAxis
+from sfumato.domain import Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.guarantee import EXACT, Guarantee, Proof
-from sfumato.privacy.measures import ZCDP, compose
+from sfumato.privacy import EXACT, ZCDP, Guarantee, Proof, compose
 from sfumato.questions.histogram.question import HistogramRelease
 from sfumato.questions.tables.asked import named, require_connected
 from sfumato.questions.tables.design import Measurement, published_shape

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
+from sfumato.answers import (
+    AnyQuestion,
+    Captions,
+    CrossTable,
+    Receipt,
+    Release,
+    cell_columns,
+    error_probability,
+)
 from sfumato.answers import frames as forms
-from sfumato.answers.captions import Captions
-from sfumato.answers.cross_tables import CrossTable
-from sfumato.answers.estimate import error_probability
-from sfumato.answers.frames import cell_columns
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import Release
 from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain.domain import named_axes
-from sfumato.domain.lattice import Lattice
+from sfumato.domain import Lattice, named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.questions.tables.asked import TABLE, named
 from sfumato.questions.tables.cells import CellErrors, crossed

@@ -16,16 +16,9 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.domain.lattice import (
-    BinsAndMissing,
-    EdgesAxis,
-    GridAxis,
-    Label,
-    LabelAxis,
-    LatticeAxis,
-)
+from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, Label, LabelAxis, LatticeAxis
 from sfumato.errors import UsageError, nearest, printable, shown
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import Unit
 from sfumato.questions.tables.levels import Chains, Margin, Nesting, common
 
 LARGEST_COUNT = 2**53

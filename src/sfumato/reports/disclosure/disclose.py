@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from sfumato.answers.release import Release
+from sfumato.answers import Release
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
 from sfumato.errors import UsageError, explained, shown

@@ -18,8 +18,7 @@ from pathlib import Path
 from sfumato._version import __version__
 from sfumato.errors import printable_lines
 from sfumato.ledger import written
-from sfumato.privacy import belief
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, belief
 from sfumato.publishing.verifying import Publication, listed
 from sfumato.questions.persons.release import PersonsRelease
 from sfumato.reports.disclosure import fields

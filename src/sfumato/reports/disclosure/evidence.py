@@ -11,16 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.answers.codec import to_bytes
-from sfumato.answers.loading import signed_part
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import Release
+from sfumato.answers import Receipt, Release, signed_part, to_bytes
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS
 from sfumato.basics.signing import valid
 from sfumato.errors import DataError, LedgerError, UsageError, printable, shown
 from sfumato.ledger import Account, Amount, Ledger, written
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, approx_to_zcdp, charge
-from sfumato.privacy.unit import Unit
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit, approx_to_zcdp, charge
 from sfumato.publishing.verifying import verify
 from sfumato.risk.window import Window
 

@@ -13,16 +13,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from sfumato.answers.registry import tag_of
-from sfumato.answers.release import Release, accuracy_sentence
-from sfumato.domain.lattice import (
-    BinsAndMissing,
-    EdgesAxis,
-    GridAxis,
-    KeyAxis,
-    LabelAxis,
-    LatticeAxis,
-)
+from sfumato.answers import Release, accuracy_sentence, tag_of
+from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 from sfumato.errors import printable
 from sfumato.questions.counters.release import CounterRelease
 from sfumato.reports.disclosure.evidence import Evidence, shortened
