@@ -1,12 +1,13 @@
 """What a question asks to have counted, and what it may ask of the data once that is counted.
 
-One whole number for each person: the mean or the sum of their values, rounded exactly.
+*One whole number for each person* (``PersonLattice``): the mean or the sum of their values, rounded
+exactly. Each row of a person has a whole number k. Their sum S and their number n are exact
+integers, which add up in any order. So what a person's number is depends on that person's rows
+alone: not on their order, nor on how a table is cut or read.
 
-Each row of a person has a whole number k. Their sum S and their number n are exact integers, which
-add up in any order. So what a person's number is depends on that person's rows alone: not on their
-order, nor on how a table is cut or read.
+``Needs`` says what is counted, and ``Counts`` what a question may ask of it afterwards.
 
-An axis of equally spaced points, for values that are added up: each counts as the nearest.
+``NearestAxis`` has equally spaced points, for values that are added up: each counts as the nearest.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""A number with an interval.
+"""A number with an interval, and how such numbers are printed and said in words.
 
-How many digits of an estimate are printed: as many as its interval leaves to it.
+As many digits of an estimate are printed as its interval leaves to it. An estimate is a double of
+some sixteen digits, and its interval says that two or three of them mean something. Where people
+read numbers, in text and CSV, two digits of the half-width are kept and the estimate has the same
+(JCGM 100:2008, 7.2.6). The ends of intervals are rounded outwards, so that what is printed holds
+with the confidence that is stated. What programs read has all digits.
 
-An estimate is a double of some sixteen digits, and its interval says that two or three of them mean
-something. Where people read numbers, in text and CSV, two digits of the half-width are kept and the
-estimate has the same (JCGM 100:2008, 7.2.6). The ends of intervals are rounded outwards, so that
-what is printed holds with the confidence that is stated. What programs read has all digits.
-
-Half-widths in words, as every sentence on accuracy says them.
+Every sentence on accuracy says half-widths in the words that are found here.
 """
 
 from __future__ import annotations

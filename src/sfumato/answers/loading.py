@@ -1,8 +1,6 @@
-"""Read releases from files and from the ledger.
+"""Read releases from files and from the ledger, and say what is known of where they come from.
 
-What a file holds never decides what is imported.
-
-What is known of where a release comes from: its signature.
+What a file holds never decides what is imported. The origin of a release is known by its signature.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Which questions and answers there are: those of ``questions.pyi``, and those that register.
 
+Installed packages declare questions by their metadata; to find these, nothing of theirs is
+imported. ``importlib.metadata`` gives the same, and its import alone would make `sfumato --help`
+take half as long again.
+
 What is listed is imported when it is first needed. What a file holds never decides what is
 imported: a file names a question by its tag, and only tags of registered classes are understood.
-
-What installed packages declare as questions, by their metadata: nothing of theirs is imported.
-
-``importlib.metadata`` gives the same, and its import alone would make `sfumato --help` take half as
-long again.
 """
 
 from __future__ import annotations

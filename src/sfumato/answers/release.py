@@ -1,8 +1,7 @@
 """What every answer is: noisy values, their error law, guarantee and receipt, and nothing unpaid.
 
-Releases are values: they travel as JSON and can be rebuilt from it bit for bit.
-
-What is true of several answers is said once, with the answers that it is true of.
+Releases are values: they travel as JSON and can be rebuilt from it bit for bit. What is true of
+several answers is said once, with the answers that it is true of.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A release as an Excel workbook: one sheet with the answer, one with what it promises.
+"""A release as an Excel workbook, and a family of tables as one.
+
+*A release*: one sheet has the answer, one what it promises.
+
+*A family of tables*: a sheet for each, with its sums on the edges. The first sheet says what was
+published and what it promises.
 
 The same release gives the same bytes. A label is always written as text, so that none is run as a
 formula.
-
-A family of tables as an Excel workbook: a sheet for each, with its sums on the edges.
-
-The first sheet says what was published and what it promises. The same release gives the same bytes.
-A label is always written as text, so that none is run as a formula.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """k-means without privacy, for numbers that may be seen: noisy counts, reports, synthetic points.
 
-It is post-processing, which costs nothing. scikit-learn does the work, on one thread: the same
-numbers and the same seed give the same centres.
-
-Weighted k-means on noisy counts: post-processing, which costs nothing.
-
-The random choices come from a fixed public seed, so the same released numbers give the same
+It is post-processing, which costs nothing. ``kmeans`` has scikit-learn do the work, on one thread:
+the same numbers and the same seed give the same centres. ``weighted_kmeans`` works on noisy counts:
+its random choices come from a fixed public seed, so the same released numbers give the same
 centres.
 """
 

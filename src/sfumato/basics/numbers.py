@@ -1,21 +1,17 @@
-"""Exact numbers: what people write is read as a Fraction, and the ledger counts whole units.
+"""Exact numbers, the limits on the size of an answer, and arrays of numpy.
 
-Epsilon is counted in units of 1e-9, delta in units of 1e-18, rho in units of 1e-12. Costs round up,
-limits round down.
+*Exact numbers.* What people write is read as a Fraction, and the ledger counts whole units: epsilon
+in units of 1e-9, delta in units of 1e-18, rho in units of 1e-12. Costs round up, limits round down.
 
-How large an answer may be.
+*Limits.* How large an answer may be follows from the domain and the question alone, so that what is
+too large is refused before the charge. A release holds integers. Measured at the limits, noise of
+scale 10^6, with counting, noise, JSON, storing, reading back and saving: 120 bytes of memory for
+each number of a histogram, 210 for each cell of a grid, 620 for each cell of a tree (``make deep``
+repeats it). JSON takes 8, 8 and 42 bytes of them, and at most 21 for a number: 20 digits and a
+comma.
 
-The limits follow from the domain and the question alone, so that what is too large is refused
-before the charge.
-
-A release holds integers. Measured at the limits, noise of scale 10^6, with counting, noise, JSON,
-storing, reading back and saving: 120 bytes of memory for each number of a histogram, 210 for each
-cell of a grid, 620 for each cell of a tree (``make deep`` repeats it). JSON takes 8, 8 and 42 bytes
-of them, and at most 21 for a number: 20 digits and a comma.
-
-Arrays of numpy: their type in annotations, and how they are read from what somebody gives.
-
-Shape and dtype stand in docstrings, because most functions here take several of both.
+*Arrays.* Their type in annotations, and how they are read from what somebody gives. Shape and dtype
+stand in docstrings, because most functions here take several of both.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""How numbers, labels and small tables are shown to people: as text, and as HTML for notebooks.
+"""How numbers, labels, small tables and addresses of databases are shown to people.
 
-The HTML takes fonts and colours from the page that shows it, so that it is at home in light and in
-dark notebooks. Every text in it is escaped.
+Numbers, labels and tables are shown as text, and as HTML for notebooks. The HTML takes fonts and
+colours from the page that shows it, so that it is at home in light and in dark notebooks. Every
+text in it is escaped.
 
-Addresses of databases as people write them, which may hold a password.
-
-What is shown of an address is what is known to be harmless: the server, its port and the database.
-User, password and parameters are never shown.
+An address of a database, as people write it, may hold a password. What is shown of an address is
+what is known to be harmless: the server, its port and the database. User, password and parameters
+are never shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,30 @@
 """Bound each person to at most r rows per lattice, chosen uniformly at random, in bounded memory.
 
+*Limits by cell* allow a number of rows in a cell, a number of cells, and a norm of counts. A
+person's rows are taken in the order of their priorities, as long as they are within the limits:
+
+* A person is counted in at most L0 cells: those of least keyed hash of person and cell. Rows in
+  other cells are skipped.
+* Rows beyond Linf in their cell are skipped.
+* Under a limit c on the L2 norm, rows are taken up to the first with which the sum over cells of
+  squared numbers of rows would exceed c^2. To go on after it would favour rare cells.
+* At most r rows are taken in all.
+
+Guarantee: what is kept of a person is within all limits, on the cells that they are about. It
+depends on that person's rows and the key alone, since priorities do (see below).
+In parts: once copies of a row have priorities of their own (see ``person_records``), a person's
+rows may come in pieces, and each piece may be reduced by ``reduced``; what is kept in the end is
+the same. Holds because of three facts. A cell that is not among the L0 least of a piece is not
+among the L0 least of all, and a row with m rows before it in its cell within a piece has at least m
+before it among all. Where all cells are counted in, at any priority each cell then has at least as
+many rows taken of all as of the piece, so the norm and the number of rows are at least as large:
+what does not fit in a piece does not fit among all. Where only some cells are, that may fail, so
+pieces are not reduced by the norm or the number of rows.
+
+*The choice of rows.*
+
 Each row has a 64-bit priority: a hash, under a fresh and secret key, of the person and of the row's
-values (``row_priorities``). Rows of a person that are alike in these values are copies. The first
+values (``priorities``). Rows of a person that are alike in these values are copies. The first
 copy has this priority p, and copy number j = 2, 3, ... has the keyed hash of p and j
 (``row_order``). On each lattice, a person keeps the r rows of least priority among the person's own
 rows that have a cell there.
@@ -25,51 +48,29 @@ all counts of one release they are the values of the same columns (``publishing.
 this). A row that lacks a value on one lattice only is dropped there, with all its copies, and the
 other rows keep their priorities. So a person keeps the same rows in both scans, and parallel
 composition may span both.
-In parts: rows are partitioned by person tokens (see ``persons``), so all rows of a person meet in
-one partition. Copy numbers are known only where all copies of a row are together, so until then no
-row is dropped; see ``row_records`` for partitions beyond memory. The r least of a set are the r
-least of the r least of its pieces. So once copies have their numbers, pieces may be reduced as
+In parts: rows are partitioned by person tokens (see ``priorities``), so all rows of a person meet
+in one partition. Copy numbers are known only where all copies of a row are together, so until then
+no row is dropped; see ``person_records`` for partitions beyond memory. The r least of a set are the
+r least of the r least of its pieces. So once copies have their numbers, pieces may be reduced as
 often as wished and in any order, and the rows kept are the same in memory, through files and for
 every size of batch.
 Exact: up to equal hashes of different rows of one person (probability 2**-64 for each pair),
-colliding tokens of text ids (see ``persons``), and AES-256 as a pseudorandom function. Such a tie
-is broken by the order in which the person's own rows come, and not by their cells: the number of a
-key says which keys of others came before it. So where that order is not fixed, as after a shuffle
-of Spark, or where a person's rows are in memory or not, other persons may decide a tie. It matters
-at the r-th row of a person alone: for N rows in all, with a probability of at most N * 2**-64.
+colliding tokens of text ids (see ``priorities``), and AES-256 as a pseudorandom function. Such a
+tie is broken by the order in which the person's own rows come, and not by their cells: the number
+of a key says which keys of others came before it. So where that order is not fixed, as after a
+shuffle of Spark, or where a person's rows are in memory or not, other persons may decide a tie. It
+matters at the r-th row of a person alone: for N rows in all, with a probability of at most
+N * 2**-64.
 Not covered: persons who appear under several ids; the time that a scan takes, and the size of its
 temporary files.
 
-Keep of each person what limits by cell allow: rows in a cell, cells, and the norm of counts.
-
-A person's rows are taken in the order of their priorities, as long as they are within the limits:
-
-* A person is counted in at most L0 cells: those of least keyed hash of person and cell. Rows in
-  other cells are skipped.
-* Rows beyond Linf in their cell are skipped.
-* Under a limit c on the L2 norm, rows are taken up to the first with which the sum over cells of
-  squared numbers of rows would exceed c^2. To go on after it would favour rare cells.
-* At most r rows are taken in all.
-
-Guarantee: what is kept of a person is within all limits, on the cells that they are about. It
-depends on that person's rows and the key alone, since priorities do (see ``bounding``).
-In parts: once copies of a row have priorities of their own (see ``row_records``), a person's rows
-may come in pieces, and each piece may be reduced by ``reduced``; what is kept in the end is the
-same. Holds because of three facts. A cell that is not among the L0 least of a piece is not among
-the L0 least of all, and a row with m rows before it in its cell within a piece has at least m
-before it among all. Where all cells are counted in, at any priority each cell then has at least as
-many rows taken of all as of the piece, so the norm and the number of rows are at least as large:
-what does not fit in a piece does not fit among all. Where only some cells are, that may fail, so
-pieces are not reduced by the norm or the number of rows.
-
-Keep of each person the rows that a stacked norm allows.
-
-A person's rows are taken in the order of their priorities, up to the first with which the squared
-norm would exceed the limit, or the number of rows would.
+*A stacked norm* limits what a person adds to several tables together. A person's rows are taken in
+the order of their priorities, up to the first with which the squared norm would exceed the limit,
+or the number of rows would.
 
 Guarantee: the rows that are kept of a person have at most the squared norm that is allowed, in all
 tables of the family together. Which rows they are depends on that person's rows and the key alone,
-since priorities do (see ``bounding``).
+since priorities do (see above).
 Exact: the squared norm is a sum of integers. With n rows before it in its cell of a table of weight
 w, a row adds w (2 n + 1). Sums are computed modulo 2^64, and those up to the first row that does
 not fit are below 2^63 in truth (``StackedNorm`` sees to it), so they are what they should be, and

@@ -1,8 +1,7 @@
-"""Find the cells of rows on the axes of a lattice.
+"""Find the cells of rows on the axes of a lattice, and keep the rows that satisfy conditions.
 
-Find the cells of dates and times on axes of the calendar, such as months and weekdays.
-
-Three forms of a column have a calendar:
+*Axes of the calendar*, such as months and weekdays, find the cells of dates and times. Three forms
+of a column have a calendar:
 
 * dates, and times of a type without a zone: they are local already;
 * times of a type with a zone: they are instants, which are read on the clocks of the axis' zone;
@@ -12,7 +11,8 @@ Three forms of a column have a calendar:
 What is finer than a microsecond is dropped. A time outside the years 1 to 9999, in UTC or on local
 clocks, is missing.
 
-Keep the rows that satisfy the public conditions of a source; see ``privacy/where.py``.
+*Rows* are located on all axes by ``RowLocator``. ``RowFilter`` keeps the rows that satisfy the
+public conditions of a source; see ``domain/conditions.py``.
 """
 
 from __future__ import annotations

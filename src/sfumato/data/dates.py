@@ -1,27 +1,22 @@
-"""Read dates and times that are written as a stated format says, such as 14.03.2024.
+"""Read dates and times that are written as a stated format says, and instants on local clocks.
 
-A format is written with the usual directives: ``%d.%m.%Y`` or ``%m/%d/%Y %I:%M %p``. They are read
-here, and not by Python's ``strptime``, because that reads names of months in the language of the
-machine: the same file would count differently elsewhere.
+*A format*, such as that of 14.03.2024, is written with the usual directives: ``%d.%m.%Y`` or
+``%m/%d/%Y %I:%M %p``. They are read here, and not by Python's ``strptime``, because that reads
+names of months in the language of the machine: the same file would count differently elsewhere.
 
-Read a whole column of dates that are written as a format says.
+*A whole column* of dates: each field is read as ``DateFormat.microseconds`` reads it
+(``tests/data/test_date_columns.py``).
 
-Each field is read as ``DateFormat.microseconds`` reads it (``tests/data/test_date_columns.py``).
+*Local clocks*, with daylight saving. The offsets from UTC are those of Python's ``zoneinfo``, which
+knows the rules of every year. Arrow has such functions too, but looks for its zone database in
+other places on each platform, and with some forms of the database it passes over the rules of years
+to come. An offset is looked up twice for each day in UTC: at its beginning and its end. Where they
+agree, it holds all day (``tests/data/test_local_times.py`` tries this for all zones); on the other
+days, a few in a year, it is looked up for each second.
 
-Read instants on local clocks, with daylight saving.
-
-The offsets from UTC are those of Python's ``zoneinfo``, which knows the rules of every year. Arrow
-has such functions too, but looks for its zone database in other places on each platform, and with
-some forms of the database it passes over the rules of years to come.
-
-An offset is looked up twice for each day in UTC: at its beginning and its end. Where they agree, it
-holds all day (``tests/data/test_local_times.py`` tries this for all zones); on the other days, a
-few in a year, it is looked up for each second.
-
-Moments: times of which each by itself has a zone or not, as in text and in Python objects.
-
-The type of a column of times says whether all of them are instants. A field of text says it of
-itself alone, so both are handed on.
+*Moments* are times of which each by itself has a zone or not, as in text and in Python objects. The
+type of a column of times says whether all of them are instants. A field of text says it of itself
+alone, so both are handed on.
 """
 
 from __future__ import annotations

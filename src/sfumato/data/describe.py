@@ -1,8 +1,9 @@
-"""Say what a file's schema tells about its columns. No row is read.
+"""Say what a file's schema tells about its columns, and read columns of numbers for ``choose``.
 
-Read columns of numbers from a file, whole and in memory: the records that an epsilon protects.
+*The schema*: no row is read.
 
-``sfumato choose`` tries an adversary on them. Nothing here is released.
+*Columns of numbers* are read whole and in memory: the records that an epsilon protects. ``sfumato
+choose`` tries an adversary on them. Nothing here is released.
 """
 
 from __future__ import annotations

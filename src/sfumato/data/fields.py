@@ -20,15 +20,12 @@ Blanks around numbers, dates and booleans do not matter. Text that is not UTF-8 
 A column whose fields all have one plain form is read as a whole, which is fast. Any other column is
 read field by field where it has to be. Both give the same values (``tests/data/test_fields.py``).
 
-What tables of text have in common: the domain declares the types, and each field is read alone.
+*Forms* of fields that did not parse are counted for ``sfumato check``, which names the option that
+reads them. The counts are true of the data, and serve the custodian's screen only.
 
-A field is missing if nothing stands in it but blanks, or ``NA``, ``N/A``, ``NaN``, ``nan``,
-``NULL``, ``null`` or one of a few more texts (pyarrow's list), unless the domain lists that text as
-a label. A field that does not parse is missing as well (see ``fields``).
-
-What fields that did not parse look like: counted for ``sfumato check``, which names the option.
-
-The counts are true of the data, and serve the custodian's screen only.
+*Missing fields.* In all tables of text a field is missing if nothing stands in it but blanks, or
+``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` or one of a few more texts (pyarrow's list),
+unless the domain lists that text as a label. A field that does not parse is missing as well.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Arrays that are used again and again, so that their memory is asked for once.
+"""Keyed hashes of whole numbers, texts and bytes, and arrays that are used again and again.
 
-The system fills every page that a process asks for with zeros. For arrays of a few megabytes this
-takes as long as a few passes over them.
+*Arrays* (``Scratch``) whose memory is asked for once. The system fills every page that a process
+asks for with zeros. For arrays of a few megabytes this takes as long as a few passes over them.
 
-A keyed hash of whole numbers: what chooses among the cells and rows of a person.
+*Whole numbers* (``KeyedHash``): what chooses among the cells and rows of a person. The hash of a
+fixed number of 64-bit words is their AES-256 CBC-MAC. Messages of one length are prefix-free, so it
+is a pseudorandom function, as ``random/streams.py`` says with its source.
 
-The hash of a fixed number of 64-bit words is their AES-256 CBC-MAC. Messages of one length are
-prefix-free, so it is a pseudorandom function, as ``text_hash`` says with its source.
-
-A keyed hash of texts and bytes: the AES-256 CBC-MAC of the length and the bytes, two words.
-
-It is a pseudorandom function, as ``random/macs.py`` says with its source.
+*Texts and bytes* (``TextHash``): the AES-256 CBC-MAC of the length and the bytes, two words. It is
+a pseudorandom function, as ``random/streams.py`` says with its source.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""What a check of a table found, and how it is printed for the custodian's screen.
+"""What a check of a table found: how it is printed, and how losses of axes and persons are counted.
 
-The numbers are true counts, and none is protected. A ``Check`` can be printed or written as JSON,
-which says that it is not for publication. It cannot be pickled.
+All of it is true of the data, and serves ``sfumato check`` only: the numbers are true counts, and
+none is protected. A ``Check`` can be printed or written as JSON, which says that it is not for
+publication. It cannot be pickled.
 
-Count what each axis of a table loses: missing values, clamped numbers, unlisted labels.
-
-All of it is true of the data, and serves ``sfumato check`` only.
-
-Count what persons lose to their limits, for a check that only the custodian sees.
+Each axis of a table loses missing values, clamped numbers and unlisted labels; persons lose rows to
+their limits.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Pack the cells of a row, one for each axis of a lattice, into as few integers as possible.
+"""Pack the cells of a row into as few integers as possible, and count packed rows into a cube.
 
-Packed cells are what a scan sorts, counts and remembers. They need less memory than a coordinate
-for each axis, and their order is the order of the cells.
+*Packing.* A row has one cell for each axis of a lattice. Packed cells are what a scan sorts, counts
+and remembers. They need less memory than a coordinate for each axis, and their order is the order
+of the cells.
 
-How a scan writes a row for one need: its packed cells, then the values to be added up.
+*Rows.* For one need a scan writes of a row its packed cells, then the values to be added up
+(``RowForm``).
 
-Count packed rows into a cube: one counter for each cell, or only for the occupied ones.
-
-Dense or sparse is a matter of memory. Both give the same counts.
+*Counts.* There is one counter for each cell, or only for the occupied ones. Dense or sparse is a
+matter of memory. Both give the same counts.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Records of persons in bounded memory: all records of a person are seen together in the end.
 
-A record has the person's token (see ``persons``) and further fields. Records beyond
+A record has the person's token (see ``priorities``) and further fields. Records beyond
 ``memory_limit()`` bytes go to a temporary file, partitioned by the tokens. One partition is read
 back at a time, and a large one is partitioned again by the next bits of the tokens.
 
-Records of rows that have a person and a priority, in bounded memory.
-
-The priority of a row is a keyed hash of its person and its values (see ``row_priorities``), so
-copies of one row have equal ones. Their numbers, and with these their own priorities, are known
-only where all copies are together:
+*Records of rows* that have a person and a priority. The priority of a row is a keyed hash of its
+person and its values (see ``priorities``), so copies of one row have equal ones. Their numbers, and
+with these their own priorities, are known only where all copies are together:
 
 * In a partition by tokens that fits into memory, all rows of a person are.
 * In a partition that does not, records are partitioned by the leading bits of their priorities.
@@ -19,7 +17,7 @@ only where all copies are together:
 Holds because: copies of a row lie in the same cell, and so none of them is kept that stands behind
 as many as a person may keep at all.
 
-How many rows each person has, counted before any limit and in bounded memory.
+*How many rows each person has*, counted before any limit.
 
 Guarantee: one person lies in one cell, and moves no other person's: adding or removing a person
 changes one count by one.
@@ -27,20 +25,19 @@ Holds because: the number of rows of a person depends on that person's rows alon
 In parts: numbers of rows of a person in several parts add up, so parts may be joined as often as
 wished and in any order. The result is the same in memory, through files and for every size of
 batch.
-Exact: up to colliding tokens of text ids (see ``persons``).
+Exact: up to colliding tokens of text ids (see ``priorities``).
 
-How a person's rows spread over cells, in one number: counted before any limit.
-
-It is one of three, for each person: the number of cells with a row of the person, the L2 norm of
-the person's counts in the cells (rounded up), or the largest of these counts.
+*How a person's rows spread over cells*, in one number: counted before any limit. It is one of
+three, for each person: the number of cells with a row of the person, the L2 norm of the person's
+counts in the cells (rounded up), or the largest of these counts.
 
 Guarantee: one person lies in one cell, and moves no other person's: adding or removing a person
 changes one count by one.
 Holds because: the number follows from the rows of that person alone.
 In parts: rows of a person in one cell add up, so parts may be joined as often as wished and in any
 order. The result is the same in memory, through files and for every size of batch.
-Exact: up to colliding tokens of text ids (see ``persons``), and to persons with more than 10^7 rows
-in a cell, whose norms may be rounded by floating point.
+Exact: up to colliding tokens of text ids (see ``priorities``), and to persons with more than 10^7
+rows in a cell, whose norms may be rounded by floating point.
 """
 
 from __future__ import annotations

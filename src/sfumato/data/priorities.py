@@ -1,6 +1,7 @@
-"""Who is one person, and tokens: one or two 64-bit words for one person and for nobody else.
+"""Who is one person, tokens of persons, and priorities of rows.
 
-Two rows belong to one person if their ids are the same value, exactly:
+*Persons.* A token is one or two 64-bit words for one person and for nobody else. Two rows belong to
+one person if their ids are the same value, exactly:
 
 * Whole numbers, decimals and floating-point numbers are compared as numbers, in full: 7.0 and
   7.000 are one person, and 2^53 and 2^53 + 1 are two. The two zeros are one person.
@@ -13,7 +14,7 @@ Two rows belong to one person if their ids are the same value, exactly:
 
 One table has ids of one kind: number and text are never compared. Where the files of a table have
 ids of types in which equal ids might be unequal, or unequal ones equal, the schema is refused
-before the charge (``column_types.ids_form``); and so is an id that would be read as something else
+before the charge (``schema.ids_form``); and so is an id that would be read as something else
 than it is because an axis reads its column too (``fields.require_exact_ids``).
 
 Ids that are integers, booleans, dates, times or doubles get a token of one word: a secret
@@ -33,7 +34,7 @@ secret is drawn after the data are fixed, and no output shows it. If two persons
 they would together keep r rows, and each of them could change 2 r rows: the probability of this is
 a delta.
 
-Priorities of rows: a keyed hash of the person and of the row's values.
+*Priorities of rows*: a keyed hash of the person and of the row's values.
 
 The hash is over the person and over the values of certain columns, in the order of their names.
 Every lattice that is counted under one choice of rows has only such columns. What is hashed is what

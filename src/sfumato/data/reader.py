@@ -8,13 +8,10 @@ The method ``of`` says which objects a class reads, and the registry (``sfumato.
 knows the classes. ``docs/extending.md`` shows a reader in full, and
 ``tests/conformance/reader_contract.py`` tests what is promised here.
 
-A reader may raise whatever its engine raises. Engines quote values of the data, so the source keeps
-the kind of such an error and none of its words. A refusal with words of its own is a ``DataError``,
-which depends on names and types only.
-
-Reduce the errors of engines to their kind, because their messages quote values of the data.
-
-They are raised again as a ``DataError`` that has neither cause nor context.
+A reader may raise whatever its engine raises. Engines quote values of the data, so ``guarded`` and
+``guarded_batches`` keep the kind of such an error and none of its words: it is raised again as a
+``DataError`` that has neither cause nor context. A refusal with words of its own is a
+``DataError``, which depends on names and types only.
 """
 
 from __future__ import annotations

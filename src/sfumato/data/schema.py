@@ -1,10 +1,9 @@
-"""What a column may hold, decided by its Arrow type alone, before any value is read.
+"""What the columns of a table may hold and must be called, decided before any value is read.
 
-What several axes may read from one column, and what the columns of a table must be called.
-
-What a table must have so that something can be counted of it, looked at before any charge.
-
-Names of columns and their declared types decide, and never a value.
+*Types*: what a column may hold is decided by its Arrow type alone. *Uses*: several axes may read
+one column, if they read it alike. ``Requirements`` are what a table must have so that something can
+be counted of it, looked at before any charge: names of columns and their declared types decide, and
+never a value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A source: a table, its public domain and the unit of privacy.
 
-The names that a user states of a source: of its person column, its data set and its version.
+The names that a user states of a source are checked first: of its person column, its data set and
+its version.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """What a scan counts of each chunk: all rows, each person's rows within limits, or persons.
 
-A tally serves several needs. Needs that count rows share one, so that one choice of a person's rows
-serves them all.
-
-Add up each person's values in each cell, and choose the cells that the person is counted in.
-
-A person is counted in at most c cells: those of least keyed hash of person and cell, as where
-persons are counted without their values.
+*Sums of persons* (``PersonSums``): each person's values in each cell are added up, and the cells
+are chosen that the person is counted in. A person is counted in at most c cells: those of least
+keyed hash of person and cell, as where persons are counted without their values.
 
 Guarantee: what is given of a person has one number of rows and one sum for each of at most c cells.
 It depends on that person's rows and the key alone.
@@ -14,9 +10,12 @@ In parts: numbers of rows and sums of whole numbers in several parts add up exac
 is not among the c least of a part is not among the c least of all. So parts may be joined as often
 as wished and in any order. The result is the same in memory, through files and for every size of
 batch and order of rows.
-Exact: up to colliding tokens of text ids (see ``persons``) and equal hashes of two cells, for
+Exact: up to colliding tokens of text ids (see ``priorities``) and equal hashes of two cells, for
 persons of at most 2^31 rows, whose sums are below 2^62. The sum of a person with more may be wrong,
 but it still depends on that person's rows alone.
+
+*Tallies.* A tally serves several needs. Needs that count rows share one, so that one choice of a
+person's rows serves them all.
 """
 
 from __future__ import annotations

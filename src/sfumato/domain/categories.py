@@ -1,10 +1,10 @@
-"""Public axes of labels: what all of them have in common, and those whose labels are listed.
+"""Public axes of labels: trees of labels, refusals of wrong axes, and axes that list their labels.
 
-Trees of labels, such as regions of districts of municipalities: how they are read and cut.
+A tree of labels, such as regions of districts of municipalities, is read and cut here. The leaves
+are what a column holds. Every leaf is equally deep, so each depth is a level: ``Level`` is the axis
+of one of them. ``Listed`` is what all axes have in common whose labels are listed.
 
-The leaves are what a column holds. Every leaf is equally deep, so each depth is a level.
-
-What is said of an axis that is declared wrongly, and what to write in its place.
+An axis that is declared wrongly is refused with what to write in its place.
 """
 
 from __future__ import annotations

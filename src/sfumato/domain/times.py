@@ -1,16 +1,15 @@
-"""Dates and times: read here, written here, and turned into numbers here.
+"""Dates, times and fields of the calendar: read here, written here, and turned into numbers here.
 
 A date is a number of days and a time a number of microseconds, both since 1970-01-01 in UTC. A time
 without a zone is read as UTC. Three forms are read: an ISO text as Python reads it (bounds, edges,
 names of steps), Python's own dates and times, and the bytes of one field of a text file, whose
 grammar is stricter, so that every engine reads a file alike.
 
-Fields of the calendar: months, weekdays, hours, weeks and years, and the names of each.
-
-A field is either *of the year* (or of the week, or of the day), such as "March" or "Monday", or
-*of a span*: one period after another, such as the months from 2024-01 to 2024-12. Periods of a span
-are numbered one after another: months since January of the year 0, years, and weeks by ISO 8601
-since the week of 1970-01-01, which begins on a Monday as all of them do.
+The fields of the calendar are months, weekdays, hours, weeks and years; each has a name. A field is
+either *of the year* (or of the week, or of the day), such as "March" or "Monday", or *of a span*:
+one period after another, such as the months from 2024-01 to 2024-12. Periods of a span are numbered
+one after another: months since January of the year 0, years, and weeks by ISO 8601 since the week
+of 1970-01-01, which begins on a Monday as all of them do.
 """
 
 from __future__ import annotations

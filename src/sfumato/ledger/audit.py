@@ -3,12 +3,10 @@
 Whoever edits a file may write anything into it: a text for a number, a note that is not JSON. So an
 audit assumes nothing of what it reads, and reports a fault where other code would fail.
 
-How the spenders of a ledger are recomputed from its entries.
+*Spenders* are recomputed from the entries as well. A spender's sum is written in each of their
+charges. It must follow from the charges before it, and stay within the ceiling that was set last.
 
-A spender's sum is written in each of their charges. It must follow from the charges before it, and
-stay within the ceiling that was set last.
-
-How the streams of a ledger are recomputed from their steps, and compared with their charges.
+*Streams* are recomputed from their steps, and compared with their charges.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The account book of a data set: what may be spent, what was spent, and what was answered.
 
-The book is written once, over any `Store`. It knows nothing of questions, measures or data, and
-nothing of SQL.
-
-Reading and checking a ledger: all that an auditor needs, without its secrets.
-
-Opening a ledger from the path that a user gives.
+``BookReader`` reads and checks a ledger: all that an auditor needs, without its secrets. ``Book``
+charges as well. It is written once, over any `Store`, and knows nothing of questions, measures or
+data, and nothing of SQL. ``open_ledger`` opens a ledger from the path that a user gives.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Each state is an entry, and durable before anyone hears of it. Every method that
 transaction of the public part, in which it looks at what was entered under the key before. So of
 two callers who ask at once, one charges, and the other finds that charge.
 
-A reservation, while its caller computes the answer.
-
-The parts of a ledger, each opened when it is needed: public rows, secrets, and an anchor.
+``Hold`` is a reservation, while its caller computes the answer. ``Parts`` are the parts of a
+ledger, each opened when it is needed: public rows, secrets, and an anchor. ``Charges`` changes the
+states.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The values that a ledger keeps: amounts, accounts, entries, steps.
+"""The values that a ledger keeps: amounts, accounts, entries, steps; and how they are chained.
 
 They know nothing of questions or data. An amount of privacy loss is a pair of non-negative
 integers, in units that the caller fixes; ``rule`` names the measure, and is stored and compared.
 
-How entries and steps are hashed into chains, and what the notes of entries say.
-
-Each hash covers the hash before it, so that nothing can be edited, removed or moved without
-changing every hash after it. The forms of what is hashed must not change: every ledger that was
-ever written is checked by them.
+Entries and steps are hashed into chains; what the notes of entries say is written here too. Each
+hash covers the hash before it, so that nothing can be edited, removed or moved without changing
+every hash after it. The forms of what is hashed must not change: every ledger that was ever written
+is checked by them.
 """
 
 from __future__ import annotations

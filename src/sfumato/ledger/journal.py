@@ -1,17 +1,14 @@
-"""How an entry is numbered, dated, balanced and chained to the one before it.
+"""How an entry is numbered, dated, balanced and chained to the one before it, and what limits it.
 
-Every function here runs within a transaction of the public part that writes.
+Every function that adds an entry runs within a transaction of the public part that writes.
 
-What limits a charge besides the total: whom the account protects, and its data set's ceiling.
+*What limits a charge besides the total*: whom the account protects, and its data set's ceiling. The
+privacy losses of two charges add up only if both protect the same persons by the same relation, and
+if both are in one measure. What cannot be added is refused, before anything is entered.
 
-The privacy losses of two charges add up only if both protect the same persons by the same relation,
-and if both are in one measure. What cannot be added is refused, before anything is entered.
-
-Who may spend from an account: named spenders, each up to a ceiling of their own.
-
-The custodian of a ledger names them. From then on every charge of the account belongs to one of
-them, whatever store the ledger is kept in. Only a server can check who somebody is; a file takes
-their word.
+*Who may spend from an account*: named spenders, each up to a ceiling of their own. The custodian of
+a ledger names them. From then on every charge of the account belongs to one of them, whatever store
+the ledger is kept in. Only a server can check who somebody is; a file takes their word.
 """
 
 from __future__ import annotations

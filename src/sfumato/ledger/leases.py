@@ -1,17 +1,16 @@
-"""Leases of this process under which nobody works, because their caller was given an error.
+"""Leases of this process under which nobody works, and how a process is known to have ended.
 
-A connection may be cut after the server has committed a charge and before the caller hears of it;
-an anchor may be on a full disk. Then the charge stands, and so does its lease, for a process that
-knows nothing of it. This process remembers what it tried to write, by the hash of the entry. So it
-goes on at once when it is asked again. All others wait for the lease to end, as for any other.
+*Own leases*: their caller was given an error. A connection may be cut after the server has
+committed a charge and before the caller hears of it; an anchor may be on a full disk. Then the
+charge stands, and so does its lease, for a process that knows nothing of it. This process remembers
+what it tried to write, by the hash of the entry. So it goes on at once when it is asked again. All
+others wait for the lease to end, as for any other. The hash tells the lease from those of all
+others, other threads of this process included: it covers the time, the process and all entries
+before.
 
-The hash tells the lease from those of all others, other threads of this process included: it covers
-the time, the process and all entries before.
-
-The identity of a process, and whether that process has surely ended.
-
-A lease of a process that has ended is free at once. To take over the lease of one that still works
-would answer one key twice, so every doubt counts as "still works".
+*The identity of a process*, and whether that process has surely ended. A lease of a process that
+has ended is free at once. To take over the lease of one that still works would answer one key
+twice, so every doubt counts as "still works".
 """
 
 from __future__ import annotations

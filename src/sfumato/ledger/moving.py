@@ -1,11 +1,11 @@
-"""Moving a ledger from one store to another: from a file to a server, or back.
+"""Moving a ledger from one store to another, and its public part for an auditor.
 
-Everything moves: entries with their hashes, answers, and the secrets by which stored answers are
-found again and streams go on. The old ledger is marked as moved while nobody can charge it, and
-pays for nothing afterwards: two copies that are both spent from would each keep to the whole
-budget.
+*Moving*, from a file to a server, or back. Everything moves: entries with their hashes, answers,
+and the secrets by which stored answers are found again and streams go on. The old ledger is marked
+as moved while nobody can charge it, and pays for nothing afterwards: two copies that are both spent
+from would each keep to the whole budget.
 
-The public part of a ledger, for an auditor: what was charged, and what it paid for.
+*The public part*, for an auditor: what was charged, and what it paid for.
 """
 
 from __future__ import annotations

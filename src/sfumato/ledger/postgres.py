@@ -1,6 +1,6 @@
-"""The two schemas of a ledger in PostgreSQL as the two parts of a store.
+"""A ledger in PostgreSQL: its rows, and its two schemas as the two parts of a store.
 
-The rows of a ledger in PostgreSQL; the tables are in ``book.sql`` and ``secrets.sql``.
+The tables are in ``book.sql`` and ``secrets.sql``.
 """
 
 from __future__ import annotations

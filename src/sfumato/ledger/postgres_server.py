@@ -1,26 +1,28 @@
 """A schema of a ledger on a server: one connection, shared by threads, never by processes.
 
-A transaction that writes takes its turn before it looks at anything: a lock on one table, by which
-transactions that write run one after another, and two charges cannot both see the same balance. It
-is told its number at once. Where the connection is cut while it commits, the server is asked by
-that number whether it is done, and then for what it wrote: this stands, or it is run again.
+In the order of the code:
 
-What a process saw committed on a server, so that it notices a server that has forgotten it.
+*What a process saw committed on a server* (``Reached``), so that it notices a server that has
+forgotten it. A server may be replaced while a process uses it: by a copy that lagged behind, or by
+its own files of yesterday. Charges that were confirmed may be missing then, and would be spent a
+second time.
 
-A server may be replaced while a process uses it: by a copy that lagged behind, or by its own files
-of yesterday. Charges that were confirmed may be missing then, and would be spent a second time.
+*What the two schemas of a ledger hold*: their tables and rules, and how to check them.
 
-What the two schemas of a ledger hold: their tables and rules, and how to check them.
+*What errors of PostgreSQL mean to the caller.* Its own messages quote rows, so they go nowhere.
 
-What errors of PostgreSQL mean to the caller. Its own messages quote rows, so they go nowhere.
+*Addresses of servers*, and the driver that reads them.
 
-Addresses of servers, and the driver that reads them.
+*Sending the statements of a transaction*, as few times as possible. A statement that finds nothing,
+such as an insert, waits until the next one that does, or until the transaction is committed; they
+are then sent together. Each time that is sent costs a round trip while others wait for their turn.
+If one fails, those after it are not carried out.
 
-Sending the statements of a transaction, as few times as possible.
-
-A statement that finds nothing, such as an insert, waits until the next one that does, or until the
-transaction is committed; they are then sent together. Each time that is sent costs a round trip
-while others wait for their turn. If one fails, those after it are not carried out.
+*The connection* (``Database``). A transaction that writes takes its turn before it looks at
+anything: a lock on one table, by which transactions that write run one after another, and two
+charges cannot both see the same balance. It is told its number at once. Where the connection is cut
+while it commits, the server is asked by that number whether it is done, and then for what it wrote:
+this stands, or it is run again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The public rows of a ledger in SQL, as SQLite and PostgreSQL both understand it.
+"""The public and the secret rows of a ledger in SQL, as SQLite and PostgreSQL both understand it.
 
-A question mark stands for a value. Each database has its tables in a ``book.sql`` of its own.
-
-The secret rows of a ledger in SQL, as SQLite and PostgreSQL both understand it.
-
-A question mark stands for a value. Each database has its tables in a ``secrets.sql`` of its own.
+A question mark stands for a value. Each database has its tables in a ``book.sql`` and a
+``secrets.sql`` of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The two files of a ledger in SQLite as the two parts of a store.
+"""A ledger in SQLite: its public and secret rows, and its two files as the two parts of a store.
 
-The public rows of a ledger in SQLite; the tables are in ``book.sql``.
-
-The secret rows of a ledger in SQLite; the tables are in ``secrets.sql``.
+The tables of the public rows are in ``book.sql``, those of the secret rows in ``secrets.sql``.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """A file of a ledger: one SQLite connection, shared by threads, safe across a fork.
 
-Each commit is synced to a write-ahead log before it returns. SQLite's own wait for a busy file
-sleeps longer each time and leaves some processes without a turn for seconds (measured: of 16
-writers, one got 1 turn while another got 7,910). So this module waits by itself, in short sleeps of
-random length.
+In the order of the code:
 
-What the two kinds of files of a ledger hold: their tables and rules, and how to check them.
-
-What errors of SQLite mean to the caller.
-
-One caller at a time: no second thread, and no signal handler within one thread.
+* What the two kinds of files of a ledger hold: their tables and rules, and how to check them.
+* What errors of SQLite mean to the caller.
+* One caller at a time (``Turns``): no second thread, and no signal handler within one thread.
+* The connection (``Database``). Each commit is synced to a write-ahead log before it returns.
+  SQLite's own wait for a busy file sleeps longer each time and leaves some processes without a turn
+  for seconds (measured: of 16 writers, one got 1 turn while another got 7,910). So this module
+  waits by itself, in short sleeps of random length.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """What a `Store` has to promise, so that a `Book` may keep its entries in it.
 
+``NameRows`` are the rows by which a question is found again under its key, or under its own tag. A
+``Request`` for a charge is checked before the ledger is read.
+
 A store has two parts, which may be two databases: public rows, which any auditor may read, and
 secret rows, which only the operator may read. A transaction of the secret part may run inside one
 of the public part, never the other way round. A store that keeps both parts in one database may let
@@ -23,10 +26,6 @@ balances and answers are read off the entries, so they need nothing else.
 A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a
 row. It refuses a thread that is in the middle of using it, such as a signal handler, and it refuses
 a child process where it cannot cross a fork.
-
-The rows by which a question is found again under its key, or under its own tag.
-
-A request for a charge, checked before the ledger is read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Selection of keys by Gaussian noise and a threshold, for persons with one row for each key.
 
+``KeyNoise`` is what the laws that select keys have in common, those of ``thresholds`` included: how
+often a key is shown, and intervals for it.
+
 Discrete Gaussian noise of variance parameter sigma^2 is added to the count of each key that occurs.
 A key is shown, with its noisy count, if that reaches tau. A person changes the counts of at most r
 keys by 1 each: sqrt(r) in L2, where several rows of one key could change them by r.
@@ -42,8 +45,6 @@ one person may use nearly all of it. Dividing delta between the two would waste 
 Source: Canonne, Kamath, Steinke, NeurIPS 2020 (the noise); Balle, Wang, ICML 2018 (the exact
 delta); Korolova et al. 2009; Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin, ICML 2020 (the
 threshold under Gaussian noise, with delta divided in two).
-
-What the laws that select keys have in common: how often a key is shown, and intervals for it.
 """
 
 from __future__ import annotations

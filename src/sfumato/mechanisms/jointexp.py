@@ -1,8 +1,13 @@
 """m quantiles of one axis at once: JointExp on lattice edges.
 
+Sums of exp-weighted terms over prefixes, suffixes and windows of an array are formed by additions
+only. A sum is kept as a pair: an integer reference P, exact, and a double s, so that the sum is
+s * exp(rate * P). P is the largest exponent among the terms, so s is at least the weight of that
+term. Differences of prefix sums, which lose small sums beside large ones, are never taken.
+
 Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP; numerical slack is charged.
 Sensitivity: D = 2r under replace, 2r (1 - the least gap) under add-remove
-(``ranks.joint_sensitivity``).
+(``selection.joint_sensitivity``).
 Holds because
     *The law.* Non-decreasing tuples of edges (``distinct``: increasing ones) have weight
     exp(a max(u, M - U)), a = epsilon' / (2 D). The utility u is minus the sum over j of
@@ -17,7 +22,7 @@ Holds because
     windows only.
     *The chain.* alpha_j(g) sums the weights of all beginnings that end with o_j in group g. It is
     held as beta e^(a A), A the exact integer of the best beginning. Terms are added, never
-    subtracted (``scans``), so that beta has a small relative error. k quantiles in a group of w
+    subtracted (see above), so that beta has a small relative error. k quantiles in a group of w
     edges are C(w + k - 1, k) multisets (``distinct``: C(w, k) sets), and are drawn as one.
     *Slack.* Let every computed factor exp(x), x in [-700, 0], be right to 2^-41, which IEEE
     libraries exceed a thousandfold. A stage then adds at most delta = (32 + edges / 2^14) 2^-41 +
@@ -29,12 +34,6 @@ Holds because
 Not covered: the time a draw takes depends on the data.
 Source: Gillenwater, Joseph, Kulesza, *Differentially Private Quantiles*, ICML 2021, Alg. 1; range
 and zCDP: Cesar, Rogers 2021.
-
-Sums of exp-weighted terms over prefixes, suffixes and windows of an array, by additions only.
-
-A sum is kept as a pair: an integer reference P, exact, and a double s, so that the sum is
-s * exp(rate * P). P is the largest exponent among the terms, so s is at least the weight of that
-term. Differences of prefix sums, which lose small sums beside large ones, are never taken.
 """
 
 from __future__ import annotations

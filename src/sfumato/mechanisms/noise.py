@@ -1,21 +1,16 @@
 """Exact integer noise on counts, and its law: what was added is what the intervals are made from.
 
-A law is a frozen value. It samples, and it knows its variance, its tails and the tails of weighted
-sums.
+*Scripts* are chosen integers in place of noise: how ``sfumato.audit`` replays a mechanism. They are
+the only way to bypass a law's sampler. A law of integers draws through ``IntegerLaw.sample``. Where
+the bits that it is given are a ``Script``, the law asks the script for its draws; everywhere else
+it draws from the bits. A release made under a script says that it is not private. A selection of
+edges has no noise that could be replaced. Where the bits are a ``Script``, it asks the script for
+the outcome, and tells it how likely each outcome is, by the weights that it draws by.
 
-Chosen integers in place of noise: how ``sfumato.audit`` replays a mechanism.
+*A law* is a frozen value. It samples, and it knows its variance, its tails and the tails of
+weighted sums.
 
-The only way to bypass a law's sampler.
-
-A law of integers draws through ``IntegerLaw.sample``. Where the bits that it is given are a
-``Script``, the law asks the script for its draws; everywhere else it draws from the bits. A release
-made under a script says that it is not private.
-
-A selection of edges has no noise that could be replaced. Where the bits are a ``Script``, it asks
-the script for the outcome, and tells it how likely each outcome is, by the weights that it draws
-by.
-
-Gaussian noise of which only contrasts leave: what a residual of a table costs.
+*Residuals.* Gaussian noise of which only contrasts leave: what a residual of a table costs.
 
 Let z be n independent draws of the discrete Gaussian with parameter sigma^2, and x the true counts
 of a table. A *residual* publishes D(x + z), where D takes differences between cells that add up to

@@ -1,8 +1,17 @@
-"""Sums of noise of several scales: bounds on their tails, and their exact law.
+"""Sums of independent noise: bounds on their tails and half-widths that hold, and their exact law.
 
-Both are computed from the laws alone, after the release; nothing here draws or spends.
+All of it is computed from the laws alone, after the release; nothing here draws or spends. In the
+order of the code:
 
-The law of a weighted sum of independent noise: half-widths that hold, and are nearly tight.
+* Sums of noise of several scales (``half_widths``, ``exact_half_width``): bounds on their tails,
+  and their exact law.
+* Weighted sums (``weighted_half_widths``, ``sum_half_width``): half-widths that hold, and are
+  nearly tight.
+* A contrast (``contrast_half_width``): the exact law of how far the noise on counts moves "rows
+  below, less q of all rows".
+* Weighted sums of many draws of one law (``tails``): bounds that hold.
+
+*Weighted sums.*
 
 S = sum of w_i Z_i has the characteristic function phi(t) = product of phi_i(w_i t), which is known.
 Its law need not have a density, and its weights no common lattice. So a small U is added, a sum of
@@ -19,16 +28,13 @@ Holds because
     *Small weights.* Draws that hold 10^-6 of the variance are left out of the sum. Chernoff's bound
     on them is added to the half-width.
 
-Many sums are computed at once, a row each. All of it is computed from the laws alone, after the
-release; nothing here draws or spends.
+Many sums are computed at once, a row each.
 
-The exact law of a contrast: how far the noise on counts moves "rows below, less q of all rows".
+*A contrast.* The counts are of disjoint cells, some below a place and the others above it. Each has
+one draw of the same law. So the noise of (rows below - q * all rows) is (1 - q) X - q Y, where X is
+the sum of the draws below and Y the sum of those above.
 
-The counts are of disjoint cells, some below a place and the others above it. Each has one draw of
-the same law. So the noise of (rows below - q * all rows) is (1 - q) X - q Y, where X is the sum of
-the draws below and Y the sum of those above. Nothing here draws or spends.
-
-Tails of weighted sums of many independent draws of one law: bounds that hold.
+*Many draws of one law.*
 
 *Laplace.* A draw Z of discrete Laplace noise of scale b is coupled with a continuous one, X, such
 that abs(Z - X) <= 1 - c with c = b ln(2 / (1 + exp(-1/b))): with u uniform, abs(X) = -b ln u, and

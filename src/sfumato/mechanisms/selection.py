@@ -1,8 +1,14 @@
 """One edge of an axis at a given rank: exponential mechanism and permute-and-flip, without slack.
 
+``Ranks`` are public edges, grouped by the number of rows below them. An axis of W cells has the
+edges o = 0..W; n(o) rows lie in cells below o. Edges between two occupied cells share n(o), so they
+form one group that is drawn by its number of edges; each edge is in exactly one group. Two
+intervals closed at both ends would give an occupied point two weights: that was measured to spend
+0.7 at a nominal 0.1.
+
 Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP for the exponential mechanism.
 Sensitivity: of n(o) - q n, r max(q, 1 - q) under add-remove, r under replace
-(``ranks.rank_sensitivity``).
+(``rank_sensitivity``).
 Holds because
     *The law.* Edge o has weight exp(-a k(o)), k(o) = |w n(o) - z n| for q = z / w, with
     a = epsilon / (2 D w) rounded down to a multiple of 2**-55. Weights are clamped at exp(-128)
@@ -11,7 +17,7 @@ Holds because
     *The draw is exact.* a k(o) is an integer over 2**55, the *level* of the edge. Its whole part b
     puts the edge into a bucket. A bucket is chosen by its number of edges times exp(-b), an edge
     evenly within it, and the edge accepted with probability exp(-fraction). All three are exact
-    (``random.weighted``). Only edges within 128 / a of the best have levels of their own: the
+    (``random.discrete``). Only edges within 128 / a of the best have levels of their own: the
     others share one weight.
     *Permute-and-flip* visits the edges in a random order and takes each with probability
     exp(-a (k - min k)), until one is taken. Its coins do not depend on the order, so it is the same
@@ -19,13 +25,6 @@ Holds because
 Not covered: the time a draw takes depends on the data.
 Source: McSherry, Talwar, FOCS 2007; Smith, STOC 2011 (quantiles); McKenna, Sheldon, NeurIPS 2020
 (permute-and-flip).
-
-Ranks of the edges of one axis: public edges, grouped by the number of rows below them.
-
-An axis of W cells has the edges o = 0..W; n(o) rows lie in cells below o. Edges between two
-occupied cells share n(o), so they form one group that is drawn by its number of edges; each edge is
-in exactly one group. Two intervals closed at both ends would give an occupied point two weights:
-that was measured to spend 0.7 at a nominal 0.1.
 """
 
 from __future__ import annotations

@@ -32,11 +32,10 @@ Not covered: the time that a selection takes, which grows with the number of key
 Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022; Korolova et al. 2009; Vadhan 2017,
 section 3.3 (stability).
 
-The selection of keys as a value that engines apply where they count.
-
-``thresholds.released`` decides about all keys of a table at once, with noise from one keystream. A
-``KeyRule`` decides about any part of them, wherever the engine evaluates it: the noise of a key is
-a function of a secret of the release and of the key.
+*As a value.* A ``KeyRule`` is the selection of keys as a value that engines apply where they count.
+``released`` decides about all keys of a table at once, with noise from one keystream. A ``KeyRule``
+decides about any part of them, wherever the engine evaluates it: the noise of a key is a function
+of a secret of the release and of the key.
 
 Guarantee: that of the law, for all keys together; in whatever parts, in whatever order and however
 often the rule is applied to the same counts.
@@ -48,7 +47,7 @@ Canonical: a key's stream belongs to its type and its bytes, so 1 and "1" have n
 and a key has the same noise whatever the engine and the width of its integers.
 Not covered: an engine whose rows differ between two evaluations of one part; whoever reads the
 rule, which holds the secret, in an engine's memory or network.
-Source: ``thresholds``, ``gaussian_keys``; the streams: ``random/streams.py``.
+Source: the laws above, ``gaussian_keys``; the streams: ``random/streams.py``.
 """
 
 from __future__ import annotations

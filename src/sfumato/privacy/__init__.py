@@ -1,10 +1,9 @@
 """What is promised and what it costs: measures, units, composition, and what a promise means.
 
-``measures`` are exact amounts of privacy loss; ``unit`` says what one person can change, with the
-further ``limits`` on their rows. ``composition`` adds costs up and converts between measures;
-``allocation`` shares a cost between questions and levels. ``guarantee`` is the promise that a
-release states, and ``belief`` says what it means to somebody who suspects something. Nothing here
-draws noise.
+``measures`` has exact amounts of privacy loss, adds them up and converts them; ``unit`` says what
+one person can change, with the further ``limits`` on their rows. ``allocation`` shares a cost
+between questions and levels. ``guarantee`` is the promise that a release states, and ``belief``
+says what it means to somebody who suspects something. Nothing here draws noise.
 """
 
 from sfumato.basics.lazily import attached

@@ -1,16 +1,14 @@
 """Limits on one person's rows beside their number, and how far a person within them moves counts.
 
-A person adds a vector of counts to a table, one per cell. With at most ``r`` rows in all, its L1
-norm is at most r and its L2 norm too. Further limits make these norms smaller: on the rows in any
-one cell (Linf), on the cells that the person is in (L0), and on the L2 norm itself.
-
+*In one table.* A person adds a vector of counts to a table, one per cell. With at most ``r`` rows
+in all, its L1 norm is at most r and its L2 norm too. Further limits make these norms smaller: on
+the rows in any one cell (Linf), on the cells that the person is in (L0), and on the L2 norm itself.
 Such limits hold on the cells in which rows were counted, and on no coarser ones: cells with one row
 each become one cell with many.
 
-The norm of one person's counts in several tables at once, in whole numbers.
-
-A person adds counts h to the cells of a lattice, and so adds sums of them, M_B h, to each coarser
-table B. A *stacked* norm weighs the squared lengths of all these:
+*In several tables at once.* The norm of one person's counts in all of them is taken in whole
+numbers. A person adds counts h to the cells of a lattice, and so adds sums of them, M_B h, to each
+coarser table B. A *stacked* norm weighs the squared lengths of all these:
 
     Q(h) = sum over B of w_B |M_B h|^2.
 

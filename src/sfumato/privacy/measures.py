@@ -1,13 +1,11 @@
-"""Privacy measures: how much is promised, as exact numbers.
+"""Privacy measures: how much is promised, as exact numbers; how they add up, and are converted.
 
-Never mixed without a named conversion.
+Measures are never mixed without a named conversion. ``compose`` says what several releases promise
+together.
 
-Composition: what several releases promise together, and named conversions of measures.
-
-Costs that differ in their last digits only are said once.
-
-Three questions share an epsilon of 1 as 0.333333333, 0.333333333 and 0.333333334, so that nothing
-is left over. A reader is told one number that holds for all three.
+Costs that differ in their last digits only are said once, by ``common_cost``. Three questions share
+an epsilon of 1 as 0.333333333, 0.333333333 and 0.333333334, so that nothing is left over. A reader
+is told one number that holds for all three.
 """
 
 from __future__ import annotations

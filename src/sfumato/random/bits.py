@@ -1,9 +1,10 @@
-"""Uniform bits for all noise: one AES-256-CTR keystream per process, keyed by the operating system.
+"""Uniform bits for all noise: a keystream, repeatable bits for tests, and bits of a secret key.
 
-Users cannot seed it. Code that draws noise takes its bits as a parameter of type ``Bits``; only the
-public entry points ask for ``current()``. ``override`` is the one seam through which other bits
-come into force: ``sfumato.testing.deterministic`` and the audit use it, and whatever is made under
-bits that are not private says so.
+*The keystream*: one AES-256-CTR keystream per process, keyed by the operating system. Users cannot
+seed it. Code that draws noise takes its bits as a parameter of type ``Bits``; only the public entry
+points ask for ``current()``. ``override`` is the one seam through which other bits come into force:
+``sfumato.testing.deterministic`` and the audit use it, and whatever is made under bits that are not
+private says so.
 
 Guarantee: the words are indistinguishable from uniform ones, given that AES-256 is a pseudorandom
 permutation and that ``os.urandom`` is unpredictable. One key yields at most 2**30 bytes, which is
@@ -15,11 +16,10 @@ to be copied or pickled.
 Not covered: the pool and the key may be swapped to disk; nothing here runs in constant time; the
 keystream is as good as the operating system's seed.
 
-Repeatable bits from a public seed, for tests and rehearsals.
+*Repeatable bits* (``PublicSeed``) come from a public seed, for tests and rehearsals. No sampler
+knows of them: they come in by ``override``.
 
-No sampler knows of them: they come in by ``override``.
-
-Bits that can be read again, from a secret key and a position: noise of a saved state.
+*Bits of a secret key and a position* (``Derived``) can be read again: noise of a saved state.
 
 Guarantee: given that AES-256 is a pseudorandom permutation, the words of distinct positions and
 keys are indistinguishable from independent uniform ones to whoever does not hold the key.

@@ -1,4 +1,4 @@
-"""Exact draws: discrete Laplace, discrete Gaussian, geometric, uniform, Bernoulli, weighted choice.
+"""Exact draws: discrete Laplace, discrete Gaussian, geometric, uniform, Bernoulli, and by weight.
 
 Guarantee: given uniform independent bits, each output law equals the stated law.
 Holds because
@@ -12,9 +12,8 @@ Holds because
     exp(-gamma). For more, exp(-gamma) is a product of such factors.
 Source: Canonne, Kamath, Steinke 2020, Alg. 1; Ghosh, Roughgarden, Sundararajan 2009.
 
-Exact draws by weight: exp(-x) for rational x, and weights held as doubles.
-
-No draw adds an absolute error.
+Draws by weight are exact too: by exp(-x) for rational x, and by weights held as doubles. No draw
+adds an absolute error.
 
 Guarantee: given uniform independent bits, each output law equals the stated law.
 Holds because

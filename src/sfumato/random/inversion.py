@@ -1,5 +1,14 @@
 """Laplace and Gaussian noise by a table: 16 bits decide most draws, further bits the rest.
 
+*Enclosures.* Exponentials and cumulative laws lie between two integers, for exact comparisons with
+random bits. An enclosure at ``depth`` bits is a pair of integers (low, high) with low <= value *
+2**depth <= high. Every rounding is directed: each product, quotient and remainder is rounded down
+in ``low`` and up in ``high``. So the true value is always inside, and nothing rests on an analysis
+of rounding errors. The guard bits only keep the pairs narrow. How to read the code: ``a >> n`` and
+``a // b`` round down; ``-(-a >> n)`` and ``-(-a // b)`` round up.
+
+*The sampler.*
+
 Guarantee: given uniform independent bits, a draw from ``Sampler(Law(power, spread))`` has the law
 P(x) proportional to f(x) = exp(-abs(x)**power / spread) on the integers: the law itself, not an
 approximation of it.
@@ -38,16 +47,6 @@ exp(-2**14).
 Not covered: time is not constant.
 Source: inversion with lazily known bits: Devroye 1986, II.2 and XV; X = U + tV: Canonne, Kamath,
 Steinke 2020, Alg. 2.
-
-Exponentials and cumulative laws between two integers, for exact comparisons with random bits.
-
-An enclosure at ``depth`` bits is a pair of integers (low, high) with low <= value * 2**depth <=
-high. Every rounding is directed: each product, quotient and remainder is rounded down in ``low``
-and up in ``high``. So the true value is always inside, and nothing rests on an analysis of rounding
-errors. The guard bits only keep the pairs narrow.
-
-How to read the code: ``a >> n`` and ``a // b`` round down; ``-(-a >> n)`` and ``-(-a // b)`` round
-up.
 """
 
 from __future__ import annotations

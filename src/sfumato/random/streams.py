@@ -3,21 +3,22 @@
 An engine may evaluate a part of a query twice. Noise that came from a common keystream would then
 be drawn twice; here a message has the same noise in every evaluation, in whatever batch it stands.
 
+*Keyed hashes* (``Macs``) of many messages at once are their AES-256 CBC-MACs, two words each. The
+length in the first block makes sure that no message is a prefix of another, and CBC-MAC over
+prefix-free messages is a pseudorandom function (Bellare, Pietrzak, Rogaway 2005, Thm 3), given that
+AES-256 is a pseudorandom permutation.
+
+*Streams.*
+
 Guarantee: given that AES-256 is a pseudorandom permutation, the words of distinct messages are
 indistinguishable from independent uniform ones to whoever does not hold the secret.
 Holds because: block i of the stream of a message is its CBC-MAC under the secret, with the kind of
-the message and the number i in the first block beside its length (``macs``). So all blocks of all
+the message and the number i in the first block beside its length (``Macs``). So all blocks of all
 messages are values of a pseudorandom function at distinct points. Blocks number B in all, of
 messages of at most l blocks each, are told from uniform ones with an advantage of at most about 12
 l B^2 2^-128: 10^10 keys of 64 bytes, which take two blocks of stream at most on average, are 2^-52.
 Not covered: whoever holds the secret knows all noise that comes from it.
 Source: Bellare, Pietrzak, Rogaway 2005, Thm 3.
-
-Keyed hashes of many messages at once: their AES-256 CBC-MACs, two words each.
-
-The length in the first block makes sure that no message is a prefix of another, and CBC-MAC over
-prefix-free messages is a pseudorandom function (Bellare, Pietrzak, Rogaway 2005, Thm 3), given that
-AES-256 is a pseudorandom permutation.
 """
 
 from __future__ import annotations

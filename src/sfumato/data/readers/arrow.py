@@ -1,8 +1,8 @@
-"""Read tables and streams that have the Arrow C stream, what opens these, and datasets.
+"""Read what needs Arrow or numpy alone: streams and datasets of Arrow, numpy arrays, Parquet files.
 
-Read a numpy array, whose columns are the axes of the domain.
-
-Read a Parquet file.
+* Tables and streams that have the Arrow C stream, what opens these, and datasets.
+* A numpy array, whose columns are the axes of the domain.
+* A Parquet file.
 """
 
 from __future__ import annotations

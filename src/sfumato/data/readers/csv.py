@@ -1,15 +1,13 @@
 """Read CSV files. The domain declares the types; none is inferred from the data.
 
-The first line is the header. It must be text of the encoding and name each wanted column once;
-otherwise the file is refused (see ``csv_header``). After it, no value and no row is refused,
-whatever it holds: a row of another length than the header is dropped, and a field that does not
-parse is a missing value (see ``text_table``). How a row is read depends on that row alone (see
-``csv_rows``) and on what the custodian states of the file (see ``file_options``). ``.csv.gz`` is
-decompressed.
+The first line is the header. It alone can refuse the file, and errors name its form. It must be
+text of the encoding and name each wanted column once; otherwise the file is refused. After it, no
+value and no row is refused, whatever it holds: a row of another length than the header is dropped,
+and a field that does not parse is a missing value (see ``fields``). How a row is read depends on
+that row alone (see ``csv_rows``) and on what the custodian states of the file (see ``options``).
+``.csv.gz`` is decompressed.
 
 Blank lines are skipped; but in a file of one column, a blank line is a row whose field is missing.
-
-The header of a CSV file: the one line that can refuse the file, and whose form errors name.
 """
 
 from __future__ import annotations

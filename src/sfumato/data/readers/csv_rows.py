@@ -1,8 +1,8 @@
-r"""Find where the rows of CSV text end before they are parsed, so that each is read by itself.
+r"""Find where the rows of CSV text end before they are parsed, and read other encodings as UTF-8.
 
-A row ends at the first line break (``\n``, ``\r\n`` or ``\r``) outside quotation marks. A mark
-opens a quoted field only at the beginning of the field. Within the field, two marks stand for one,
-and the next single mark closes it.
+*Rows.* Each is read by itself. A row ends at the first line break (``\n``, ``\r\n`` or ``\r``)
+outside quotation marks. A mark opens a quoted field only at the beginning of the field. Within the
+field, two marks stand for one, and the next single mark closes it.
 
 A row that does not end within ``LONGEST`` bytes, or whose last mark is never closed, is dropped up
 to its first line break, and reading goes on behind that. So a stray mark or an endless field costs
@@ -12,11 +12,9 @@ Text is cut into pieces of whole rows, which are parsed one by one. Arrow's own 
 cannot cut them: a row longer than its block is an error there, and how it reads ``\r\n`` within
 quotation marks depends on where a block ends, hence on the rows before it.
 
-Read text files of other encodings as UTF-8.
-
-What is not valid in the encoding stays invalid in UTF-8, so that it makes one field missing and
-never fails. Only encodings are known that find their way again within a line: in one that shifts
-its state, one field could decide how all later rows are read.
+*Encodings.* What is not valid in the encoding stays invalid in UTF-8, so that it makes one field
+missing and never fails. Only encodings are known that find their way again within a line: in one
+that shifts its state, one field could decide how all later rows are read.
 """
 
 from __future__ import annotations

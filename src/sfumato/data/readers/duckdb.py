@@ -1,6 +1,7 @@
-"""Read relations of DuckDB as Arrow batches, which it hands out as it computes them.
+"""Read relations of DuckDB, and tables in files of DuckDB, as Arrow batches.
 
-Read tables in files of DuckDB: a file may come from anybody, and reads nothing but itself.
+DuckDB hands out the batches of a relation as it computes them. A file may come from anybody, and
+reads nothing but itself.
 """
 
 from __future__ import annotations

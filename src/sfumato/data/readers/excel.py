@@ -1,19 +1,16 @@
 """Read a sheet of an Excel file (``.xlsx`` or ``.xlsm``), cell by cell as the domain declares.
 
-One row names the columns; the rows below it are data, but for those in which every cell is empty.
-A formula counts as the value that was stored with it, and an error such as #N/A as a missing value.
-No macro runs. A cell that holds text is read as a field of a CSV file is, so numbers that are
-stored as text are numbers.
+*What a cell means.* A cell that means nothing is missing, whatever it holds. Excel stores a date as
+a number of days, and only its number format says that it is one. Section 18.8.30 of ECMA-376 lists
+the formats that have a number; section 18.17.4.1 says how days count. A formula counts as the value
+that was stored with it, and an error such as #N/A as a missing value. No macro runs. A cell that
+holds text is read as a field of a CSV file is, so numbers that are stored as text are numbers.
 
-The sheet is streamed (``xlsx``), and a cell that means nothing is missing (``excel_cells``): no
-value of the data stops the reading. Libraries fail here: python-calamine 0.9 refuses a sheet for
-one error such as #SPILL! or one date out of range, and openpyxl 3.1 for one text that is not there.
-Before the charge, the rows are read down to the one that names the columns.
-
-What a cell of Excel means. A cell that means nothing is missing, whatever it holds.
-
-Excel stores a date as a number of days, and only its number format says that it is one. Section
-18.8.30 of ECMA-376 lists the formats that have a number; section 18.17.4.1 says how days count.
+*The sheet.* One row names the columns; the rows below it are data, but for those in which every
+cell is empty. The sheet is streamed (``xlsx``): no value of the data stops the reading. Libraries
+fail here: python-calamine 0.9 refuses a sheet for one error such as #SPILL! or one date out of
+range, and openpyxl 3.1 for one text that is not there. Before the charge, the rows are read down to
+the one that names the columns.
 """
 
 from __future__ import annotations

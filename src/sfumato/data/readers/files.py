@@ -1,12 +1,11 @@
 """Read tables that lie in files: one file, several files, directories and patterns.
 
-Read folders named ``key=value`` as columns, of the types that the domain declares.
+*Folders named* ``key=value`` are columns, of the types that the domain declares, below a directory
+or from the first wildcard on. The types are never inferred from the values. Values are
+percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the file and in
+the name of a folder is refused, because it is there twice.
 
-The types are never inferred from the values. Values are percent-decoded;
-``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the file and in the name of a
-folder is refused, because it is there twice.
-
-List the files of a source, anew each time and always in the same order.
+*The files of a source* are listed anew each time and always in the same order:
 
 * A directory stands for the Parquet, CSV and Excel files below it, all of one kind. A pattern
   (``*``, ``?``, ``[ab]``, and ``**`` for any depth) stands for what it matches, directories
@@ -14,8 +13,6 @@ List the files of a source, anew each time and always in the same order.
   Excel writes beside an open file.
 * Files are sorted by path, folder by folder, in order of code points, whatever order they were
   given in.
-* Folders named ``key=value``, below a directory or from the first wildcard on, are columns (see
-  ``hive``).
 * What cannot be listed is refused, and so is a file that is listed twice: no rows are left out or
   doubled silently.
 

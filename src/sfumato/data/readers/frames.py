@@ -1,7 +1,4 @@
-"""Read a frame of pandas.
-
-Read a frame of polars, eager or lazy.
-"""
+"""Read frames: of pandas, and of polars, eager or lazy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,12 @@
 """Read a table on a server of PostgreSQL: its catalogs say what it has, and record batches follow.
 
-Columns are sent in forms that are exact in every type:
+*The connection* (``Server``) only looks: short questions, and streams of rows. It holds a read-only
+transaction over all scans of a release. It answers one question at a time, so what the catalogs say
+is asked before the rows are. What the server does is waited for in a thread of its own. While the
+driver waits, Python hears no key press: so the calling thread stays free, and has the server stop
+when a key is pressed.
+
+*The table.* Columns are sent in forms that are exact in every type:
 
 * A ``numeric`` is sent as text without zeros at its end, so that equal numbers are one person. On
   an axis it is read as the nearest double, and NaN is missing.
@@ -9,14 +15,6 @@ Columns are sent in forms that are exact in every type:
   what is beyond 64 bits (32 for dates) begins again in the far past: "infinity", and times from the
   year 294247 on. As a person or part of one that is still one to one. On an axis it is put back
   behind all other times.
-
-A connection to a server of PostgreSQL that only looks: short questions, and streams of rows.
-
-One connection holds a read-only transaction over all scans of a release. It answers one question at
-a time, so what the catalogs say is asked before the rows are.
-
-What the server does is waited for in a thread of its own. While the driver waits, Python hears no
-key press: so the calling thread stays free, and has the server stop when a key is pressed.
 """
 
 from __future__ import annotations

@@ -12,18 +12,16 @@ log or page of Spark shows them.
 A DataFrame is lazy: each count runs its plan again. Rows that change between two counts of one
 release, as with ``rand()`` or a table that is written to, are other rows; see docs/howto/spark.md.
 
-Have Spark count Parquet files by their path, as ``sfumato release --engine spark`` does.
+In the order of the code:
 
-Open a Spark session of one's own for a command, and say whether this machine can.
-
-``sf.source(frame)`` needs none of this: there the session is the caller's.
-
-Say what failed in Spark, without a word of its messages: they quote values of the data.
-
-The types of a Spark table's columns, as Arrow names them.
-
-They are read off the schema, so a table without rows has the types of a full one. Spark's package
-is not imported: a type says its own name.
+* A command opens a Spark session of its own, and says whether this machine can.
+  ``sf.source(frame)`` needs none of this: there the session is the caller's.
+* What failed in Spark is said without a word of its messages: they quote values of the data.
+* The types of a Spark table's columns, as Arrow names them, are read off the schema, so a table
+  without rows has the types of a full one. Spark's package is not imported: a type says its own
+  name.
+* The reader of a DataFrame, and that of Parquet files, which Spark counts by their path, as
+  ``sfumato release --engine spark`` does.
 """
 
 from __future__ import annotations
