@@ -1,7 +1,7 @@
 """The rules that every entry must keep, for stores that have no triggers.
 
 They hold even if a fault in the book above breaks its own rules. SQLite has them as triggers, in
-``sqlite/book.sql``, so that they hold against any program that writes to the file.
+``ledger/tables/sqlite/book.sql``, so that they hold against any program that writes to the file.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.thresholds import KeyRule
 from sfumato.privacy import StackedNorm, Unit
 
+# --- one whole number for each person -------------------------------------------------------------
+
 PersonStatistic: TypeAlias = Literal["mean", "sum"]
 """What is made of a person's values in a cell."""
 
@@ -105,6 +107,8 @@ class PersonLattice(msgspec.Struct, frozen=True):
         farthest = abs(self.row_start) + abs(self.start) + self.step
         return 2 * (self.row_step * most_summed + 2 * farthest * most_rows) < INT64_LIMIT
 
+
+# --- what is counted ------------------------------------------------------------------------------
 
 Counted = Literal[
     "rows",
@@ -388,6 +392,9 @@ class WithinNorm(Protocol):
     @property
     def norm(self) -> StackedNorm | None:
         """The norm that the need named; None if it named none."""
+
+
+# --- an axis for values that are added up ---------------------------------------------------------
 
 
 class NearestAxis(

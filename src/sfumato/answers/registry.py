@@ -27,6 +27,8 @@ from sfumato.basics.lazily import imported, listed
 from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
 from sfumato.privacy import Proof
 
+# --- what installed packages declare --------------------------------------------------------------
+
 GROUP = "sfumato.questions"
 """The group of entry points by which packages declare their questions: name = "module:Class"."""
 FOLDERS = (".dist-info", ".egg-info")
@@ -89,6 +91,8 @@ def _entries(folder: str) -> Iterator[tuple[str, str]]:
             name, _, place = line.partition("=")
             yield name.strip(), place.partition("[")[0].strip()
 
+
+# --- questions and releases -----------------------------------------------------------------------
 
 Q = TypeVar("Q", bound=type[Question[Release]])
 T = TypeVar("T")

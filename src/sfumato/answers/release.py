@@ -277,7 +277,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         raise NotImplementedError
 
     def in_digits(self, table: pa.Table) -> pa.Table:
-        """A table like ``to_frame``, with the digits that people need: see ``answers.digits``."""
+        """A table like ``to_frame``, with the digits that people need: see ``answers.estimate``."""
         return to_meaningful_digits(table, self.spare_digits)
 
     @property
@@ -506,6 +506,9 @@ def marked(release: R, **marks: bool) -> R:
     """The same release, with a mark of what became of it: ``replayed`` or ``loaded``."""
     release.__dict__.update(marks)
     return release
+
+
+# --- what is true of several answers --------------------------------------------------------------
 
 
 def which_answers(together: Sequence[int], number: int) -> str:

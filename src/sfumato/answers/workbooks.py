@@ -201,6 +201,8 @@ def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+# --- a family of tables ---------------------------------------------------------------------------
+
 CONTENTS = "Contents and guarantee"
 LONGEST_NAME = 31
 UPRIGHT = 10

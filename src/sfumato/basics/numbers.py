@@ -309,6 +309,8 @@ def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:
     return f"{float(steps * last_digit):.{digits}g}"
 
 
+# --- how large an answer may be -------------------------------------------------------------------
+
 MOST_NUMBERS = 2**24
 """Of one answer: at 120 bytes each, 2 GB of memory; as JSON at most 350 MB."""
 
@@ -353,6 +355,8 @@ def require_plan(asked: str, numbers: int, counted: int) -> None:
         obstacle = f"its scan would count {counted:,} cells, and the limit is {MOST_COUNTED:,}"
         raise UsageError(asked, obstacle, "Ask its questions in several plans, or take fewer cells")
 
+
+# --- arrays ---------------------------------------------------------------------------------------
 
 Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 """An ndarray of any shape and dtype: the same type as the bare ``np.ndarray``.

@@ -216,6 +216,8 @@ def _tamed_value(value: object) -> object:
     return tamed_lines(str(value)) if is_text else value
 
 
+# --- addresses of databases -----------------------------------------------------------------------
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a single letter is a drive of Windows
 _CREDENTIALS = re.compile(r":[^/\\]*@|pass(word|wd)?\s*=|pwd\s*=", re.I)
 _HARMLESS = re.compile(r"[\w.,:%/ \[\]{}=*+~-]*")

@@ -101,6 +101,8 @@ from sfumato.domain import DROPPED, KeyAxis, Lattice
 from sfumato.privacy import Limits, StackedNorm
 from sfumato.random import bits
 
+# --- limits by cell -------------------------------------------------------------------------------
+
 ALWAYS_WITHIN = 2**31
 """A norm that no number of rows exceeds that one partition may hold."""
 
@@ -299,6 +301,8 @@ def _positions_of_runs(numbers: Array) -> Array:
     return positions(np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0))
 
 
+# --- the choice of rows ---------------------------------------------------------------------------
+
 KEY_BYTES = 32
 
 
@@ -326,7 +330,7 @@ class Bounder(RowRecords[list[list[Array]]]):
         ----------
         persons : PersonRows
         cells : list of lists of int ndarray of shape (rows,)
-            The packed cells on each lattice (see ``packing``).
+            The packed cells on each lattice (see ``packed_counts``).
         """
         fields = [persons.priorities, *(integers for packed in cells for integers in packed)]
         self._n_integers = [len(packed) for packed in cells]
@@ -498,6 +502,9 @@ class CellChoice:
             for axis in self._lattice.axes
         ]
         return self._hash.of([*persons.words, *words])
+
+
+# --- a stacked norm -------------------------------------------------------------------------------
 
 
 class StackedLimits:

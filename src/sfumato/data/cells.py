@@ -56,6 +56,8 @@ from sfumato.domain import (
 )
 from sfumato.errors import InternalError
 
+# --- axes of the calendar -------------------------------------------------------------------------
+
 _EPOCH_ORDINAL = dt.date(1970, 1, 1).toordinal()
 _FIRST = (1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
 _END = (dt.date.max.toordinal() + 1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
@@ -91,7 +93,7 @@ def calendar_cells(column: pa.Array, axis: LabelAxis) -> Array:
     Parameters
     ----------
     column : pyarrow.Array
-        Of a type that fits; see ``column_types.misfit``.
+        Of a type that fits; see ``schema.misfit``.
     axis : LabelAxis
         With a field of the calendar.
     """
@@ -163,6 +165,8 @@ def _weeks_of_year(days: Array) -> Array:
     dates = pa.array(days.astype(np.int32)).view(pa.date32())
     return np.asarray(pc.iso_week(dates).to_numpy(zero_copy_only=False))
 
+
+# --- rows -----------------------------------------------------------------------------------------
 
 _Reading: TypeAlias = tuple[str, TimeUnit | None]
 """A column, and what its numbers count."""
@@ -273,6 +277,9 @@ def _numbers(batch: pa.RecordBatch, axis: _Numeric, converted: dict[_Reading, Ar
     if reading not in converted:
         converted[reading] = numbers(batch[axis.column_name], axis.time)
     return converted[reading]
+
+
+# --- conditions -----------------------------------------------------------------------------------
 
 
 class RowFilter:

@@ -40,7 +40,7 @@ def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
     Parameters
     ----------
     array : pyarrow.Array
-        Of a type that fits; see ``column_types.misfit``.
+        Of a type that fits; see ``schema.misfit``.
     time : {"day", "microsecond"} or None
         What the axis counts.
     """

@@ -48,7 +48,7 @@ def count(
         The secret that chooses which rows a person keeps; None draws a fresh one.
     choice : tuple of LatticeAxis or None
         Whose columns' values choose a person's rows, together with the key; from
-        ``row_priorities.chosen_by``. None: all columns of the needs. In two scans of one table with
+        ``priorities.chosen_by``. None: all columns of the needs. In two scans of one table with
         the same key and the same columns, each person keeps the same rows.
 
     Returns

@@ -38,10 +38,13 @@ from sfumato.domain import (
     BLANKS,
     MICROSECONDS_A_DAY,
     MICROSECONDS_A_SECOND,
+    SECONDS_A_DAY,
     field_microseconds,
     microseconds,
 )
 from sfumato.errors import UsageError
+
+# --- formats --------------------------------------------------------------------------------------
 
 _FULL_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -204,6 +207,9 @@ def _wrong(text: str, obstacle: str) -> UsageError:
     )
 
 
+# --- whole columns --------------------------------------------------------------------------------
+
+
 def read_dates(texts: pa.Array, format_: DateFormat) -> pa.Array:
     """Read the fields of a column.
 
@@ -276,7 +282,8 @@ def _days(year: Array, month: Array, day: Array) -> tuple[Array, Array]:
     return first + day - 1, is_month & (day >= 1) & (day <= next_first - first)
 
 
-SECONDS_A_DAY = 86_400
+# --- local clocks ---------------------------------------------------------------------------------
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
 
@@ -343,6 +350,8 @@ def offset_at(timezone: str, second: int) -> int:
     offset = then.utcoffset() or dt.timedelta()
     return round(offset.total_seconds()) * MICROSECONDS_A_SECOND
 
+
+# --- moments --------------------------------------------------------------------------------------
 
 _TIME = pa.timestamp("us", "UTC")
 MOMENT = pa.struct([("time", _TIME), ("zoned", pa.bool_())])

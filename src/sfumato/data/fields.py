@@ -351,6 +351,9 @@ def _in_microseconds(times: pa.Array) -> pa.Array:
     return times.cast(pa.int64()).cast(TIMESTAMP)
 
 
+# --- forms of fields that did not parse ---------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class WrittenForm:
     """A form of fields, and what to do about it.
@@ -424,6 +427,8 @@ def sentence(column: str, looks: str, fields: int) -> str:
     remedy = next(form.remedy for form in WRITTEN_FORMS if form.looks == looks)
     return f"{column}: {fields:,} of the fields that do not parse {looks}. {remedy}."
 
+
+# --- tables of text -----------------------------------------------------------------------------
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 

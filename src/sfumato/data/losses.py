@@ -278,6 +278,8 @@ def printable(text: str) -> str:
     )
 
 
+# --- losses of axes -----------------------------------------------------------------------------
+
 MOST_LABELS = 10_000
 """How many unlisted labels of an axis are counted exactly."""
 
@@ -453,6 +455,9 @@ def _nearest(label: str, listed: Sequence[str]) -> str | None:
             return candidate
     close = difflib.get_close_matches(label, listed, n=1)
     return close[0] if close else None
+
+
+# --- losses of persons --------------------------------------------------------------------------
 
 
 class PersonLosses(NamedTuple):

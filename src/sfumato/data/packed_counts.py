@@ -22,6 +22,8 @@ from sfumato.answers import Needs, Summed
 from sfumato.basics.numbers import Array
 from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, Lattice, LatticeAxis
 
+# --- packing --------------------------------------------------------------------------------------
+
 MOST_PACKED = 2**62
 """Packed integers stay below this."""
 
@@ -95,6 +97,8 @@ class Packing:
         ]
 
 
+# --- rows -----------------------------------------------------------------------------------------
+
 Cells: TypeAlias = Mapping[LatticeAxis, Array]
 """The cells of a chunk on each axis: int64 ndarrays of shape (rows,)."""
 
@@ -143,6 +147,8 @@ def packed_cells(packing: Packing, cells: Cells) -> list[Array]:
     return packing.pack([cells[axis] for axis in packing.lattice.axes], n_rows)
 
 
+# --- counts ---------------------------------------------------------------------------------------
+
 MOST_IN_32_BITS = 2**32 - 1
 """How many rows a counter of 32 bits can hold."""
 
@@ -157,7 +163,7 @@ class CellCounts(Protocol):
     """Counts packed rows of one lattice, and adds up their values."""
 
     def add(self, rows: list[Array]) -> None:
-        """Count a batch: packed cells, then values (see ``row_form``)."""
+        """Count a batch: packed cells, then values (see ``RowForm``)."""
 
     def cube(self) -> Cube:
         """Give the counts, and the sums where there are values."""

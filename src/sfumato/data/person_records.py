@@ -173,6 +173,8 @@ def partition_of(words: Array, splits: int) -> Array:
     return (next_bits >> np.uint64(64 - PARTITION_BITS)).astype(np.uint8)
 
 
+# --- records of rows ------------------------------------------------------------------------------
+
 _TOKEN_SPLITS = 2
 """How often a partition is split by tokens before it is split by priorities."""
 
@@ -351,6 +353,9 @@ class RowRecords(PersonRecords[T]):
         return fields
 
 
+# --- how many rows each person has ----------------------------------------------------------------
+
+
 class RowNumbers(PersonRecords[Array]):
     """Counts the rows of each person.
 
@@ -380,6 +385,9 @@ class RowNumbers(PersonRecords[Array]):
 
     def _reduced(self, records: Records, splits: int) -> Records:
         return joined_by(records, self._n_tokens)
+
+
+# --- how a person's rows spread over cells --------------------------------------------------------
 
 
 def _numbers_of_cells(rows: Array, starts: Array) -> Array:

@@ -80,7 +80,9 @@ from sfumato.data.keys import KeyNumbers
 from sfumato.data.reader import ids_name
 from sfumato.domain import SECONDS_A_DAY, KeyAxis, LabelAxis, LatticeAxis
 
-# Where the secrets of tokens lie in the keystream of a scan's key; see also ``keyed_hash``.
+# --- persons --------------------------------------------------------------------------------------
+
+# Where the secrets of tokens lie in the keystream of a scan's key; see also ``hashing``.
 _SECRETS_COUNTER = 2**127
 
 
@@ -281,6 +283,8 @@ def _as_integers(ids: pa.Array) -> Array | None:
     wide = np.uint64 if pt.is_unsigned_integer(ids.type) else np.int64
     return np.asarray(ids.to_numpy(zero_copy_only=False)).astype(wide, copy=False).view(np.uint64)
 
+
+# --- priorities of rows ---------------------------------------------------------------------------
 
 ChosenBy: TypeAlias = tuple[LatticeAxis, ...]
 """The axes whose columns' values choose among a person's rows."""

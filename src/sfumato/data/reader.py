@@ -97,7 +97,7 @@ class Losses:
     unparsed, not_utf8 : Counter of str
         Fields of each column that did not parse, and how many of them are not UTF-8.
     forms : Counter of (str, str)
-        Of those fields, how many of each column have one of the forms of ``written_forms``.
+        Of those fields, how many of each column have one of the forms of ``fields.WRITTEN_FORMS``.
     """
 
     wrong_length: int = 0
@@ -288,6 +288,8 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
         "Give a file or a frame",
     )
 
+
+# --- errors of engines ----------------------------------------------------------------------------
 
 T = TypeVar("T")
 

@@ -219,6 +219,9 @@ def _changed(name: str, column: str, obstacle: str) -> DataError:
     )
 
 
+# --- columns that several axes read -------------------------------------------------------------
+
+
 def shared(first: LatticeAxis, second: LatticeAxis) -> LatticeAxis:
     """How a column is read that two axes are about.
 
@@ -316,6 +319,9 @@ def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]
             "it, add header_row=3 (command line: --header-row 3)",
         )
     return f"there is no column of that name; {suggestion}", "Name the axis as the column is named"
+
+
+# --- what a table must have ---------------------------------------------------------------------
 
 
 class Requirements:

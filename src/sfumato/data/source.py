@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from sfumato.data.cells import RowFilter
 
 
+# --- names that a user states ---------------------------------------------------------------------
+
+
 def check_person(person: object) -> None:
     """Refuse what names no column, and no pair of columns."""
     columns = list(person) if isinstance(person, list | tuple) else [person]
@@ -69,6 +72,9 @@ def public_text(option: str, text: object) -> str | None:
     return text
 
 
+# --- sources --------------------------------------------------------------------------------------
+
+
 @without_frames
 def source(
     data: object,
@@ -103,7 +109,7 @@ def source(
         * A Parquet file; a CSV file with a header (its name ends in ``.csv``, ``.tsv`` or ``.txt``,
           and in ``.gz`` if it is packed); a sheet of an Excel file (``.xlsx`` or ``.xlsm``).
         * A directory, a pattern such as ``"data/*.parquet"``, or a list of paths. Folders named
-          ``key=value`` are columns (see ``readers.listing``).
+          ``key=value`` are columns (see ``readers.files``).
         * A pyarrow Table, Dataset or RecordBatchReader, a polars frame (eager or lazy), a pandas
           frame, a DuckDB relation, or anything with an Arrow stream. A RecordBatchReader is read
           once: give a function that opens a new one in each call where rows are counted again.
@@ -189,8 +195,8 @@ def source(
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows, and no
     more than the limits by cell allow. Under ``where``, this is about the rows that satisfy it.
     Holds because: each person keeps a random choice of rows that depends on no one else's rows; the
-    proofs are in ``data/bounding.py`` and ``data/limiting.py``. A public condition looks at one row
-    at a time (``privacy/where.py``).
+    proofs are in ``data/bounding.py``. A public condition looks at one row at a time
+    (``domain/conditions.py``).
     Not covered: how many rows satisfy ``where``, which is not public; a person with several ids;
     without ``person``, the custodian's own statement; a lazy frame or a relation that gives other
     rows in a second scan.

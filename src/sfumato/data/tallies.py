@@ -53,6 +53,8 @@ from sfumato.data.priorities import PersonRows
 from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
 from sfumato.privacy import Unit
 
+# --- sums of persons ------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class SumsInCells:
@@ -156,8 +158,10 @@ class PersonSums(PersonRecords[SumsInCells]):
         return joined_by(records, self._n_tokens + self._n_cells, kept=1)
 
 
+# --- tallies --------------------------------------------------------------------------------------
+
 PackedRows: TypeAlias = list[list[Array]]
-"""What is to be counted: of each need, packed cells (see ``packing``)."""
+"""What is to be counted: of each need, packed cells (see ``packed_counts``)."""
 
 
 class Tally(Protocol):

@@ -18,6 +18,8 @@ from sfumato.domain.axes import Label, LabelAxis
 from sfumato.domain.times import CalendarField
 from sfumato.errors import LONGEST_SHOWN, BoundsRequired, ExplainedStruct, UsageError, shown
 
+# --- trees of labels ------------------------------------------------------------------------------
+
 Tree: TypeAlias = "tuple[tuple[Label, Tree], ...] | tuple[Label, ...]"
 """Pairs of a label and its branch; at the last level, labels."""
 
@@ -161,6 +163,8 @@ def _leaves(tree: Tree) -> Iterator[Label]:
         yield leaf
 
 
+# --- what is said of a wrong axis -----------------------------------------------------------------
+
 OF_CLASS = {
     "Interval": ("an Interval needs public bounds", "Interval(lower, upper)"),
     "Categories": ("Categories need public labels", 'Categories(["a", "b"])'),
@@ -212,6 +216,9 @@ def no_domain(given: object) -> UsageError:
     if hasattr(given, "domain"):
         remedy = "Write source.domain"
     return UsageError(asked, "a domain is a dict of axes by name", remedy)
+
+
+# --- axes -----------------------------------------------------------------------------------------
 
 
 class Listed(ExplainedStruct, frozen=True):

@@ -184,6 +184,8 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
 
+# --- fields of the calendar ---------------------------------------------------------------------
+
 Part: TypeAlias = Literal["month", "weekday", "hour", "week", "year"]
 
 MONTHS = (

@@ -39,6 +39,8 @@ from sfumato.ledger.entries import (
 )
 from sfumato.ledger.store import PublicRows, SecretRows, StreamRow
 
+# --- spenders -------------------------------------------------------------------------------------
+
 
 @dataclass(slots=True)
 class Spenders:
@@ -75,6 +77,8 @@ class Spenders:
             return f"is charged to account {entry.account!r} by none of its spenders"
         return None
 
+
+# --- the whole ledger -----------------------------------------------------------------------------
 
 MOST_FAULTS = 100
 NOTE_ERRORS = (ValueError, TypeError, KeyError)  # of reading a note that may be any text
@@ -378,6 +382,9 @@ def _well_formed(entry: Entry) -> bool:
     if not all(type(number) is int and 0 <= number <= LARGEST for number in numbers):
         return False
     return all(isinstance(text, str) for text in texts)
+
+
+# --- streams --------------------------------------------------------------------------------------
 
 
 def faults(

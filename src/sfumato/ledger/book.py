@@ -16,10 +16,9 @@ from types import TracebackType
 from sfumato.basics import signing
 from sfumato.basics.text import kind_of
 from sfumato.errors import UsageError
-from sfumato.ledger import audit as audit_streams
 from sfumato.ledger import journal, refusals, stream_record
 from sfumato.ledger.anchor import Anchor
-from sfumato.ledger.audit import MOST_FAULTS, audit
+from sfumato.ledger.audit import MOST_FAULTS, audit, faults
 from sfumato.ledger.charge import OPEN_IT, Charges, Hold, Parts, require_account
 from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender, Verification
 from sfumato.ledger.postgres import PostgresStore
@@ -36,6 +35,8 @@ from sfumato.ledger.store import (
     require_text,
 )
 from sfumato.ledger.stream_record import StreamRecord
+
+# --- reading and checking -------------------------------------------------------------------------
 
 BATCH = 500  # entries of the log that are read at a time
 
@@ -170,20 +171,19 @@ class BookReader:
         # The public part comes first. A stream that is paid for between the two looks has a later
         # number than the last entry seen, and is not judged.
         found = self._store.reading(partial(audit, known=known))
-        faults = list(found.verification.faults)
+        noticed = list(found.verification.faults)
         if parts.anchor is not None:
             fault = parts.anchor_fault(parts.anchor, secrets)
             if fault is not None:
-                faults.append(fault)
+                noticed.append(fault)
         if secrets is not None:
             last = found.verification.head[0]
 
             def look(rows: SecretRows) -> list[str]:
-                streams = audit_streams.faults(rows, found.paid, found.begun, last)
-                return [*rows.damage(), *streams]
+                return [*rows.damage(), *faults(rows, found.paid, found.begun, last)]
 
-            faults += secrets.store.reading(look)
-        return dataclasses.replace(found.verification, faults=tuple(faults[:MOST_FAULTS]))
+            noticed += secrets.store.reading(look)
+        return dataclasses.replace(found.verification, faults=tuple(noticed[:MOST_FAULTS]))
 
     def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
         """An entry known by its hash before the ledger was upgraded, by the one it has now."""
@@ -195,6 +195,9 @@ class BookReader:
 
 def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
     return list(rows.entries(after, account, BATCH))
+
+
+# --- the book -------------------------------------------------------------------------------------
 
 
 class Book(BookReader):
@@ -657,6 +660,8 @@ def _is_of_state(rows: PublicRows, charge: int, state: str) -> bool:
     guard = rows.guard()
     return guard is not None and guard.is_of_state(charge, state)
 
+
+# --- opening --------------------------------------------------------------------------------------
 
 SERVERS = ("postgresql://", "postgres://")
 

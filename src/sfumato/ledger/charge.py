@@ -29,6 +29,8 @@ from sfumato.ledger.secrets import Conflict, Name, Secrets, Unknown, named_by, n
 from sfumato.ledger.store import Caller, PublicRows, Request, SecretRows, Store, Unclear
 from sfumato.ledger.stream_record import StreamRecord
 
+# --- reservations ---------------------------------------------------------------------------------
+
 
 class Hold:
     """A reservation, while its caller computes the answer; a context manager.
@@ -95,6 +97,9 @@ class Hold:
             # caller left must not be hidden by this one.
             if error is None:
                 raise
+
+
+# --- the parts of a ledger ------------------------------------------------------------------------
 
 
 class Parts:
@@ -231,6 +236,8 @@ def _has_steps(rows: SecretRows, reached: Mapping[int, tuple[int, str]]) -> bool
             return False
     return True
 
+
+# --- charges --------------------------------------------------------------------------------------
 
 FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
 LAST_PAUSE = 0.1

@@ -246,6 +246,8 @@ class Step(NamedTuple):
     hash: str
 
 
+# --- chains ---------------------------------------------------------------------------------------
+
 SPENDERS = ("spender", "own")
 HASHED = tuple(field.name for field in dataclasses.fields(Entry))
 FIELDS = tuple(name for name in HASHED if name not in ("hash", *SPENDERS))

@@ -170,6 +170,9 @@ def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> Entry:
     return stored
 
 
+# --- what limits a charge -------------------------------------------------------------------------
+
+
 def require_fit(account: Account, binding: Binding) -> None:
     """Refuse a binding that differs from the account's own, if it has one."""
     if account.protects not in ("", MIXED, binding.protects):
@@ -266,6 +269,9 @@ def _left(
     first = ceiling[0] - sum(each.spent[0] for each in together)
     second = ceiling[1] - sum(each.spent[1] for each in together)
     return first, second
+
+
+# --- spenders -------------------------------------------------------------------------------------
 
 
 def require_spender(

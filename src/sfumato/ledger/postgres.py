@@ -42,6 +42,8 @@ from sfumato.ledger.store import (
     Verdict,
 )
 
+# --- rows -----------------------------------------------------------------------------------------
+
 NAME_QUESTION = "SELECT verdict, name_key, name_digest FROM name_question(?, ?, ?, ?, ?)"
 IS_OF_STATE = "SELECT is_of_state(?, ?, ?)"
 TAKE_STEP = "SELECT take_step(?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -178,6 +180,8 @@ class PostgresSecretRows(SQLSecretRows):
     def damage(self) -> list[str]:
         return differences(self._ask, SECRETS)
 
+
+# --- the store ------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 Charged: TypeAlias = tuple[int, str, int, int, str, str, str]

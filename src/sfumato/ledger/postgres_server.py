@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
     Connection: TypeAlias = psycopg.Connection[Row]
 
+
+# --- what a process saw committed -----------------------------------------------------------------
+
 Fact: TypeAlias = tuple[int, str]
 """The number of an entry or a step, and its hash."""
 
@@ -119,6 +122,9 @@ class Reached:
         """The transaction is committed."""
         self.known.entry = self.written.entry or self.known.entry
         self.known.steps |= self.written.steps
+
+
+# --- what the schemas hold ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -243,6 +249,8 @@ def differences(ask: Ask, kind: SchemaKind) -> list[str]:
     return [f"{name!r} {edited}" for name in named]
 
 
+# --- errors ---------------------------------------------------------------------------------------
+
 NO_SPENDER = "SFM01"  # the codes of guard.sql
 MOVED = "SFM02"
 TOO_LARGE = "22003"
@@ -321,6 +329,9 @@ def is_refused(error: psycopg.Error) -> bool:
     return code.startswith("23") or code == TOO_LARGE
 
 
+# --- addresses ------------------------------------------------------------------------------------
+
+
 def public_address(address: str) -> str:
     """An address without what opens it: neither user, nor password, nor parameters.
 
@@ -355,6 +366,8 @@ def driver() -> ModuleType:
         ) from None
     return psycopg
 
+
+# --- statements -----------------------------------------------------------------------------------
 
 FINDS = "SELECT"
 WRITES = ("INSERT INTO", "DELETE FROM")
@@ -475,6 +488,8 @@ def quoted(query: str, name: str) -> QueryNoTemplate:
     escaped = name.replace('"', '""')
     return plain(query.format(f'"{escaped}"'))
 
+
+# --- the connection -------------------------------------------------------------------------------
 
 T = TypeVar("T")
 

@@ -22,6 +22,8 @@ from sfumato.ledger.store import (
     Tip,
 )
 
+# --- public rows ----------------------------------------------------------------------------------
+
 Row: TypeAlias = tuple[object, ...]
 Ask: TypeAlias = Callable[[str, tuple[object, ...]], Iterable[Row]]
 """Runs one statement with the values of its question marks, and gives the rows that it finds."""
@@ -257,6 +259,8 @@ def _account(columns: Row) -> Account:
     spent = (spent_first, spent_second)
     return Account(name, rule, total, spent, protects, data)
 
+
+# --- secret rows ----------------------------------------------------------------------------------
 
 POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 STREAMS = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams"

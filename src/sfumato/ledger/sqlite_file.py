@@ -41,6 +41,8 @@ from sfumato.ledger.store import (
     StoreError,
 )
 
+# --- what the files hold --------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class FileKind:
@@ -146,6 +148,8 @@ def damage(db: sqlite3.Connection) -> list[str]:
     return [] if found == ["ok"] else [f"the file is damaged: {line}" for line in found]
 
 
+# --- errors ---------------------------------------------------------------------------------------
+
 # What a result code of SQLite means to the caller: the obstacle and the remedy.
 MEANING: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: (
@@ -200,6 +204,8 @@ def error_name(error: sqlite3.Error) -> str:
     return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
+# --- turns ----------------------------------------------------------------------------------------
+
 T = TypeVar("T")
 
 
@@ -250,6 +256,8 @@ class Turns:
             finally:
                 self._entered = False
 
+
+# --- the connection -------------------------------------------------------------------------------
 
 Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
 """Runs one statement, with the values of its question marks."""

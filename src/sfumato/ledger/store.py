@@ -39,6 +39,8 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger.entries import LARGEST, Account, Amount, Binding, Entry, Kind, Spender, Step
 
+# --- names ----------------------------------------------------------------------------------------
+
 
 class NameRow(NamedTuple):
     """The name of a question in an account: its key, its tag (an HMAC), and a random digest."""
@@ -70,6 +72,8 @@ class NameRows(ABC):
         It replaces an older name with the same key, or one that was made for the same question.
         """
 
+
+# --- requests -------------------------------------------------------------------------------------
 
 LONGEST_TEXT = 4096  # bytes
 LONGEST_LEASE = 366 * 86400.0  # seconds
@@ -178,6 +182,8 @@ def require_amount(name: str, amount: object) -> None:
 def _is_part(part: object) -> bool:
     return type(part) is int and 0 <= part <= LARGEST
 
+
+# --- the parts of a store -------------------------------------------------------------------------
 
 T = TypeVar("T")
 R = TypeVar("R")

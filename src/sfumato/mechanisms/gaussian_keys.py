@@ -65,6 +65,8 @@ from sfumato.privacy import ApproxDP, Neighbours
 from sfumato.random import bits
 from sfumato.random.discrete import check_scale
 
+# --- what all laws that select keys have in common ------------------------------------------------
+
 LARGEST_THRESHOLD = 2**62
 
 
@@ -199,6 +201,8 @@ def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
         high = np.where(right, middle, high)
     return low
 
+
+# --- Gaussian noise and a threshold ---------------------------------------------------------------
 
 LEAST_VARIANCE = 4.0
 """From here on sums of draws have the law that is computed with."""

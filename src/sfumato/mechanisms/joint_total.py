@@ -162,7 +162,7 @@ class JointTotalLaw:
     epsilon : Fraction
         What the selection spends; above ``total_slack``.
     unit : Unit
-        What one person can change. In a table divided by labels, give what ``ranks.nested``
+        What one person can change. In a table divided by labels, give what ``selection.nested``
         returns.
 
     Raises

@@ -54,6 +54,8 @@ from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_weight, multiset, subset
 
+# --- sums of weights ------------------------------------------------------------------------------
+
 NEVER = -(2**61)
 """The exponent of an empty sum."""
 
@@ -177,6 +179,8 @@ def total(parts: list[Terms], rate: float) -> Terms:
     return Terms(peaks, sums)
 
 
+# --- the mechanism --------------------------------------------------------------------------------
+
 RATE_BITS = 52
 """Bits of the rate a: few enough that a double holds it exactly."""
 
@@ -277,7 +281,7 @@ class JointLaw:
         What the selection spends; above ``joint_slack``.
     unit : Unit
         What one person can change. In a node of a tree, or of a table divided by labels, give what
-        ``ranks.nested`` returns.
+        ``selection.nested`` returns.
     distinct : bool
         True: edges increase strictly, so that no box between two of them is empty of volume.
 

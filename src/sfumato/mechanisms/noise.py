@@ -73,6 +73,8 @@ from sfumato.basics.numbers import Array, decimal
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random import bits, discrete
 
+# --- scripts --------------------------------------------------------------------------------------
+
 
 class Drawn(Protocol):
     """A law of integers, as far as a script knows it."""
@@ -130,6 +132,9 @@ class Script:
     def choose(self, selection: Selection) -> Array:
         """Hand out the edges that a selection is to choose: int64 ndarray of shape (size,)."""
         raise NotImplementedError
+
+
+# --- laws -----------------------------------------------------------------------------------------
 
 
 class IntegerLaw(msgspec.Struct, frozen=True):
@@ -377,6 +382,8 @@ def exceeds(counts: Array, law: Law, limits: Array, noise: bits.Bits) -> Array:
     above: Array = add_noise(counts, law, noise) > limits
     return above
 
+
+# --- residuals ------------------------------------------------------------------------------------
 
 MARGIN = 1.01
 """By how much the slack is overestimated: far more than the rounding of doubles."""

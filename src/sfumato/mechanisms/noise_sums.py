@@ -62,6 +62,8 @@ from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
+# --- noise of several scales ----------------------------------------------------------------------
+
 Part: TypeAlias = "tuple[CountLaw, float]"
 """A law, and the largest coefficient, at most 1, with which a draw of it enters a sum."""
 
@@ -195,15 +197,15 @@ def _bound_of_sum(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> float:
 
 def _log_transform(law: CountLaw, angles: Array, length: int) -> Array:
     """The logarithm of the size of the characteristic function at angles in [0, pi]."""
-    if isinstance(law, TruncatedLaplace):
-        return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
-    if isinstance(law, DiscreteLaplace):
-        return np.asarray(-np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2))
+    if isinstance(law, TruncatedLaplace | DiscreteLaplace):
+        return _log_transform_of_draw(law, angles)
     x = np.arange(-(length // 2), length // 2)
     mass = np.exp(-(x.astype(float) ** 2) / (2 * float(law.sigma_squared)))
     transform = np.fft.rfft(np.fft.ifftshift(mass)).real / mass.sum()
     return np.asarray(np.log(np.maximum(transform, 1e-300)))
 
+
+# --- weighted sums --------------------------------------------------------------------------------
 
 FREQUENCIES = 2048
 """How many Fourier coefficients are used for many sums; for a few of them, FINER times as many."""
@@ -485,7 +487,7 @@ def _smoothing(error: float, frequencies: int) -> tuple[int, float]:
 
 
 def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:
-    """Half-widths of the sums by ``sums.half_widths``; no weight exceeds 1."""
+    """Half-widths of the sums by ``half_widths``; no weight exceeds 1."""
     variances = np.sum([part.variances.sum(axis=1) for part in parts], axis=0)
     laws = [(part.law, min(1.0, float(part.weights.max(initial=0)))) for part in parts]
     return half_widths(variances, laws, alpha)
@@ -511,6 +513,8 @@ def _log_transform_of_draw(law: CountLaw, angles: Array) -> Array:
     whole = 1 + 2 * math.exp(-squared * (2 * np.pi) ** 2 / 2)
     return np.asarray(np.logaddexp.reduce(exponents, axis=0) - math.log(whole))
 
+
+# --- contrasts ------------------------------------------------------------------------------------
 
 LONGEST = 2**20
 """Points of the law of a sum. Wider laws are bounded instead."""
@@ -615,6 +619,8 @@ def _smallest(x: Array, y_below: Array, q: Fraction, alpha: float, bound: int) -
             least = middle
     return most
 
+
+# --- many draws of one law ------------------------------------------------------------------------
 
 GAUSSIAN_SLACK = 1.000001
 PERIOD = 20.0  # standard deviations after which the sum of sines repeats itself

@@ -46,6 +46,8 @@ from sfumato.privacy import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import index_by_exponential, integer_below, survives, surviving
 
+# --- ranks ----------------------------------------------------------------------------------------
+
 FINEST_RANK = 2**22
 """The largest common denominator of quantiles: others are rounded to multiples of its inverse,
 which is public.
@@ -253,6 +255,8 @@ def _rounded(q: Fraction) -> Fraction:
     return Fraction(round(q / CLOSEST)) * CLOSEST
 
 
+# --- the mechanisms -------------------------------------------------------------------------------
+
 SHIFT = 55
 """Levels a k(o) are integers over 2**55."""
 
@@ -275,7 +279,7 @@ class RankLaw:
         What the selection spends, above 0.
     unit : Unit
         What one person can change. In a node of a tree, or of a table divided by labels, give what
-        ``ranks.nested`` returns.
+        ``nested`` returns.
 
     >>> from sfumato.random import current
     >>> cells = np.zeros(1000, np.int64)

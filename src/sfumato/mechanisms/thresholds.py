@@ -362,7 +362,7 @@ def _is_safe(tau: int, scale: Fraction, r: int, delta: Fraction) -> bool:
     return max(apart, together) <= limit
 
 
-# --- curves ------------------------------------------------------------------------
+# --- curves -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
@@ -373,6 +373,8 @@ def _curve(epsilon: Fraction, delta: Fraction) -> Array:
     curve.setflags(write=False)
     return curve
 
+
+# --- the selection as a value -------------------------------------------------------------------
 
 KEY = "key"
 """The column of a batch that holds the keys."""

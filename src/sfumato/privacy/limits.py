@@ -193,6 +193,9 @@ def merged(rows: int | None, limits: Limits | None) -> int:
     return implied
 
 
+# --- several tables at once -----------------------------------------------------------------------
+
+
 class Weighed(msgspec.Struct, frozen=True):
     """A table, and what its squared counts weigh.
 

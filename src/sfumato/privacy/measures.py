@@ -275,6 +275,8 @@ def _whole(value: Fraction, units: int, name: str) -> Fraction:
     return Fraction(down, units)
 
 
+# --- composition and conversions ------------------------------------------------------------------
+
 RULES = {
     "pure": "pure epsilon, added",
     "approx": "epsilon and delta, each added",
@@ -499,6 +501,8 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
         )
     return Fraction(math.ceil(found * EPSILON_UNITS), EPSILON_UNITS)
 
+
+# --- costs that are nearly alike ------------------------------------------------------------------
 
 NEARLY = Fraction(1, 10**6)
 """By what share of the largest one costs may differ that are said as one."""

@@ -186,6 +186,9 @@ def override(bits: Bits) -> Iterator[Bits]:
         _override.reset(token)
 
 
+# --- repeatable bits ------------------------------------------------------------------------------
+
+
 class PublicSeed:
     """Bits that repeat: whoever knows the seed knows the noise, so nothing drawn from them is
     private.
@@ -206,8 +209,7 @@ class PublicSeed:
         return np.frombuffer(bytearray(stream), dtype=np.uint64)
 
 
-_PIECE = 2**18
-_PIECE_OF_ZEROS = memoryview(bytes(_PIECE))
+# --- bits of a secret key and a position ----------------------------------------------------------
 
 
 def secret_key(bits: Bits | None = None) -> bytes:
@@ -247,8 +249,8 @@ class Derived:
         while start < len(target):
             if not self._bytes_left:
                 self._change_key()
-            stop = min(len(target), start + _PIECE, start + self._bytes_left)
-            self._cipher.update_into(_PIECE_OF_ZEROS[: stop - start], target[start:stop])
+            stop = min(len(target), start + len(_ZEROS), start + self._bytes_left)
+            self._cipher.update_into(_ZEROS[: stop - start], target[start:stop])
             self._bytes_left -= stop - start
             start = stop
         return fresh

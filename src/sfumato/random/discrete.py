@@ -258,6 +258,8 @@ def _sampler(power: int, numerator: int, denominator: int) -> Sampler:
     return Sampler(Law(power, power * value))
 
 
+# --- draws by weight ------------------------------------------------------------------------------
+
 DEPTH = 256
 """Bits at which ``index_by_exponential`` first encloses its weights."""
 

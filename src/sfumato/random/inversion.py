@@ -65,6 +65,8 @@ from numpy.typing import NDArray
 from sfumato.random.bits import Bits, Words
 from sfumato.random.streams import Streams
 
+# --- enclosures -----------------------------------------------------------------------------------
+
 Pair: TypeAlias = tuple[int, int]
 """An enclosure: (low, high)."""
 
@@ -177,6 +179,8 @@ def _partial_sums(law: Law, shift: int, work: int, depth: int) -> tuple[list[Pai
             ratio_low = ratio_low * shrink_low >> work
             ratio_high = -(-ratio_high * shrink_high >> work)
 
+
+# --- the sampler ----------------------------------------------------------------------------------
 
 _CHUNK = 2**15
 _FEW = 8

@@ -448,7 +448,7 @@ def get_privacy_spent(
 ) -> tuple[float, float]:
     """Return the least epsilon at ``target_delta`` over the orders given, and its order.
 
-    ``privacy.composition.zcdp_to_approx`` needs no list of orders: it takes the best of all orders,
+    ``privacy.measures.zcdp_to_approx`` needs no list of orders: it takes the best of all orders,
     and its epsilon is never larger.
 
     Parameters

@@ -146,7 +146,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
 
     Guarantee: the values are independent normal draws, given AES, to the accuracy of their dtype.
     Sensitivity: not its affair; see the aggregators.
-    Holds because: ``random.normal`` and ``random.derived``; the key is drawn from the cryptographic
+    Holds because: ``random.normal`` and ``random.bits``; the key is drawn from the cryptographic
     stream by ``initialize``.
     Not covered: floats are added to floats, so the low-order bits of a sum may tell what was added
     (Mironov 2012). For counts and clipped sums that are to be published, the exact form of

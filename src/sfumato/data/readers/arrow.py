@@ -23,6 +23,8 @@ from sfumato.data.objects import text
 from sfumato.data.reader import BATCH_ROWS, OPENING, Columns, RowReader, check_file
 from sfumato.errors import DataError, UsageError
 
+# --- streams and datasets of Arrow ----------------------------------------------------------------
+
 
 class _Streamed(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
@@ -283,6 +285,8 @@ def _file_states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int
     ]
 
 
+# --- numpy arrays ---------------------------------------------------------------------------------
+
 _LONG_DOUBLE = "g"
 
 
@@ -375,6 +379,8 @@ def _column(part: Array) -> pa.Array:
     with np.errstate(over="ignore"):
         return pa.array(np.ascontiguousarray(part, dtype=native), mask=mask)
 
+
+# --- Parquet files --------------------------------------------------------------------------------
 
 _START_OF_DUCKDB = b"DUCK"
 """What the first page of a database begins with, after its checksum of 8 bytes."""

@@ -29,6 +29,8 @@ from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv_rows import UTF_8, Stream, Transcoded
 from sfumato.errors import DataError
 
+# --- the header ---------------------------------------------------------------------------------
+
 SEPARATORS = {
     ",": ("comma", "commas"),
     ";": ("semicolon", "semicolons"),
@@ -195,6 +197,9 @@ def _times(line: str, separator: str) -> str:
     one, several = SEPARATORS.get(separator, (f"{separator!r}", f"{separator!r}"))
     number = line.count(separator)
     return f"no {one}" if number == 0 else f"{number} {one if number == 1 else several}"
+
+
+# --- the file -----------------------------------------------------------------------------------
 
 
 class CsvFile(RowReader):

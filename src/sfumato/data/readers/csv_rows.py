@@ -273,6 +273,8 @@ def _marks_field_by_field(held: bytes | bytearray, size: int, separator: bytes) 
     return marks
 
 
+# --- other encodings ----------------------------------------------------------------------------
+
 UTF_8 = "utf-8"
 
 _KNOWN = re.compile(

@@ -216,6 +216,8 @@ class DuckRelation(DuckTable):
         return nullcontext(self._given)
 
 
+# --- files ----------------------------------------------------------------------------------------
+
 _SAME_ROWS_OF_VIEWS = (
     "The view of DuckDB showed the same rows in all scans of this release: its query draws none at "
     "random."

@@ -33,6 +33,8 @@ from sfumato.data.reader import Column, Columns, Losses, RowReader, check_file, 
 from sfumato.data.readers.xlsx import Element, Parts, RawCell, Row, damaged
 from sfumato.errors import DataError
 
+# --- what a cell means ----------------------------------------------------------------------------
+
 Cell: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 """What the reader makes of a cell; a missing one is an empty text."""
 
@@ -140,7 +142,7 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-# --- dates, times and durations ---
+# --- dates, times and durations -------------------------------------------------------------------
 
 
 def moment(number: float, from_1904: bool) -> Cell:
@@ -219,6 +221,8 @@ def _of_code(code: str) -> str:
         return DURATION
     return MOMENT if _OF_MOMENTS.search(_BRACKETS.sub("", bare)) else NUMBER
 
+
+# --- the reader -----------------------------------------------------------------------------------
 
 BATCH_ROWS = 2**14
 
@@ -330,7 +334,7 @@ class ExcelFile(RowReader):
         )
 
 
-# --- the sheet ---
+# --- the sheet ------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)

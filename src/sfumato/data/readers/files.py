@@ -57,6 +57,8 @@ from sfumato.data.readers.excel import ExcelFile
 from sfumato.data.schema import ids_form
 from sfumato.errors import DataError, UsageError
 
+# --- folders named key=value --------------------------------------------------------------------
+
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -145,6 +147,8 @@ def _constant(value: str | None, column: Column) -> pa.Array:
 def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), value)
 
+
+# --- the files of a source ----------------------------------------------------------------------
 
 FORMS = {
     "Parquet": (".parquet", ".parq", ".pq"),
@@ -396,6 +400,9 @@ def _folders(folder: Path) -> list[str]:
         for name in _names(folder)
         if (folder / name).is_dir() and not leads_back(folder / name)
     ]
+
+
+# --- the reader ---------------------------------------------------------------------------------
 
 
 def _is_path(data: object) -> TypeGuard[str | os.PathLike[str]]:

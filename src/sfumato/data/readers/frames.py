@@ -18,6 +18,9 @@ from sfumato.errors import DataError
 S_co = TypeVar("S_co", covariant=True)
 
 
+# --- pandas ---------------------------------------------------------------------------------------
+
+
 class _Rows(Protocol[S_co]):
     def __getitem__(self, rows: slice[int, int, None], /) -> S_co: ...
 
@@ -139,6 +142,9 @@ class PandasFrame(RowReader):
     ) -> pa.Table:
         part = self._frame[names].iloc[start:stop]
         return pa.Table.from_pandas(part, schema=schema, preserve_index=False)
+
+
+# --- polars ---------------------------------------------------------------------------------------
 
 
 class _Schema(Protocol):

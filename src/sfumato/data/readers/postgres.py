@@ -41,6 +41,9 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 if TYPE_CHECKING:
     from adbc_driver_manager import AdbcConnection, AdbcDatabase, AdbcStatement
 
+
+# --- the connection -----------------------------------------------------------------------------
+
 T = TypeVar("T")
 
 BATCH_BYTES = 2**21
@@ -394,6 +397,8 @@ def _manager() -> ModuleType:
 
     return adbc_driver_manager
 
+
+# --- the table ----------------------------------------------------------------------------------
 
 _SAME_ROWS_ELSEWHERE = (
     "What the table of PostgreSQL takes from foreign tables and functions was the same in all"

@@ -64,6 +64,8 @@ from sfumato.errors import DataError, InternalError, SfumatoError, UsageError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy import Unit
 
+# --- sessions -------------------------------------------------------------------------------------
+
 LEAST_JAVA = 17
 PATIENCE = 10.0  # seconds that a server may take to answer at all
 INSTALL = "Run: pip install 'sfumato[spark]'"
@@ -245,6 +247,8 @@ def _silenced() -> Iterator[None]:
         os.close(nowhere)
 
 
+# --- failures -------------------------------------------------------------------------------------
+
 T = TypeVar("T")
 
 _STOPPED = (
@@ -320,6 +324,9 @@ def is_stopped(frame: object) -> bool:
     return context is not None and getattr(context, "_jsc", True) is None
 
 
+# --- types ----------------------------------------------------------------------------------------
+
+
 class SparkType(Protocol):
     """What is used of a Spark type."""
 
@@ -375,6 +382,8 @@ def is_text(type_: SparkType) -> bool:
     """Whether a column holds text: it may have a collation, or be padded with blanks."""
     return type_.typeName() in ("string", "varchar", "char")
 
+
+# --- the reader of a DataFrame --------------------------------------------------------------------
 
 MOST_NUMBERS = 2**25
 """How many numbers the driver may be sent at most: counts and sums of cells, 256 MiB."""
@@ -677,6 +686,9 @@ _TO_SPARK = "Give frame.to_spark()"
 
 def _plain_name(place: int) -> str:
     return f"sfumato_column_{place}"
+
+
+# --- the reader of files --------------------------------------------------------------------------
 
 
 class SparkFiles(SparkTable):

@@ -1,7 +1,7 @@
 """The parts of an .xlsx file, streamed: the sheets, the texts, the number formats and the cells.
 
 The reader is the standard library's (zipfile and expat). Whatever one cell holds, the next is read:
-what a cell means is for ``excel_cells`` to say, so no value can stop the reading, as it can in
+what a cell means is for ``excel`` to say, so no value can stop the reading, as it can in
 libraries that read a sheet whole. Only the form of the file is refused: a part that is not there,
 that is no XML, or that declares a document type, so no entity is ever expanded.
 """
@@ -204,7 +204,7 @@ def _folded(path: str) -> str:
     return path.replace("\\", "/").lower()
 
 
-# --- the elements that matter ---
+# --- the elements that matter ---------------------------------------------------------------------
 
 
 class _Taking(Generic[T]):

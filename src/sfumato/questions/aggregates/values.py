@@ -3,7 +3,7 @@
 One value for each person in a group: the mean or the sum of the values of the person's rows.
 
 A person's value is rounded to a lattice of its own, by integers alone (see
-``answers.person_values``). It may lie between two steps of a row's value: the mean of 31 and 32
+``answers.counts``). It may lie between two steps of a row's value: the mean of 31 and 32
 is not a whole number of years. So means are rounded to as fine a lattice as the noise allows. Sums
 of rows that lie on steps lie on steps as well, and are exact.
 

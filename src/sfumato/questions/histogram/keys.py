@@ -9,8 +9,8 @@ Guarantee: the two parts together spend exactly the cost (basic composition; the
 (eps / 2)-DP whatever keys the first one showed, since the cells are then public and disjoint, and a
 key that was not shown is not looked at).
 
-An engine may select the keys where it counts them (``mechanisms/key_rules``): by the same law, with
-noise that is a function of each key.
+An engine may select the keys where it counts them (``mechanisms/thresholds``): by the same law,
+with noise that is a function of each key.
 
 Where nothing but keys is counted and a person has at most one row of each, Gaussian noise needs to
 grow with the root of the number of keys only. It is used where it shows keys of fewer rows.

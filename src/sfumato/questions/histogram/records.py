@@ -19,7 +19,7 @@ Holds because
     for. A person with r_i rows in node i moves the utilities there by r_i / r of the sensitivity;
     the r_i add up to r at most (under rho the squares of r_i / r add up to 1 at most). Under
     replace a person may leave one node and enter another, so selections run as add-remove at half
-    their share (``ranks.nested``): what leaves and what enters are r rows each at most.
+    their share (``selection.nested``): what leaves and what enters are r rows each at most.
     *Counts.* Given the edges, the bins are disjoint and public; the counts run at their own share
     and the unit's own sensitivity, 2r in L1 under replace.
     *Adaptive composition.* Each part is private whatever the earlier ones showed, so costs add up:

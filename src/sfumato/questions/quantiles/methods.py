@@ -11,8 +11,8 @@ floor(log2 m) + 1 levels gets an equal share of the cost.
 the noise is post-processing.
 
 Under replace a person may leave one node (or label) and enter another. So selections in nodes use
-half their share and the sensitivity of add-remove (``ranks.nested``). An answer with rho uses the
-exponential mechanism at epsilon = sqrt(8 rho).
+half their share and the sensitivity of add-remove (``selection.nested``). An answer with rho uses
+the exponential mechanism at epsilon = sqrt(8 rho).
 
 After a selection, a part of the cost pays for counts of the rows between the chosen values
 (``quantiles.paid_ranks``).
@@ -497,7 +497,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
 def rows_come_or_go(unit: Unit, by_label: bool) -> bool:
     """Whether a selection sees a person's rows come or go, and not replaced by others.
 
-    Under replace a person may leave one label and enter another: see ``ranks.nested``.
+    Under replace a person may leave one label and enter another: see ``selection.nested``.
     """
     return by_label or unit.neighbours == "add-remove"
 

@@ -4,7 +4,7 @@ The m chosen edges of an axis divide its rows into m + 1 gaps. Joint selection a
 part of the cost for counts of the gaps with exact noise. A tree needs none: it has counts already.
 
 *Gap counts.* Each gap has one draw of the same law. So the noise of (rows below - q * all rows) is
-a weighted sum of independent draws, and ``mechanisms.contrasts`` has its exact law.
+a weighted sum of independent draws, and ``mechanisms.noise_sums`` has its exact law.
 *Tree.* The chosen edge depends on the noise. So its rank has a bound that holds at every edge at
 once. A noisy rank less q times the noisy total adds up 16 counts of the first level, with weights 1
 - q below and q above, and at most 15 of each further level with weight 1. There are as many such

@@ -3,7 +3,7 @@
 How far the cells of a family's tables are from the truth: half-widths, by the laws of the noise.
 
 A cell's error is a weighted sum of independent draws (``Family.error_of``), whose law is computed
-by ``mechanisms.weighted_sums``. It is the same for all cells of a table that are nested alike.
+by ``mechanisms.noise_sums``. It is the same for all cells of a table that are nested alike.
 
 How accurate the tables of a family would be.
 """

@@ -20,7 +20,7 @@ What one person can move
 
 Noise that is too narrow
     Along which axes of a residual differences may be counted on depends on the noise (see
-    ``mechanisms.residual_noise``). A share of rho is left for their slack. All are counted on at
+    ``mechanisms.noise``). A share of rho is left for their slack. All are counted on at
     first, and those whose slack is too large for it are given up until none is left. Several shares
     are tried, and the best one is taken.
 
@@ -233,7 +233,7 @@ def gaussian_design(
         at most ``rows``. None: there is none.
 
     Guarantee: rho-zCDP for all residuals together, if each is published as
-    ``mechanisms.residual_noise`` says.
+    ``mechanisms.noise`` says.
 
     >>> axes = (Levels.flat(2), Levels.flat(2))
     >>> aim = Aim()

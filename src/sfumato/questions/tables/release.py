@@ -19,8 +19,8 @@ from sfumato.answers import (
     Release,
     cell_columns,
     error_probability,
+    frames,
 )
-from sfumato.answers import frames as forms
 from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Lattice, named_axes
@@ -379,13 +379,13 @@ class TablesRelease(
             numbers = {"published": self.published()} if published else {}
             numbers |= {"count": self.values, "low": low, "high": high}
             flat = {name: column.reshape(-1) for name, column in numbers.items()}
-            return pa.table(cell_columns(self._lattice_of(self.shown)) | flat)
-        frames = []
+            return pa.table(frames.cell_columns(self._lattice_of(self.shown)) | flat)
+        parts = []
         for table in self.tables:
             frame = self[table].to_frame(published=published)
             names = pa.array([named(table)] * frame.num_rows)
-            frames.append(frame.add_column(0, TABLE, names))
-        joined = pa.concat_tables(frames, promote_options="default")
+            parts.append(frame.add_column(0, TABLE, names))
+        joined = pa.concat_tables(parts, promote_options="default")
         last = [name for name in joined.column_names if name not in NUMBERS]
         return joined.select([*last, *(name for name in NUMBERS if name in joined.column_names)])
 
@@ -435,7 +435,7 @@ class TablesRelease(
             if published:
                 whole = self.to_frame(published=True)["published"]
                 table = table.add_column(table.column_names.index("count"), "published", whole)
-            return write_bytes(path, forms.to_csv(table))
+            return write_bytes(path, frames.to_csv(table))
         folder = made_folder(path)
         for at, (name, part) in enumerate(self.members.items(), 1):
             part.to_csv(folder / f"{at:02d}-{file_name(name)}.csv", published=published)
