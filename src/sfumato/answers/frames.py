@@ -1,6 +1,6 @@
 """The table of a release in other forms: rows of text, frames of other libraries, CSV.
 
-The last part gives cells and their edges as columns of a table.
+``cell_columns`` gives cells and their edges as columns of a table.
 """
 
 from __future__ import annotations

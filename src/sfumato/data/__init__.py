@@ -4,13 +4,17 @@
 ``selecting.py`` count and select keys for the publisher. ``reader.py`` is the interface to engines,
 ``readers/`` holds one file for each engine, ``registry.py`` lists them, ``addresses.py`` reads the
 addresses of databases, and ``options.py`` says how files are written.
+
 Values: ``schema.py`` says what a column may hold; ``columns.py`` converts columns to numbers and
 labels, ``fields.py`` fields of text, ``objects.py`` Python objects, ``dates.py`` dates and times;
 ``keys.py`` numbers keys, and ``cells.py`` finds the cells of rows.
+
 Counts: ``scan.py`` counts, by ``tallies.py``, in ``packed_counts.py``.
+
 Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by ``hashing.py``;
 ``row_order.py`` orders rows by them, ``bounding.py`` bounds each person's rows,
 ``person_records.py`` holds records of persons, in the partitions of ``external_partitions.py``.
+
 ``check.py`` tells the custodian what a table would lose, by ``losses.py``; ``describe.py`` says
 what a file's schema tells; ``steps.py`` reads the steps of a stream.
 """

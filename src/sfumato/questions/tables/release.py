@@ -17,7 +17,6 @@ from sfumato.answers import (
     CrossTable,
     Receipt,
     Release,
-    cell_columns,
     error_probability,
     frames,
 )
