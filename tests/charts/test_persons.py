@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from persons.tables import lognormal, release_of
+from questions.persons.tables import lognormal, release_of
 from sfumato.charts import style
 
 

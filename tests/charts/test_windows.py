@@ -3,7 +3,7 @@
 import pytest
 
 import sfumato as sf
-from choosing.opening import FIFTY, TWO, opened
+from risk.opening import FIFTY, TWO, opened
 from sfumato.charts import style
 
 

@@ -13,7 +13,7 @@ from audit.subjects import (
     partitions,
     selections,
 )
-from sfumato.audit.subjects import Subject, counters, devices, publishing
+from sfumato.audit.subjects import Subject, machines
 
 MODULES = (
     histograms,
@@ -21,9 +21,7 @@ MODULES = (
     partitions,
     selections,
     clusters,
-    counters,
-    devices,
-    publishing,
+    machines,
 )
 SUBJECTS: tuple[Subject, ...] = tuple(
     subject for module in MODULES for subject in module.subjects()
