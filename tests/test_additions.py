@@ -70,18 +70,18 @@ print(json.dumps({
 def test_a_partitioner_and_a_question_take_one_file_and_one_line_each(tmp_path: Path) -> None:
     """With its tests and its page a partitioner takes 4 files.
 
-    A question in a room of its own takes 6: the door names its release, and pyproject.toml the
-    floor of its room. docs/cli.md follows by itself: `make docs` writes it.
+    A question in a folder of its own takes 6: the door names its release, and pyproject.toml the
+    floor of its folder.
     """
     copy = tmp_path / "sfumato"
     shutil.copytree(HERE, copy, ignore=shutil.ignore_patterns("*.parquet", "__pycache__"))
-    (copy / "partition" / "halves.py").write_text(HALVES, encoding="utf-8")
-    shutil.copy(support.tally.__file__, copy / "tallies.py")
-    with (copy / "questions.pyi").open("a") as registry:
+    (copy / "questions" / "partition" / "halves.py").write_text(HALVES, encoding="utf-8")
+    shutil.copy(support.tally.__file__, copy / "questions" / "tallies.py")
+    with (copy / "questions" / "__init__.pyi").open("a") as registry:
         registry.write("from .partition.halves import HalvesPartitioner as HalvesPartitioner\n")
         registry.write("from .tallies import Tally as Tally\n")
     with (copy / "__init__.pyi").open("a") as door:
-        door.write("from .tallies import TallyRelease as TallyRelease\n")
+        door.write("from .questions.tallies import TallyRelease as TallyRelease\n")
     paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     called = [sys.executable, "-c", PROBE]
     done = subprocess.run(

@@ -11,8 +11,6 @@ SfumatoError
  +- DataError           file, schema or engine problem; never quotes a value exit 4
  +- LedgerError         .account                                            exit 5
 InternalError           a fault of ours; asks for a report                  exit 70
-
-A msgspec Struct that says in three parts which of its arguments do not fit.
 """
 
 from __future__ import annotations
@@ -24,9 +22,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
-
-import msgspec
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -460,45 +456,3 @@ def nearest(name: object, known: Iterable[str]) -> str:
         return "there are none"
     listed = ", ".join(repr(word) for word in words[:12])
     return f"there are {listed}" + (", ..." if len(words) > 12 else "")
-
-
-if TYPE_CHECKING:
-    # Type checkers know a Struct's arguments from its fields, and no metaclass must hide them.
-    ExplainedStruct = msgspec.Struct
-else:
-
-    class _Explaining(type(msgspec.Struct)):
-        """Calls the class; what msgspec says of arguments that do not fit is said as we say it."""
-
-        def __call__(cls, *args: object, **named: object) -> object:
-            first = cls.__match_args__
-            tables = [
-                (name, value)
-                for name, value in [*zip(first, args, strict=False), *named.items()]
-                if _is_table(value)
-            ]
-            try:
-                return super().__call__(*args, **named)
-            except (TypeError, ValueError) as error:
-                # An error from within the class has frames below this one.
-                within = error.__traceback__ is None or error.__traceback__.tb_next is not None
-                if within and (isinstance(error, SfumatoError) or not tables):
-                    raise
-            if within:
-                raise _no_table(cls.__name__, *tables[0])
-            fields = msgspec.structs.fields(cls)
-            others = [field.name for field in fields if field.name not in first]
-            needed = [field.name for field in fields if field.required]
-            raise misfit_of(cls.__name__, first, others, needed, len(args), named)
-
-    def _is_table(value: object) -> bool:
-        """Whether a value compares to others by an array: one of numpy, a column or a frame."""
-        return hasattr(value, "dtype") or hasattr(value, "__arrow_c_stream__")
-
-    def _no_table(called: str, name: str, value: object) -> ArgumentError:
-        obstacle = f"a value of type {type(value).__name__} is not what it takes"
-        remedy = "Give a number, a word or a list; help() says which"
-        return ArgumentError(f"{called}({name}=...)", obstacle, remedy)
-
-    class ExplainedStruct(msgspec.Struct, metaclass=_Explaining):
-        """A Struct whose class refuses arguments that do not fit by an ``ArgumentError``."""

@@ -36,6 +36,8 @@ from .frames import cell_columns as cell_columns
 from .frames import first_rows as first_rows
 from .frames import intervals_in_words as intervals_in_words
 from .frames import without_edges as without_edges
+from .installed import Declared as Declared
+from .installed import declared as declared
 from .loading import load as load
 from .loading import signed_part as signed_part
 from .loading import standing as standing
@@ -47,9 +49,7 @@ from .question import AnyQuestion as AnyQuestion
 from .question import Question as Question
 from .receipt import VERSION as VERSION
 from .receipt import Receipt as Receipt
-from .registry import Declared as Declared
 from .registry import answer_of as answer_of
-from .registry import declared as declared
 from .registry import discover as discover
 from .registry import listed_question as listed_question
 from .registry import questions as questions

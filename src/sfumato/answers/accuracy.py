@@ -16,8 +16,9 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import Domain
-from sfumato.errors import ExplainedStruct, Infeasible, SfumatoError, UsageError, nearest, shown
+from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
 from sfumato.privacy import (
     LARGEST_EPSILON,
     LARGEST_RHO,

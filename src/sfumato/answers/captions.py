@@ -14,6 +14,7 @@ from typing import Self, TypeAlias, TypeVar
 
 import msgspec
 
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import (
     BinsAndMissing,
     Domain,
@@ -25,7 +26,7 @@ from sfumato.domain import (
     Lattice,
     LatticeAxis,
 )
-from sfumato.errors import ExplainedStruct, UsageError, nearest, shown
+from sfumato.errors import UsageError, nearest, shown
 
 Bins = TypeVar("Bins", bound=GridAxis | EdgesAxis)
 

@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain.axes import Label, LabelAxis
 from sfumato.domain.times import CalendarField
-from sfumato.errors import LONGEST_SHOWN, BoundsRequired, ExplainedStruct, UsageError, shown
+from sfumato.errors import LONGEST_SHOWN, BoundsRequired, UsageError, shown
 
 # --- trees of labels ------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.basics.text import card, structs
 from sfumato.domain.calendar import Hour, Month, Week, Weekday, Year
 from sfumato.domain.categories import Categories, Level, Listed, check_column, no_axis, no_domain
@@ -29,7 +30,7 @@ from sfumato.domain.lattice import (
 )
 from sfumato.domain.scale import Scale, number_of, plain_bound, scale_of, unit_of
 from sfumato.domain.times import TimeUnit
-from sfumato.errors import ExplainedStruct, UsageError, nearest, printable
+from sfumato.errors import UsageError, nearest, printable
 
 __all__ = ["Axis", "Categories", "Domain", "Interval", "Keys", "Listed"]
 

@@ -22,7 +22,8 @@ from sfumato.basics.numbers import (
     settle,
     split,
 )
-from sfumato.errors import ExplainedStruct, UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"

@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import Condition, in_words
-from sfumato.errors import ExplainedStruct, UsageError, printable, shown
+from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy.limits import MOST, Limits, merged
 
 Neighbours = Literal["add-remove", "replace"]

@@ -20,8 +20,9 @@ from msgspec import UNSET, UnsetType
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
 from sfumato.answers import LONGEST, AnyQuestion, Needs, Question, Within
 from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, require_plan
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
-from sfumato.errors import ExplainedStruct, UsageError, is_one_of, nearest, printable, shown
+from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
 from sfumato.privacy import CentralMeasure, Unit, share
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis

@@ -13,8 +13,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import iso_text, wall_clock
-from sfumato.errors import ExplainedStruct, UsageError
+from sfumato.errors import UsageError
 
 MOST_STEPS = 10**7
 LONGEST_NAMES = 2**16

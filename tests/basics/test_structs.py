@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.errors import ArgumentError, ExplainedStruct, UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import ArgumentError, UsageError
 
 
 class Point(ExplainedStruct, frozen=True, tag="point", omit_defaults=True):
