@@ -283,6 +283,7 @@ place, slow, table, asleep = sys.argv[1:]
 domain = sf.Domain(yes=sf.Categories([True, False]))
 lattice = [Lattice((LabelAxis("yes", (True, False)),))]
 src = source(slow, domain)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 handler = signal.getsignal(signal.SIGINT)
 
 def press():
