@@ -1,6 +1,6 @@
 """Running an audit: for each subject, the privacy loss that two attacks show, beside its claim.
 
-The power of an audit: which fault it would have detected.
+*The power of an audit* (``of_exact``, ``of_samples``): which fault it would have detected.
 
 Without power, an audit that finds nothing says nothing. The size of a fault is the privacy loss of
 the faulty mechanism, as a multiple of the claim.
@@ -40,6 +40,8 @@ from sfumato.audit.subjects.subject import PURE, claimed
 from sfumato.errors import UsageError, nearest
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random.bits import PublicSeed
+
+# --- power ----------------------------------------------------------------------------------------
 
 SCALES: Final = (2, 4)
 """The faults tried: this many times less noise."""
@@ -90,6 +92,8 @@ def enough(claim: CentralMeasure, fault: float | None) -> bool:
     """Whether a run that detects faults from this size on has power."""
     return fault is not None and fault <= times_spent(claim, ENOUGH)
 
+
+# --- findings -------------------------------------------------------------------------------------
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 Mapper: TypeAlias = "Callable[[Callable[[int], Finding], list[int]], Iterator[Finding]]"

@@ -1,4 +1,6 @@
-"""The exact audit of residuals: published numbers that are sums and differences of draws.
+"""Exact audits beyond ``likelihoods``: residuals, which are sums of draws, and noise with a bound.
+
+*Residuals* (``Residuals``): published numbers that are sums and differences of draws.
 
 There are more draws than published numbers, so an output does not determine its script, and
 ``likelihoods`` does not apply. Here the published numbers are y + L z for the draws z: y is what
@@ -14,9 +16,9 @@ publishes the same numbers; then all that is published must be the same bytes.
 of positive terms, so what is found is never too large, but for what is left out of the neighbour's
 probability of an output: only outputs near the middle are used, where that is below 1e-9 of it.
 
-Source: the probabilities of noise are those of ``laws``.
+Source: the probabilities of noise are those of ``runs``.
 
-The exact audit of noise with a bound: epsilon at the stated delta.
+*Noise with a bound* (``bounded_loss``): epsilon at the stated delta.
 
 Each published number is a count and a draw of its own, which never exceeds a bound. An output that
 one data set can have and its neighbour cannot is then no fault by itself: delta allows for it. The
@@ -57,6 +59,8 @@ from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure
+
+# --- residuals ------------------------------------------------------------------------------------
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 """How often each draw enters each number of a group."""
@@ -253,6 +257,8 @@ def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[tuple[int, ...], floa
     logs = np.log(np.bincount(places.reshape(-1), probabilities))
     return dict(zip(map(tuple, outputs.tolist()), logs.tolist(), strict=True)), reach
 
+
+# --- noise with a bound ---------------------------------------------------------------------------
 
 HALVINGS = 60
 ROUNDING = 1e-9

@@ -1,13 +1,12 @@
 """Mechanisms as an audit runs them: rows in, published numbers out, with noise or with a script.
 
-Counter mechanisms as an audit runs them: each row comes at a step.
+*Probabilities of noise* (``log_mass``), computed from its parameter as the papers state them. No
+method of the law that is audited is used, so that a mistake there cannot hide here.
+
+*Counter mechanisms* (``of_machine``): each row comes at a step.
 
 The exact audit needs published numbers in the order in which their noise is drawn. A tree draws the
 noise of later steps together with that of earlier ones, so its outputs are put into that order.
-
-Probabilities of noise, computed from its parameter as the papers state them.
-
-No method of the law that is audited is used, so that a mistake there cannot hide here.
 """
 
 from __future__ import annotations
@@ -42,6 +41,8 @@ from sfumato.privacy import CentralMeasure, Unit
 from sfumato.questions.counters.mechanism import CounterMechanism
 from sfumato.questions.counters.tree import ElderTree
 from sfumato.random.bits import Bits
+
+# --- probabilities of noise -----------------------------------------------------------------------
 
 
 def log_weight(law: CountLaw) -> Callable[[Array], Array]:
@@ -163,6 +164,8 @@ def _log_normaliser(law: CountLaw) -> float:
         return math.log(2 * math.pi * float(law.sigma_squared)) / 2
     return log_sum(log_weight(law)(support(law)))
 
+
+# --- mechanisms -----------------------------------------------------------------------------------
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 Pair: TypeAlias = tuple[Rows, Rows]
@@ -451,6 +454,8 @@ def _bags(universe: Rows, most: int) -> list[Rows]:
     sizes = range(most + 1)
     return [rows for size in sizes for rows in combinations_with_replacement(universe, size)]
 
+
+# --- counters -------------------------------------------------------------------------------------
 
 S = TypeVar("S")
 

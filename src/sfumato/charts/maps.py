@@ -4,7 +4,7 @@ Where a count cannot be told from 0, its surroundings are shaded as one; where t
 nothing is. A map of longitude and latitude has coastlines and a scale bar. Its shades are one small
 picture inside the SVG, so that a map of fifty thousand cells stays compact.
 
-What a map is shaded with: densities of the smallest places that can be told from 0.
+*What a map is shaded with* (``Raster``): densities of the smallest places that can be told from 0.
 
 Where the noise of single cells wins, neighbours are added up: a place is shaded as one unless each
 of its parts can be told from 0, or is surely much emptier than the whole. So dense places keep
@@ -35,6 +35,8 @@ from sfumato.charts.geography import Extent
 from sfumato.charts.scales import ALPHA, CONFIDENCE, Boxes, Regions, limit_note, runs
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
+
+# --- shades ---------------------------------------------------------------------------------------
 
 MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up
 PIXELS = 600  # per axis, of a map of cells of many sizes; twice as many from west to east
@@ -257,6 +259,8 @@ def _half(release: Boxes, effective: Array, alpha: float) -> Array:
     """
     return np.asarray(release.noise.sum_half_width(effective, alpha))
 
+
+# --- pictures -------------------------------------------------------------------------------------
 
 MOST_STEPS = 400
 LOG_FROM = 20.0  # ratio of densities from which the scale is logarithmic

@@ -1,8 +1,8 @@
-"""Axes of a domain on axes of a picture: numbers, dates, bins of unequal width, labels.
+"""Axes of a domain on axes of a picture, and counts that are added up before drawing.
 
-Add up counts before drawing, where there are too many cells or axes for a picture.
-
-Sums of released numbers are post-processing. Their intervals come from the noise's own law.
+Axes are of numbers, dates, bins of unequal width, or labels. Counts are added up where there are
+too many cells or axes for a picture. Sums of released numbers are post-processing. Their intervals
+come from the noise's own law.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.colorbar import Colorbar
     from matplotlib.colors import LogNorm
+
+
+# --- axes -----------------------------------------------------------------------------------------
 
 NEARLY = 1e-6
 DECADES = 100.0  # ratio of values from which a logarithmic axis shows more than an even one
@@ -211,6 +214,8 @@ def slots(
         shown + shift, labels=[labels[ends[i]] for i in shown], parse_math=False, **turned(angle)
     )
 
+
+# --- adding up ------------------------------------------------------------------------------------
 
 CONFIDENCE = "0.95"
 ALPHA = 0.05

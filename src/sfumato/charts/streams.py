@@ -1,6 +1,6 @@
-"""Pictures of running totals: the published total over time, with its bands.
+"""Pictures over time: running totals with their bands, and their errors for several methods.
 
-Pictures of error over time: how far a running total is off, for several methods at one cost.
+``draw`` shows the published total; ``draw_errors`` compares methods at one cost.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+
+
+# --- totals ---------------------------------------------------------------------------------------
 
 FEW = len(style.SERIES)
 
@@ -176,6 +179,8 @@ def _times(ax: Axes, events: Sequence[str]) -> Array:
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     return x
 
+
+# --- errors ---------------------------------------------------------------------------------------
 
 POINTS = 300
 

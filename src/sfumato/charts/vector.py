@@ -1,9 +1,7 @@
-"""Figures as SVG for a page, and as files.
+"""Figures as SVG for a page, and as files, in the colours, sizes and fonts of all pictures.
 
-The same figure gives the same SVG to the last byte. Coordinates are rounded to a hundredth of a
-point, which nobody can see.
-
-Colours, sizes and fonts of all pictures: the colour-blind can tell the colours apart.
+The colour-blind can tell the colours apart. The same figure gives the same SVG to the last byte.
+Coordinates are rounded to a hundredth of a point, which nobody can see.
 """
 
 from __future__ import annotations
@@ -30,6 +28,9 @@ from sfumato.charts.geography import KM_PER_DEGREE
 
 if TYPE_CHECKING:
     from matplotlib.typing import ColorType, RcKeyType
+
+
+# --- colours, sizes and fonts ---------------------------------------------------------------------
 
 PAPER = "#ffffff"
 INK = "#1d2430"
@@ -143,6 +144,8 @@ def text_on(background: ColorType | Array) -> str:
     )
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, ground))
 
+
+# --- figures --------------------------------------------------------------------------------------
 
 UNWANTED = (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<defs>\s*<style.*?</style>\s*</defs>")
 DATED = ("Date", "Creator", "Format", "Type")

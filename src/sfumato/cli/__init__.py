@@ -1,7 +1,13 @@
 """The command line: stdout carries data, stderr carries messages for people.
 
-``commands`` lists the commands, and each command is in the module of its name. ``running`` runs a
-command line and turns errors into exit codes.
+* ``commands``: the list of commands, each with its module; ``running``: runs a command line, and
+  turns errors into exit codes
+* ``options``, ``parsing`` and ``paths``: options, and how their text is read; ``output``: how
+  commands print
+* ``question_command`` and ``publishing``: commands that ask one question about one file;
+  ``histogram``: counts and maps
+* ``init``, ``plans``, ``stream``, ``local``, ``ledger``, ``choose``, ``check``, ``doctor``,
+  ``audit`` and ``reports``: the other commands
 """
 
 from sfumato.cli.commands import COMMANDS, cli, own_questions

@@ -1,6 +1,6 @@
-"""The list of commands, each imported only when it runs.
+"""The list of commands, each imported only when it runs, and what click refuses.
 
-What click refuses, in the three parts of our own errors: asked, obstacle, what to type.
+A refusal of click is said in the three parts of our own errors: asked, obstacle, what to type.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from sfumato.errors import UsageError, nearest, shown
 
 if TYPE_CHECKING:
     from sfumato.answers import Declared
+
+
+# --- commands -------------------------------------------------------------------------------------
 
 # Importing numpy and pyarrow takes most of a second, so that `sfumato --help` imports no command.
 COMMANDS = {
@@ -246,6 +249,8 @@ def cli() -> None:
     Learn about a command:   sfumato COMMAND --help
     """
 
+
+# --- refusals -------------------------------------------------------------------------------------
 
 LONG_DASHES = "—–−"
 OF_A_PLAN = ("sfumato release", "sfumato preview")

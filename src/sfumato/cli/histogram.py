@@ -1,6 +1,7 @@
-"""``sfumato histogram``: counts by category and bin of one file; the epsilon for an accuracy.
+"""``sfumato histogram`` and ``sfumato partition``: counts, and a map, of the columns of one file.
 
-``sfumato partition``: a map of numeric columns of one file.
+The first counts by category and bin, and finds the epsilon for an accuracy. The second makes a map
+of numeric columns.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ from sfumato.privacy import Shares
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.question import CountedThings, NoiseKind, Workload
 from sfumato.questions.partition.release import Partition
+
+# --- sfumato histogram ----------------------------------------------------------------------------
 
 
 class BinSettings(msgspec.Struct, frozen=True):
@@ -240,6 +243,8 @@ def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> 
     else:
         prose(str(found))
 
+
+# --- sfumato partition ----------------------------------------------------------------------------
 
 SHARES = Reading("shares", parse_shares, "shares such as release=2,partition=1,threshold=1")
 

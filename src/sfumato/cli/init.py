@@ -1,10 +1,8 @@
 """``sfumato init``: write a plan to fill in.
 
-Axes of whole numbers, and the bins that a plan begins with on them.
-
-Bins that hold different numbers of whole numbers would show peaks that are not in the data.
-
-Bins of dates that a plan begins with: weeks, months or years, where days would be too many.
+Before it stand the bins that a plan begins with. On axes of whole numbers, bins that hold different
+numbers of whole numbers would show peaks that are not in the data. Dates get weeks, months or
+years, where days would be too many.
 """
 
 from __future__ import annotations
@@ -37,6 +35,8 @@ from sfumato.domain import Axis, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy import Unit
 from sfumato.questions.histogram.bins import DEFAULT_BINS
+
+# --- bins of whole numbers ------------------------------------------------------------------------
 
 MOST_SINGLE = 62
 """Up to so many whole numbers each of them has a bin of its own."""
@@ -152,6 +152,8 @@ def _round_width(numbers: int) -> int:
         power *= 10
 
 
+# --- bins of dates --------------------------------------------------------------------------------
+
 MOST_DAYS = 62
 """Up to so many days each of them has a bin of its own."""
 
@@ -204,6 +206,8 @@ def _between(first: datetime.date, end: datetime.date, months: range | list[int]
     )
     return [day.isoformat() for day in every if first < day < end]
 
+
+# --- sfumato init ---------------------------------------------------------------------------------
 
 AXIS_OF_KIND = {
     "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }',

@@ -1,6 +1,6 @@
 """``sfumato ledger``: open, list and verify privacy accounts.
 
-``sfumato ledger spender`` and ``sfumato ledger roles``: who may spend, and who may do what.
+``sfumato ledger spender`` and ``sfumato ledger roles`` say who may spend, and who may do what.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Amount, Book, Entry, Ledger, Spender, open_ledger, written
 from sfumato.ledger.moving import exported
 from sfumato.privacy import measure_of, rule_of, total_of
+
+# --- people ---------------------------------------------------------------------------------------
 
 CEILING_HELP = (
     "The most that this spender may ever spend from the account, in the measure of the account: "
@@ -192,6 +194,9 @@ def roles(
         emit_json([{"name": each.name, "role": each.role} for each in found])
     else:
         table(["name", "role"], [(each.name, str(each.role)) for each in found])
+
+
+# --- accounts -------------------------------------------------------------------------------------
 
 
 @click.group(short_help="Open, list and verify privacy accounts.")

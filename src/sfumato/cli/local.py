@@ -1,8 +1,7 @@
 """``sfumato local``: cluster people without a trusted curator.
 
-What the commands of ``sfumato local`` share: their options, and how clusters are printed.
-
-``sfumato local simulate``: try local clustering on a table, in one setting or in many.
+First stands what its commands share: their options, and how clusters are printed. Then comes
+``sfumato local simulate``, which tries local clustering on a table, in one setting or in many.
 """
 
 from __future__ import annotations
@@ -43,6 +42,9 @@ from sfumato.local.table import COLUMNS, local_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# --- what the commands share ----------------------------------------------------------------------
 
 Mechanism: TypeAlias = BPM | MultivariateLaplace
 
@@ -141,6 +143,9 @@ def show_clusters(
             "The reports do not look like those of that many round clusters: +- is wider for that, "
             "and its 95% is not proved."
         )
+
+
+# --- sfumato local simulate -----------------------------------------------------------------------
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
@@ -345,6 +350,9 @@ def _read(file: Path, columns: tuple[str, ...], stated: StatedOptions) -> Array:
     found = read_numbers(file, columns, file_options(stated))
     values = np.stack([found[name] for name in columns], axis=1)
     return np.asarray(values[~np.isnan(values).any(axis=1)])
+
+
+# --- the other commands ---------------------------------------------------------------------------
 
 
 @click.group(short_help="Cluster people without a trusted curator.")

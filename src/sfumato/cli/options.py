@@ -1,8 +1,7 @@
 """Options that several commands share, so that they read and mean the same everywhere.
 
-Types of option values that click itself does not read strictly enough.
-
-Options of commands that have an engine count: ``--engine spark``.
+First stand types of option values that click itself does not read strictly enough; last, the
+options of commands that have an engine count: ``--engine spark``.
 """
 
 from __future__ import annotations
@@ -27,6 +26,9 @@ from sfumato.ledger.book import open_to_charge
 
 if TYPE_CHECKING:
     from sfumato.data.readers.spark import SparkFiles
+
+
+# --- types of values ------------------------------------------------------------------------------
 
 
 class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it takes no parameter
@@ -87,6 +89,8 @@ INTEGER = Reading("integer", whole_of_text, "a whole number")
 FLOAT = Reading("float", float_of_text, "a finite number")
 LEDGER = LedgerPlace()
 
+
+# --- options --------------------------------------------------------------------------------------
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 P = ParamSpec("P")
@@ -499,6 +503,9 @@ def source_options(
         return _with_options(of_rows, limit_options()(settled))
 
     return decorate
+
+
+# --- engines --------------------------------------------------------------------------------------
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

@@ -1,12 +1,13 @@
 """How commands print: tables and JSON on stdout, progress and messages on stderr.
 
-Lines that fit: what people read keeps to the width of their terminal.
+*Lines that fit* (``fitted``): what people read keeps to the width of their terminal.
 
 Sentences are broken between words, on a terminal and, at 80 characters, where prose is piped to a
 pager or a file. What programs read is never broken: tables in a pipe, JSON, plans, paths, SQL, and
 messages on a stderr that is no terminal, where each stays one line.
 
-Write texts and plain values as TOML, so that any reader of TOML reads them back as they were.
+*TOML* (``toml_value``): texts and plain values are written so that any reader of TOML reads them
+back as they were.
 
 JSON will not do: it writes characters such as emoji as pairs of surrogates, which TOML forbids, and
 leaves DEL as it is, which TOML forbids, too.
@@ -42,6 +43,9 @@ from sfumato.privacy import common_cost
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.progress import Progress
+
+
+# --- lines that fit -------------------------------------------------------------------------------
 
 WIDTH = 80
 """Of prose in a pipe or file, and of a terminal that does not say how wide it is."""
@@ -94,6 +98,8 @@ def _broken(line: str, width: int, hanging: int) -> str:
         break_on_hyphens=False,
     )
 
+
+# --- printing -------------------------------------------------------------------------------------
 
 ROWS_SHOWN = 20
 FrameOf: TypeAlias = "Callable[[Release], pa.Table]"
@@ -360,6 +366,8 @@ def _bar() -> Progress:
         transient=True,
     )
 
+
+# --- TOML -----------------------------------------------------------------------------------------
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -1,6 +1,6 @@
 """How axes, bins and budgets are written as the text of an option.
 
-How axes from dates and times are written as text, and what somebody meant who wrote otherwise.
+*Axes from dates and times* (``calendar_axis``), and what somebody meant who wrote otherwise.
 
 The form is ``NAME=month:COLUMN:FIRST..LAST``. Whoever puts its parts in another order is shown
 their own words in the right one.
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from sfumato.domain import Label
     from sfumato.questions.histogram.bins import AxisBins
     from sfumato.questions.tables.totals import Counts
+
+
+# --- axes from dates and times --------------------------------------------------------------------
 
 Calendar = Month | Week | Year | Weekday | Hour
 
@@ -152,6 +155,8 @@ def months_as_bounds(name: str, lower: str, upper: str) -> UsageError | None:
         f"or month=month:{name}:{first[0]}..{last[0]} for its months",
     )
 
+
+# --- all others -----------------------------------------------------------------------------------
 
 _NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"
 _RANGE = re.compile(

@@ -1,10 +1,8 @@
-"""Types of options that name a file or folder to write.
+"""Options and arguments that name a file: to write, to read, or to load saved releases from.
 
-Each path is checked before anything is read or paid, so that a mistake in one costs nothing.
-
-The type of the argument FILE: a path, or the address of a table in a database.
-
-Reading saved releases, also those of questions that installed packages declare.
+Each path to write is checked before anything is read or paid, so that a mistake in one costs
+nothing. The argument FILE is a path, or the address of a table in a database. Saved releases may be
+of questions that installed packages declare.
 """
 
 from __future__ import annotations
@@ -22,6 +20,8 @@ from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
 from sfumato.data.addresses import SourceAddress, address_of
 from sfumato.data.readers.files import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
+
+# --- files to write -------------------------------------------------------------------------------
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -217,6 +217,8 @@ def _folder_obstacle(folder: Path) -> str | None:
         return f"the folder {folder} may not be written"
     return None
 
+
+# --- files to read --------------------------------------------------------------------------------
 
 SourcePath: TypeAlias = Path | SourceAddress
 

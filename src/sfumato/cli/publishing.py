@@ -1,6 +1,6 @@
 """What the commands that ask one question about one file have in common.
 
-The files that are written of answers: all of them before anything is printed.
+The files of answers are all written before anything is printed (``AnswerFiles``).
 
 Whoever reads stdout may leave before the end, as ``head`` does. What was paid for is in the files
 by then.
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from sfumato.data import Source
     from sfumato.publishing.publisher import Publisher
     from sfumato.reports.page import Item
+
+
+# --- files of answers -----------------------------------------------------------------------------
 
 STORED = (
     "The charge stands, and the answer is stored in the ledger. The same command without --fresh "
@@ -182,6 +185,8 @@ def paid() -> Iterator[None]:
         error.add_note(STORED)
         raise
 
+
+# --- publishing -----------------------------------------------------------------------------------
 
 Q = TypeVar("Q", bound=AnyQuestion)
 R = TypeVar("R", bound=Release)

@@ -3,13 +3,10 @@
 Each question of the library or of an installed package is a command this way, unless a command
 was written for it by hand.
 
-``sfumato cluster``: centres of clusters over numeric columns of one file.
-
-``sfumato persons``: how many persons are in one file, and how many rows each has.
-
-``sfumato quantiles``: quantiles of numeric columns of one file.
-
-``sfumato tables``: several tables of one file that add up.
+At the end stand four that are written by hand: ``sfumato cluster``, centres of clusters over
+numeric columns of one file; ``sfumato persons``, how many persons are in one file, and how many
+rows each has; ``sfumato quantiles``, quantiles of numeric columns of one file; and ``sfumato
+tables``, several tables of one file that add up.
 """
 
 from __future__ import annotations
@@ -67,6 +64,8 @@ from sfumato.questions.persons import Persons
 from sfumato.questions.persons.measured import Of
 from sfumato.questions.quantiles import Quantiles
 from sfumato.questions.tables import Tables, TablesRelease
+
+# --- commands from questions ----------------------------------------------------------------------
 
 AXIS_FIELDS = ("axes", "axis")
 """The fields that --axis fills."""
@@ -342,6 +341,9 @@ def described(doc: str) -> tuple[str, dict[str, str]]:
     return " ".join(summary.split()), texts
 
 
+# --- sfumato cluster ------------------------------------------------------------------------------
+
+
 @click.command(short_help="Publish centres of clusters.")
 @source_options()
 @click.option(
@@ -372,6 +374,9 @@ def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
     """
     domain = settings.domain()
     publish(settings, domain, KMeans(clusters, settings.subject(domain), method=method))
+
+
+# --- sfumato persons ------------------------------------------------------------------------------
 
 
 @click.command(short_help="Publish how many rows each person has.")
@@ -438,6 +443,9 @@ def persons(
     publish(settings, domain, Persons(most_rows, of, table, parse_bins(bins)))
 
 
+# --- sfumato quantiles ----------------------------------------------------------------------------
+
+
 @click.command(short_help="Publish quantiles.")
 @source_options()
 @click.option(
@@ -478,6 +486,8 @@ def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -
     names = tuple(name for name in settings.subject(domain) if name in intervals)
     publish(settings, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))
 
+
+# --- sfumato tables -------------------------------------------------------------------------------
 
 ROUNDED = (
     "The column published has whole numbers of at least 0 that add up. Small counts in it are too "

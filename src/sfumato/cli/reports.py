@@ -1,10 +1,8 @@
-"""``sfumato report``: write saved releases as one HTML page.
+"""Commands about saved releases, and the demo.
 
-``sfumato disclose``: write what a registry of deployments asks, from saved releases.
-
-``sfumato verify``: check that a release is the one that was published.
-
-``sfumato demo``: publish two real tables, and write a report.
+``sfumato report`` writes saved releases as one HTML page. ``sfumato disclose`` writes what a
+registry of deployments asks, from saved releases. ``sfumato verify`` checks that a release is the
+one that was published. ``sfumato demo`` publishes two real tables, and writes a report.
 """
 
 from __future__ import annotations
@@ -23,6 +21,9 @@ from sfumato.errors import BudgetExceeded, DataError, UsageError, missing_file
 
 if TYPE_CHECKING:
     from sfumato.audit import Finding
+
+
+# --- sfumato report -------------------------------------------------------------------------------
 
 
 @click.command()
@@ -68,6 +69,9 @@ def report(
         emit_json({"report": str(page)})
     else:
         say(str(page))
+
+
+# --- sfumato disclose -----------------------------------------------------------------------------
 
 
 @click.command(short_help="Write a disclosure document for a public registry.")
@@ -177,6 +181,9 @@ def _findings(path: Path) -> list[Finding]:
     raise DataError(f"the audit {path}", reason, remedy)
 
 
+# --- sfumato verify -------------------------------------------------------------------------------
+
+
 @click.command(short_help="Check that a release is the one that was published.")
 @click.argument("release", type=click.Path(path_type=Path))
 @click.option(
@@ -225,6 +232,9 @@ def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: b
         emit_json({"ok": verdict.ok, "reason": verdict.reason})
     else:
         prose(verdict.reason)
+
+
+# --- sfumato demo ---------------------------------------------------------------------------------
 
 
 @click.command()

@@ -1,6 +1,6 @@
 """Running a command line: errors become one message on stderr and an exit code.
 
-Stopping at a signal, between two steps and never within one.
+``StopRequest`` stops a command at a signal, between two steps and never within one.
 """
 
 from __future__ import annotations

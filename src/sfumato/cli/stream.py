@@ -1,8 +1,7 @@
 """``sfumato stream``: publish a running total, one durable step after another.
 
-What the options of ``sfumato stream`` describe: a counter, the columns to read, a publisher.
-
-Reading the steps of a stream, and deciding which of them are over.
+First stands what its options describe: a counter, the columns to read, a publisher. Then the steps
+of a stream are read, and it is decided which of them are over.
 """
 
 from __future__ import annotations
@@ -48,6 +47,8 @@ from sfumato.questions.counters.calendar import Calendar, DeclaredSteps
 from sfumato.questions.counters.mechanism import Total
 from sfumato.questions.counters.methods import Method
 from sfumato.questions.counters.question import Counter
+
+# --- what the options describe --------------------------------------------------------------------
 
 
 class StreamSettings(msgspec.Struct, frozen=True):
@@ -210,6 +211,9 @@ def _value(text: str | None, *, by_column: bool) -> tuple[str | None, Interval |
     return name, axis
 
 
+# --- steps that are read --------------------------------------------------------------------------
+
+
 class StreamInput:
     """The rows of a stream, grouped into steps.
 
@@ -315,6 +319,8 @@ class StreamInput:
                 ended=lambda: not (self.follow or stop.asked),
             )
 
+
+# --- the command ----------------------------------------------------------------------------------
 
 REPORT_SECONDS = 0.5
 """The time between two reports of progress."""

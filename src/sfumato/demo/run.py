@@ -5,11 +5,8 @@ limited number of flights of an aircraft, and says so. The limits follow from th
 how many aircraft there are, and how many flights each has. So they are public, like any number that
 is computed from a published answer.
 
-What the demo asks of the cities of the world: a map, and clusters with trust and without.
-
-What the demo asks of the flights out of New York.
-
-An aircraft, identified by its tail number, takes the place of a person.
+First stands what the demo asks of the cities of the world: a map, and clusters with trust and
+without. Then comes what it asks of the flights out of New York, and then the demo itself.
 """
 
 from __future__ import annotations
@@ -57,6 +54,8 @@ from sfumato.risk import Choice, Choices, Risk
 from sfumato.risk.choosing import choose
 from sfumato.risk.window import Window, window
 
+# --- cities ---------------------------------------------------------------------------------------
+
 Progress: TypeAlias = Callable[[int, int | None], None]
 
 EPSILON_OF_MAP = EPSILON_OF_CLUSTERS = "0.5"
@@ -96,6 +95,8 @@ def clusters_of_devices(path: Path) -> PrivateKMeans:
     np.save(path, model.reports_)
     return model
 
+
+# --- flights --------------------------------------------------------------------------------------
 
 MOST_FLIGHTS = 1000
 """A public bound on the flights of an aircraft in a year: about three a day."""
@@ -270,6 +271,9 @@ def day_by_day(ledger: Ledger) -> CounterRelease:
             # Days after the last flight, if there are any.
             stream.advance()
         return stream.history()
+
+
+# --- the demo -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ Where the reports lie: on 2^16 cells an axis, each reported by its centre. The c
 real-valued x is drawn without error (``offsets``), and uniform cells are plain bits. Rounding is
 post-processing, so a report is exactly as private as x.
 
-The paper's own sampler, Algorithms 2 to 4: a coin chooses the ball or the rest of the space.
+*The paper's own sampler* (``two_stage_cells``), Algorithms 2 to 4: a coin chooses the ball or the
+rest of the space.
 
 The fast sampler is tested against this readable one, which is as exact, and slower. Coins and cells
 are drawn without error:
@@ -67,6 +68,9 @@ from sfumato.random.bits import Bits, Words, current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# --- the paper's sampler --------------------------------------------------------------------------
 
 _MARGIN = 2.0**-36
 _BITS_WITHIN_CELL = np.uint64(48)
@@ -139,6 +143,8 @@ def _certainly_beyond(point: Floats, words: list[int], radius: Fraction, bits: B
 
     return settle(evaluate)
 
+
+# --- the mechanism --------------------------------------------------------------------------------
 
 Method = Literal["mixture", "two-stage"]
 

@@ -1,5 +1,8 @@
 """Constants of the bounded perturbation mechanism in fifty decimal digits, in any dimension.
 
+They are computed in decimal arithmetic to any number of digits, in which nothing overflows
+(``context``).
+
 With x = kL, V = V_1 L^d (volume of the ball), C = (1 + 2L)^d (volume of the report space), rho = V
 / C and Kummer's function M(1, c, x) = 1 + x/c + x^2/(c (c+1)) + ..., a series of positive terms:
 
@@ -14,9 +17,7 @@ For x well above c the series is long, and M(1, c, x) = (c-1)! x^(1-c) (e^x - su
 x^j / j!) is used instead, where the difference loses at most one digit.
 Source: Yang, Tjuawinata, Lam 2022, Lemma 4; DLMF 8.5.1 and 13.6.5.
 
-Decimal arithmetic to any number of digits, in which nothing overflows.
-
-Names for arrays of floats and of flags.
+``Floats`` and ``Flags`` name arrays of floats and of flags.
 """
 
 from __future__ import annotations

@@ -7,14 +7,15 @@ the least expected sum of squares.
 In one and two dimensions there are two kinds of law: a density of any shape on a lattice
 (``density``), and k normal clusters (``normal_clusters``), which see what is finer than the
 lattice. Each counts by its evidence. In more dimensions there are normal clusters only.
-Where reports say little (``little_signal``) there are draws from the ``posterior`` instead, or
+Where reports say little (``says_much``) there are draws from the ``posterior`` instead, or
 centres that are spread evenly.
 
 It sees reports only, so it is post-processing: it costs nothing and can be run again. Intervals
 come from the same laws, carried through the k-means step; they presume that one of them is about
 true.
 
-Whether reports say enough to place clusters, and where centres lie that no report places.
+*Do reports say enough to place clusters* (``says_much``), and where do centres lie that no report
+places?
 
 Fits by maximum likelihood presume that reports say much. With little signal their clusters are
 noise, and centres that are spread evenly over the cube, without data, have a smaller sum of
@@ -22,7 +23,8 @@ squares. So the likelihood of the fit is compared with that of even points. If i
 what noise alone reaches, draws from the ``posterior`` take the place of the fit. If the posterior
 does not promise much more than even centres, these are taken.
 
-Do reports look like those of k normal clusters? If not, how far are the centres off?
+*Do reports look like those of k normal clusters* (``looks_normal``)? If not, how far are the
+centres off?
 
 *The test.* Reports are simulated from the fitted clusters through the law of the noise, and
 compared with the real ones: for each cluster, the reports nearest to it are cut into classes of
@@ -66,6 +68,8 @@ from sfumato.local.normal_clusters import (
     scored,
 )
 from sfumato.local.posterior import Posterior, sample
+
+# --- little signal --------------------------------------------------------------------------------
 
 PLAIN = 20.0
 PLAIN_FOR_EACH = 3.0
@@ -138,6 +142,8 @@ def spread_evenly(k: int, d: int) -> Floats:
     found.flags.writeable = False
     return np.asarray(found)
 
+
+# --- clusters that are not normal -----------------------------------------------------------------
 
 CLASSES = 8
 """Of a cut."""
@@ -235,6 +241,8 @@ def split(clusters: Clusters) -> Floats:
     both = np.concatenate([clusters.means - step, clusters.means + step])
     return np.asarray(np.clip(both, 0.02, 0.98))
 
+
+# --- the decoder ----------------------------------------------------------------------------------
 
 SYNTHETIC = 24_000
 """Points that are drawn from the laws."""

@@ -1,6 +1,8 @@
-"""What local mechanisms share: points in, reports on a public lattice out, and key figures.
+"""What local mechanisms share, and the simplest of them: multivariate Laplace noise.
 
-The multivariate Laplace mechanism: the simplest metric privacy, and the limit of a large L.
+They share points in, reports on a public lattice out, and key figures (``LocalMechanism``).
+
+*The multivariate Laplace mechanism* is the simplest metric privacy, and the limit of a large L.
 
 Density of a report x for a point v: proportional to exp(-epsilon |x - v|) on all of R^d; |x - v| is
 Gamma(d, rate epsilon) and the direction is uniform. Reports lie on a lattice whose cells are 2^-16
@@ -26,6 +28,8 @@ from sfumato.local.constants import Floats
 from sfumato.local.distances import DistanceLaw
 from sfumato.privacy import Guarantee, MetricDP, Proof, Unit, fill_docstring
 from sfumato.random.bits import Bits, current
+
+# --- what mechanisms share ------------------------------------------------------------------------
 
 LARGEST_DIMENSION = 10**5
 _KEPT_BLOCK = 2**21
@@ -218,6 +222,8 @@ def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
     found = in_blocks(points, mechanism.dimension, report)
     return found[0] if np.ndim(points) == 1 else found
 
+
+# --- multivariate Laplace noise -------------------------------------------------------------------
 
 FARTHEST = 2**40
 """Cells that are read from others lie within this of 0; a report beyond it has no chance of

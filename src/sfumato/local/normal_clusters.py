@@ -1,21 +1,25 @@
 """k normal clusters fitted to reports by maximum likelihood, under a weak prior.
 
-Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on
-all of them, which is as good as the full maximum. Where a start is known, that one alone. The means
-lie in the unit cube, which is public.
-Source: deconvolution by mixtures: Bovy, Hogg, Roweis 2011; scoring: Le Cam's one-step estimator.
-
-The likelihood of reports of normal clusters under known noise, and its derivatives.
-
-A report has density b u + (1 - b) sum over j of p_j sum over m of c_m N(x; mu_j, (s_j + w_m) I),
-with the noise of ``noise_law``: shares c_m and variances w_m, background b of density u. Parameters
-are one vector: k log weights, k d means, k log variances.
-
-The noise of reports as a mixture of normals, which is easily convolved with clusters.
+*The noise of reports as a mixture of normals* (``NoiseLaw``), which is easily convolved with
+clusters.
 
 exp(-k |z|) is a mixture of normals of all scales exactly; the law inside a ball, exp(-k r) - exp(-k
 L), nearly so. A few scales are fitted to its density by non-negative least squares. Used for
 decoding only: no privacy rests on it.
+
+*The likelihood of reports of normal clusters under known noise* (``likelihood``), and its
+derivatives.
+
+A report has density b u + (1 - b) sum over j of p_j sum over m of c_m N(x; mu_j, (s_j + w_m) I),
+with the noise of ``NoiseLaw``: shares c_m and variances w_m, background b of density u. Parameters
+are one vector: k log weights, k d means, k log variances.
+
+*The fit* (``NormalClusters``).
+
+Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on
+all of them, which is as good as the full maximum. Where a start is known, that one alone. The means
+lie in the unit cube, which is public.
+Source: deconvolution by mixtures: Bovy, Hogg, Roweis 2011; scoring: Le Cam's one-step estimator.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from sfumato.basics.kmeans import kmeans, squared_distances
 from sfumato.local.bpm import BPM
 from sfumato.local.constants import Floats
 from sfumato.local.mechanism import Mechanism
+
+# --- the law of the noise -------------------------------------------------------------------------
 
 _GRID = 240
 _SCALES = 12
@@ -116,6 +122,8 @@ def _fitted(
     used = shares > _LEAST_SHARE
     return shares[used] / shares[used].sum(), variances[used]
 
+
+# --- the likelihood -------------------------------------------------------------------------------
 
 _BLOCK = 2**11
 
@@ -275,6 +283,8 @@ def _scores(points: Floats, clusters: Clusters, parts: _Parts) -> Floats:
     by_variance = 0.5 * stretch * clusters.variances[:, None]
     return np.concatenate([by_weight, by_mean.reshape(-1, len(points)), by_variance])
 
+
+# --- the fit --------------------------------------------------------------------------------------
 
 FEW = 4_000
 """Reports for trying starts."""

@@ -7,17 +7,15 @@ and every floor in it is certain.
 
 Why a certain answer is right: at level B each U and 1 - U are known to a relative error of 2^-B,
 and arithmetic to 2^-(B + 30). Quantities that are divided by or whose logarithm is taken are
-refused below 2^-(B/8). So the expressions of ``exact_normals``, ``distances`` and ``cells``, which
+refused below 2^-(B/8). So the expressions of ``Normal``, ``distances`` and ``cells``, which
 divide and take logarithms at most twice in a row and whose other factors are below 2^20, are known
 to 2^-(B - 2B/8 - 40) < 2^-(B/4) for B > 80. Comparisons and floors closer than 2^-(B/4), absolutely
 or relatively, are refused. A refusal doubles B. Of d coordinates, some below 2^17 cells, it happens
 to fewer than d in 2^6 at the first level, to fewer than d in 2^30 at the next, and so on.
 
-The normals of ``random.normal`` to any precision, from the same words and fresh bits.
-
-Directions in two dimensions: points of the circle from words, as floats and to any precision.
-
-``cells`` relies on the errors that are stated here.
+``normal_at`` gives the normals of ``random.normal`` to any precision, from the same words and fresh
+bits. ``circle`` and ``exact_circle`` give directions in two dimensions: points of the circle from
+words, as floats and to any precision. ``cells`` relies on the errors that are stated here.
 """
 
 from __future__ import annotations
@@ -33,6 +31,8 @@ import numpy as np
 from sfumato.local.constants import Floats, context, pi
 from sfumato.random.bits import Bits, Words
 from sfumato.random.normal import FAR, PLACE_BITS, SLOTS, Trace, tables
+
+# --- real numbers ---------------------------------------------------------------------------------
 
 FIRST_LEVEL = 96
 """Bits known at first: above the 80 that the proof needs."""
@@ -148,6 +148,9 @@ def norm(values: Sequence[Decimal]) -> Decimal:
     return sum((value * value for value in values), Decimal(0)).sqrt()
 
 
+# --- normals --------------------------------------------------------------------------------------
+
+
 class Normal:
     """A standard normal real number: its place in a slab, or else the first trial in the rest that
     is accepted.
@@ -229,6 +232,8 @@ def stack_height(slabs: int, digits: int) -> Decimal:
     )
     return (pi(digits) / 2).sqrt() / SLOTS * inverse_widths
 
+
+# --- points of the circle -------------------------------------------------------------------------
 
 _SIGN_BIT = np.uint64(63)
 _SINE_SERIES = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(8))

@@ -3,9 +3,8 @@
 The source's README has such a table: epsilon, L, the sum of squares, and its increase over k-means
 without privacy.
 
-Simulated reports beside their law, and a sweep over L: what the source's scripts show.
-
-Everything is simulated on a public point: no person's value is touched.
+``diagnose`` and ``sweep`` show what the source's scripts show: simulated reports beside their law,
+and a sweep over L. Everything is simulated on a public point: no person's value is touched.
 """
 
 from __future__ import annotations
@@ -30,6 +29,9 @@ from sfumato.random.bits import current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# --- the table ------------------------------------------------------------------------------------
 
 COLUMNS = ("mechanism", "epsilon", "L", "decoded", "increase", "k-means on reports", "its increase")
 BY_AXIS = "Laplace by axis"
@@ -284,6 +286,9 @@ def _check(epsilon: Sequence[Exactly], radii: Sequence[Exactly], repeats: object
             f"a table has at most {MOST_ROWS} rows",
             "Give fewer of them",
         )
+
+
+# --- simulated reports ----------------------------------------------------------------------------
 
 
 class Diagnosis(msgspec.Struct, frozen=True):

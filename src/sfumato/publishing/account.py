@@ -1,6 +1,6 @@
-"""The ledger account at whose expense a publisher publishes.
+"""The ledger account at whose expense a publisher publishes, and receipts and signatures.
 
-Receipts and signatures: what proves that a release was paid for.
+Receipts and signatures prove that a release was paid for.
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
 No exception that leaves this module may carry a value of the data. Ours do not; what others raise
 becomes a fault of ours, which names the place only.
 
-How much the limits on a person leave out, said in every answer where it was paid for.
+*How much the limits on a person leave out* (``LeftOut``), said in every answer where it was paid
+for.
 
 An answer about persons (``sf.Persons``) tells what any limit on rows per person leaves out, or any
 limit by cell: on cells, on the norm of a person's counts or on rows in a cell. Once it
 stands in the ledger it is public, so later answers about the same state of the same data may quote
 it. Which state that was, only the ledger's secrets know.
 
-What is asked, in the one form under which a ledger finds its stored answer again.
+*What is asked* (``as_stored``), in the one form under which a ledger finds its stored answer again.
 
 It knows the state of the data, so it goes nowhere but into the ledger's secrets. Its form must not
 change: stored answers are found again by it, also those of version 0.1 in a ledger that was
@@ -56,6 +57,9 @@ from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
+
+
+# --- what limits leave out ------------------------------------------------------------------------
 
 R = TypeVar("R", bound=Release)
 
@@ -216,6 +220,8 @@ def _with_sentence(answer: R, sentence: str) -> R:
     guarantee = msgspec.structs.replace(answer.guarantee, counted=counted)
     return msgspec.structs.replace(answer, guarantee=guarantee)
 
+
+# --- answering ------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -438,6 +444,9 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
         f"Answering failed after the charge: {place}. Nothing was published. "
         "Please report this line; it holds no data."
     )
+
+
+# --- what is asked --------------------------------------------------------------------------------
 
 
 def as_stored(plan: Plan) -> Plan:

@@ -1,15 +1,7 @@
 """The ways in which a plan may spend its cost, and what each of them leads to.
 
-A plan that costs (epsilon, delta) may answer any of its questions within a rho, together: the rho
-that ``approx_to_zcdp`` allows for their part of epsilon and of delta. All others are answered at
-parts of epsilon, as they are alone.
-
-Guarantee: the cost. Holds because: answers at rho_1, ..., rho_k are (rho_1 + ... + rho_k)-zCDP
-together (Bun, Steinke 2016, Lemma 1.7), which is (epsilon', delta')-DP by Canonne, Kamath, Steinke
-2020, Cor. 13; with the other answers it adds up to (epsilon, delta) (Dwork, Lei 2009). All parts
-are fixed before any answer is seen.
-
-How a cost is divided among questions, and how accurate each answer would be with its part.
+*How a cost is divided among questions* (``parts_of``), and how accurate each answer would be with
+its part.
 
 Everything here follows from previews: no data are read.
 
@@ -19,6 +11,17 @@ proportional to a_i^(1 / (1 + p)): set the derivatives equal (Lagrange). For his
 noise, a_i is the number of cells: the shares are the square roots of the cells under Laplace noise
 (p = 1), and their powers of 2/3 under Gaussian noise (p = 1/2). For squared half-widths p is
 doubled: powers of 1/3 and 1/2.
+
+*Divisions* (``Divider``).
+
+A plan that costs (epsilon, delta) may answer any of its questions within a rho, together: the rho
+that ``approx_to_zcdp`` allows for their part of epsilon and of delta. All others are answered at
+parts of epsilon, as they are alone.
+
+Guarantee: the cost. Holds because: answers at rho_1, ..., rho_k are (rho_1 + ... + rho_k)-zCDP
+together (Bun, Steinke 2016, Lemma 1.7), which is (epsilon', delta')-DP by Canonne, Kamath, Steinke
+2020, Cor. 13; with the other answers it adds up to (epsilon, delta) (Dwork, Lei 2009). All parts
+are fixed before any answer is seen.
 """
 
 from __future__ import annotations
@@ -57,6 +60,8 @@ from sfumato.privacy import (
     without_delta,
     zcdp_to_approx,
 )
+
+# --- parts ----------------------------------------------------------------------------------------
 
 DIGITS = 6  # of a picked share: the same ones on every machine
 SMALL_DELTA = Fraction(1, 10**6)
@@ -303,6 +308,9 @@ def digits(value: float) -> Fraction:
     Fraction(333333, 1000000)
     """
     return Fraction(f"{value:.{DIGITS}g}")
+
+
+# --- divisions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Several questions fixed before any answer is seen.
 
-What a plan asks of each question: how accurate it must be, and what it weighs.
+First stands what a plan asks of each question: how accurate it must be, and what it weighs.
 
-The histograms of a plan as one family of tables that add up.
+*Histograms as one family of tables that add up* (``family_of``).
 
 They become one question, ``sf.Tables``: they count the same rows, are charged once, and agree in
 all totals that they share. What a histogram can be that no table of a family is, is refused.
@@ -27,6 +27,8 @@ from sfumato.privacy import CentralMeasure, Unit, share
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
 from sfumato.questions.tables import Tables
+
+# --- what a plan asks -----------------------------------------------------------------------------
 
 Minimised: TypeAlias = Literal["absolute", "squared"]
 """Which error of all numbers together the shares make as small as they can be."""
@@ -180,6 +182,8 @@ def _names(question: AnyQuestion) -> list[str]:
     return [name for name in (heading, question.title) if name]
 
 
+# --- histograms as tables -------------------------------------------------------------------------
+
 ASKED = "a plan that adds up"
 
 OWN: Mapping[str, tuple[str, str]] = {
@@ -315,6 +319,9 @@ def _label_names(histograms: Sequence[Histogram]) -> dict[str, str]:
     for histogram in histograms:
         found |= histogram.label_names or {}
     return found
+
+
+# --- the plan -------------------------------------------------------------------------------------
 
 
 class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):

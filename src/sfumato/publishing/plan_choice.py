@@ -3,7 +3,7 @@
 The facts are the questions, the domain, the unit, the cost and the measure of the account. What is
 picked is said in sentences, which previews, receipts and reports show.
 
-Say in sentences what was picked for a plan, and why.
+``Why`` makes the sentences: what was picked, and why.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from sfumato.errors import Infeasible, SfumatoError, UsageError
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Money, Unit, asked_cost, share
 from sfumato.publishing.divisions import Divider, Division, PlannedQuestion
 from sfumato.publishing.plan import Plan
+
+# --- the sentences --------------------------------------------------------------------------------
 
 WORTH_SAYING = 1.005  # times as much
 
@@ -226,6 +228,9 @@ class Why:
         ]
         ends = dict.fromkeys(f"+-{width:,.6g}" for width in (min(widths), max(widths)))
         return f" ({' to '.join(ends)})"
+
+
+# --- the choice -----------------------------------------------------------------------------------
 
 
 class PlanChoice(msgspec.Struct, frozen=True):

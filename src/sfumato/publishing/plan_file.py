@@ -1,6 +1,7 @@
 """A plan as a TOML file: questions, together with their data, domain, account and cost.
 
-Say what is wrong in a plan: in which table, with which field, and what to write in its place.
+First stand the refusals. They say what is wrong in a plan: in which table, with which field, and
+what to write in its place.
 
 A plan is public, so a refusal may quote it. But a file that is no plan at all may hold data: of
 text that does not parse, a refusal gives the line's number and never its words.
@@ -38,6 +39,8 @@ from sfumato.privacy import (
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_choice import PlanCost, plan_cost
 from sfumato.publishing.verifying import Publication
+
+# --- refusals -------------------------------------------------------------------------------------
 
 AXES: dict[str, type[msgspec.Struct]] = {registry.tag_of(kind): kind for kind in get_args(Axis)}
 TO_FILL_IN = "Type sfumato init FILE --out PLAN.toml for a plan to fill in"
@@ -287,6 +290,8 @@ def require_plan_name(path: Path, asked: str) -> None:
     if path.is_dir():
         raise UsageError(asked, "it is a directory", "Name the plan in it, a file ending in .toml")
 
+
+# --- the file -------------------------------------------------------------------------------------
 
 LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
 

@@ -1,8 +1,7 @@
 """What a question would cost and how accurate its answer would be, said without any data.
 
-The previews of a plan's questions, with what was picked for the plan.
-
-What a check counts of each question: it has no cost, and spends nothing.
+``PlanPreviews`` holds the previews of a plan's questions, with what was picked for the plan. The
+end says what a check counts of each question: it has no cost, and spends nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The only place where a source, a ledger account and questions meet.
 
-It charges first, counts second and publishes last.
-
-Refuse wrong arguments of a publisher before anything else is done.
+It charges first, counts second and publishes last. Wrong arguments are refused before anything else
+is done.
 """
 
 from __future__ import annotations
@@ -44,6 +43,9 @@ from sfumato.random.bits import current
 if TYPE_CHECKING:
     from sfumato.data.losses import Check
     from sfumato.data.reader import Progress
+
+
+# --- arguments ------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 
@@ -142,6 +144,8 @@ def warn_of_no_name(source: Source) -> None:
     # Four levels up is whoever asked for the release: one is the wrapper that drops frames.
     warn_once(f"{again}: its stored answers are not found. {remedy}", stacklevel=4)
 
+
+# --- the publisher --------------------------------------------------------------------------------
 
 R = TypeVar("R", bound=Release)
 R2 = TypeVar("R2", bound=Release)

@@ -4,11 +4,10 @@
 no other way to get one. Each push reads its increment into integers, takes one step of the
 mechanism inside the ledger's transaction, and returns the total when that transaction is on disk.
 
-The steps that a stream has published: their totals, and their release.
-
-What is stored when a stream is opened: its public specification, and its first state.
-
-Tokens that stand for persons while the rows of each are counted in a stream.
+Before it stand what is stored when a stream is opened (``Opening``), its public specification and
+its first state; the steps that it has published (``PublishedSteps``), their totals, and their
+release; and the tokens that stand for persons while the rows of each are counted
+(``person_tokens``).
 """
 
 from __future__ import annotations
@@ -43,6 +42,8 @@ from sfumato.questions.counters.mechanism import CounterMechanism, Total, Whole
 from sfumato.questions.counters.question import Counter, Errors, Settled
 from sfumato.questions.counters.release import CounterRelease, scaled
 from sfumato.random.bits import Bits
+
+# --- what is stored -------------------------------------------------------------------------------
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -101,6 +102,8 @@ def opening_of(steps: StreamRecord) -> Opening:
         account=steps.entry.account,
     )
 
+
+# --- published steps ------------------------------------------------------------------------------
 
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 
@@ -172,6 +175,9 @@ def history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRel
     )
 
 
+# --- persons --------------------------------------------------------------------------------------
+
+
 def person_tokens(persons: object, column: str, secret: bytes) -> list[bytes | None]:
     """Return a token for each row's person; None for a row without one, which is dropped.
 
@@ -231,6 +237,8 @@ def _plain_id(person: object) -> str | bytes | int | None:
         "Give such ids",
     )
 
+
+# --- the stream -----------------------------------------------------------------------------------
 
 S = TypeVar("S")
 

@@ -1,10 +1,9 @@
-"""Whether a release that someone holds is the one that was published.
+"""Whether a release that someone holds is the one that was published, and by whom it was.
 
 The custodian compares it with the ledger. A reader without the ledger checks its signature.
 
-What only a person knows of a publication: who publishes, for what use, and where.
-
-It is text for a disclosure document. It changes neither cells nor noise nor price.
+``Publication`` holds what only a person knows of a publication: who publishes, for what use, and
+where. It is text for a disclosure document. It changes neither cells nor noise nor price.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger
 from sfumato.publishing.stream import history_of
 from sfumato.questions.counters.release import CounterRelease
+
+# --- is it the same? ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,8 @@ def verify_signature(release: Release, signer: str) -> Verdict:
         return Verdict(False, "It does not match its signature: it was edited.")
     return Verdict(True, "It is signed with this key, and was not edited.")
 
+
+# --- what only a person knows ---------------------------------------------------------------------
 
 LONGEST = 10_000
 """Characters of one text."""

@@ -3,7 +3,7 @@
 Each of the three has a few short lines and one picture, and all of them fit one screen. Pictures
 are bars, because a reader compares answers and accounts.
 
-What each account was charged, from the receipts of the releases.
+``accounts`` adds up what each account was charged, from the receipts of the releases.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from sfumato.basics.text import number, plain
 from sfumato.errors import printable
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, Unit, belief, compose
 from sfumato.reports.headings import heading_of
+
+# --- charges --------------------------------------------------------------------------------------
 
 Paid: TypeAlias = tuple[Release, Receipt]
 Place: TypeAlias = tuple[int, str]
@@ -177,6 +179,8 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
         return None
     return compose(central)
 
+
+# --- the page -------------------------------------------------------------------------------------
 
 MOST_BARS = 5
 MOST_ON_PHONE = 3  # as in the style sheet

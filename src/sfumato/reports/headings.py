@@ -1,11 +1,13 @@
-"""What an answer is called on a page: the heading it was given, or else its question in words.
+"""What all parts of a page share: headings of answers, the styles of pictures, what a study shows.
 
-Say once how the parts of all pictures of a page look.
+An answer is called by the heading it was given, or else by its question in words. The look of the
+parts of all pictures of a page is said once (``shared``).
 
 Pictures repeat the same few styles on every tick and line: on a page of many answers that is most
 of its bytes.
 
-What is shown of a decision, or of clusters of reports: a picture, figures and sentences.
+A ``Study`` is what is shown of a decision, or of clusters of reports: a picture, figures and
+sentences.
 """
 
 from __future__ import annotations

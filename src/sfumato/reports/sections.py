@@ -1,18 +1,21 @@
-"""One release as a section of the page: picture, accuracy, table.
+"""The sections of the page: one for each release, and one for all proofs.
 
-Everything is computed from what ``Release`` declares. What a kind of release does not have, such as
-a picture, is left out.
-
-Tables that add up as a page shows them: across their axes, with the sums on the edges.
+*Tables that add up*, across their axes, with the sums on the edges.
 
 Where whole numbers are there, they are shown, marked as rounded, and the estimates are folded below
 them. A count that may be 0 is hatched.
 
-Clusters of reports that persons' own devices made noisy, as a section of the page.
+*One release* (``section``): picture, accuracy, table.
+
+Everything is computed from what ``Release`` declares. What a kind of release does not have, such as
+a picture, is left out.
+
+*Clusters of reports that persons' own devices made noisy* (``study``).
 
 There is no ledger and no receipt: nobody but each person ever had the true values.
 
-Proofs, receipts and hashes: once for all answers that share them, at the end of the page.
+*Proofs, receipts and hashes* (``proofs``): once for all answers that share them, at the end of the
+page.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ from sfumato.local.clustering import PrivateKMeans
 from sfumato.privacy import common_cost
 from sfumato.reports.headings import Study, drawn, heading_of
 from sfumato.reports.tables import INTERVALS, MOST_ROWS, Cell, Sheet, sheet
+
+# --- tables that add up ---------------------------------------------------------------------------
 
 MOST_COLUMNS = 30
 """A table with more columns is listed, one row for each count."""
@@ -172,6 +177,8 @@ def _listed(release: Release, axes: Sequence[str]) -> FamilyTable:
     title = plain(f"Number of rows by {' and '.join(axes)}", 200)
     return FamilyTable(title, found.reading, found, cut=cut)
 
+
+# --- one release ----------------------------------------------------------------------------------
 
 TAIL = ("count", *INTERVALS)
 
@@ -333,6 +340,8 @@ def _cell_name(release: Release, values: dict[str, object]) -> str:
     return ", ".join(parts)
 
 
+# --- clusters of reports --------------------------------------------------------------------------
+
 MOST_CENTRES = 12
 
 
@@ -424,6 +433,8 @@ def _names(model: PrivateKMeans, axes: int) -> list[str]:
 def _device_number(value: float) -> str:
     return style.number(float(f"{value:.4g}"))
 
+
+# --- proofs ---------------------------------------------------------------------------------------
 
 Lines: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 

@@ -1,7 +1,16 @@
 """Choosing epsilon from a disclosure risk: what an adversary can come to believe.
 
-``bounds`` and ``choice`` follow Lee and Clifton 2011, for an adversary who knows the universe.
-``membership`` and ``acceptable`` ask whether a person is in the data, for any guarantee.
+For an adversary who knows the universe, by Lee and Clifton 2011:
+
+* ``choice``: the epsilon for a risk; ``choosing``: of an array, a frame or a file
+* ``bounds``: beliefs and their bounds; ``universe``: what the adversary knows, and queries of it
+* ``world_answers`` and ``distinct_answers``: answers of all worlds; ``subsets`` and
+  ``sensitivity``: how far they can move
+
+For any guarantee:
+
+* ``membership``: is a person in the data? ``acceptable``: the largest cost within a risk
+* ``window``: between accurate enough and safe enough
 """
 
 from sfumato.risk.acceptable import Risk

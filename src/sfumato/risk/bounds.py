@@ -1,11 +1,14 @@
 """What an adversary can come to believe about which data set was published.
 
+*One query with Laplace noise.*
+
 The adversary knows the universe and the size of the published set, and sees one answer with Laplace
 noise of scale sensitivity / epsilon. The worlds are the subsets of that size. Here are the
 adversary's posteriors, bounds of them, and the epsilon for a risk. All beliefs are computed from
 logarithms of densities.
 
-Which data sets are possible, and what a guarantee lets anybody believe of one of them.
+*Which data sets are possible* (``Worlds``), and what a guarantee lets anybody believe of one of
+them.
 
 Lee and Clifton's bound is for one query with Laplace noise. This one is for any answer under a
 guarantee, or for several together. The adversary knows ``records`` persons, and that ``size`` of
@@ -46,6 +49,8 @@ from sfumato.risk.world_answers import (
     listed_answers,
     prior_answers,
 )
+
+# --- one query with Laplace noise -----------------------------------------------------------------
 
 BOUNDS = ("tight", "loose")
 
@@ -508,6 +513,8 @@ def _log(weights: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(weights))
 
+
+# --- possible data sets ---------------------------------------------------------------------------
 
 # The most exchanges of records that are added up. Leaving out worlds further away errs on the safe
 # side.

@@ -1,4 +1,6 @@
-"""The distinct answers of the worlds, and how well they can be told apart, in O(n).
+"""The distinct answers of the worlds, how well they can be told apart, and the epsilon for a risk.
+
+*Sums in O(n)* (``Answers``).
 
 The risk of answer i needs S(i) = sum over j of w[j] exp(-rate |v[i] - v[j]|). It is the sum of two
 first-order recurrences, one from each side: x[i] = exp(-rate (v[i] - v[i-1])) x[i-1] + w[i]. They
@@ -8,9 +10,10 @@ carried into the next chunk. Every decay lies in [0, 1] and every term is positi
 overflows and nothing cancels. Where the weights span more than the range of floats, the same steps
 run on logarithms.
 
-The search for the largest epsilon within a risk, in a few scans of all answers.
+*The search for the largest epsilon within a risk* (``tight_epsilon``), in a few scans of all
+answers.
 
-Every S_i(rate) (see ``distinct_answers``) falls with the rate, and ln S_i is convex. The risk is
+Every S_i(rate) falls with the rate, and ln S_i is convex. The risk is
 within rho as long as every S_i is at least top_i / rho. Each answer alone thus allows rates up to a
 root of its own, and the largest rate is the least of these roots.
 
@@ -31,6 +34,8 @@ import numpy as np
 
 from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import Infeasible, InternalError
+
+# --- answers --------------------------------------------------------------------------------------
 
 # Up to this many answers are compared pair by pair.
 DENSE = 256
@@ -234,6 +239,8 @@ def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
         x = ring.plus(ring.times(decays[i], x), weights[i])
     return entering
 
+
+# --- the search -----------------------------------------------------------------------------------
 
 # The relative width of the bracket whose lower end is returned.
 CLOSE = 1e-9

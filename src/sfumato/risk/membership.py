@@ -7,20 +7,21 @@ noise that is added gives a curve of its own, which is lower.
 
 Sources: Wasserman and Zhou 2010, Thm 2.4; Dong, Roth and Su 2022, section 2; Kulynych et al. 2025.
 
-The best membership tests against discrete noise (Neyman and Pearson).
+*The best membership tests against discrete noise* (Neyman and Pearson).
 
 The best test accuses if the answer is ``t`` or more, and at t - 1 by tossing a coin. Holds because:
 for discrete Laplace and discrete Gaussian noise the likelihood ratio of a shift grows with the
 answer.
 
-Bounds of membership tests under rho-zCDP, from Renyi divergences of two coins.
+*Bounds of membership tests under rho-zCDP*, from Renyi divergences of two coins.
 
 Holds because: a test turns the two output distributions into two coins, with probabilities tpr and
 fpr. No processing raises a Renyi divergence, and under rho-zCDP that of order a is at most a rho in
 both directions (Bun and Steinke 2016, Def. 1.1 and Lemma 2.2). Every order gives a valid bound, so
 a grid of orders may cost tightness, but the bound holds.
 
-Continuous noise, for questions about risk: how well one answer tells two neighbours apart.
+*Continuous noise* (``Laplace``, ``Gaussian``), for questions about risk: how well one answer tells
+two neighbours apart.
 
 Releases add discrete noise, which is in ``sfumato.mechanisms``. These are its continuous
 counterparts.
@@ -45,6 +46,9 @@ from sfumato.privacy import ZCDP, ApproxDP, PureDP, belief
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+
+# --- discrete noise -------------------------------------------------------------------------------
 
 # The largest sigma for which masses are added up. Above, an integral errs by a relative 1 /
 # sigma^2.
@@ -127,6 +131,8 @@ def _least(law: Law, chance: float) -> int:
     return high
 
 
+# --- concentrated privacy -------------------------------------------------------------------------
+
 ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
 
 
@@ -170,6 +176,9 @@ def _divergence(p: float, q: float) -> Array:
     heads = ORDERS * np.log(p) + (1 - ORDERS) * np.log(q)
     tails = ORDERS * np.log1p(-p) + (1 - ORDERS) * np.log1p(-q)
     return np.asarray(np.logaddexp(heads, tails) / (ORDERS - 1))
+
+
+# --- continuous noise -----------------------------------------------------------------------------
 
 
 class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
@@ -270,6 +279,9 @@ def shift_of(noise: Noise, sensitivity: Exactly) -> float:
             "Give a whole sensitivity",
         )
     return float(exact)
+
+
+# --- any protection -------------------------------------------------------------------------------
 
 
 def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:

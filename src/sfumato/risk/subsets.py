@@ -1,6 +1,9 @@
-"""Sums over all subsets of one size: counted on a lattice, or added up from two halves.
+"""Sums over all subsets of one size, and how far a variance can move between two sets.
 
-How far a variance can move when one record joins or leaves, over all sets of a size.
+Sums are counted on a lattice, or added up from two halves.
+
+*How far a variance can move when one record joins or leaves* (``largest_change``), over all sets of
+a size.
 
 Let K be t - 1 records and T be K with one more, r. With m and v the mean and variance of K,
 var(T) - var(K) = (t - 1) / t^2 (r - m)^2 - v / t. Throughout, u[0] <= ... <= u[n-1] are the records
@@ -29,6 +32,8 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.errors import InternalError
 from sfumato.risk.universe import Query, log_choose
+
+# --- sums -----------------------------------------------------------------------------------------
 
 # The most pairs of a sum and a size that are counted at once.
 MOST_STATES = 20_000_000
@@ -149,6 +154,9 @@ def _moments(x: Array, size: int) -> tuple[Array, Array]:
     indices = np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)
     rows = x[indices]
     return rows.sum(axis=1), (rows**2).sum(axis=1)
+
+
+# --- variances ------------------------------------------------------------------------------------
 
 
 class _Pairs(NamedTuple):

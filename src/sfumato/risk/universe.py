@@ -1,8 +1,7 @@
-"""The universe that the adversary knows: one column of numbers, or several by name.
+"""The universe that the adversary knows, one column of numbers or several by name, and its queries.
 
-No message quotes a value of it.
-
-The queries that may be asked of a world, and their answers.
+No message quotes a value of the universe. Queries (``Query``) are those that may be asked of a
+world; ``answers`` gives their answers.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from numpy.typing import ArrayLike
 
 from sfumato.basics.numbers import Array, Exactly, fraction
 from sfumato.errors import UsageError, nearest
+
+# --- the universe ---------------------------------------------------------------------------------
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -234,6 +235,8 @@ def distance_of(distance: object, column: Column) -> int:
         )
     return whole
 
+
+# --- queries --------------------------------------------------------------------------------------
 
 QueryName: TypeAlias = str | Sequence[Exactly]
 Name: TypeAlias = Literal["mean", "median", "sum", "count", "var", "std", "percentile"]

@@ -4,13 +4,10 @@ The floor is found by previews alone: each question states how accurate it would
 ceiling follows from the guarantee. So it holds for every question, and for all of them together,
 whatever noise they add.
 
-The facts of a window: from the least accurate enough cost to the largest safe enough one.
-
-The least cost of several questions, and the shares that make each accurate enough.
-
-A window in sentences that can be quoted.
-
-Where the window is empty, they say what to relax, and by how much.
+In the order of the code: the facts of a window (``Span``); the least cost of several questions, and
+the shares that make each accurate enough (``with_shares``); the window in sentences that can be
+quoted (``explain``), which say what to relax, and by how much, where it is empty; and the window
+itself.
 """
 
 from __future__ import annotations
@@ -32,6 +29,9 @@ from sfumato.risk import Choice, Choices, Risk, Worlds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# --- facts ----------------------------------------------------------------------------------------
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -103,6 +103,8 @@ class Span(msgspec.Struct, frozen=True):
         return self.kind.level(self.floor_cost) <= self.kind.level(self.ceiling_cost)
 
 
+# --- costs and shares -----------------------------------------------------------------------------
+
 # Shares of delta follow shares of epsilon, and what a question needs depends on its delta.
 ROUNDS = 8
 
@@ -142,6 +144,8 @@ def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> 
     accuracies = dict.fromkeys(str(request.accuracy) for request in requests)
     return least(are_met, start, kind.most, "; ".join(accuracies))
 
+
+# --- sentences ------------------------------------------------------------------------------------
 
 DIGITS = 4
 
@@ -261,6 +265,8 @@ def _up(value: float) -> str:
         f"{value:,.0f}" if value == round(value) else rounded(value, 3 if value < 1 else 6, up=True)
     )
 
+
+# --- the window -----------------------------------------------------------------------------------
 
 POINTS = 49  # of the curves in the picture
 MOST_WORLDS = 10**300  # whose probabilities are doubles

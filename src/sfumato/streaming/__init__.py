@@ -1,4 +1,11 @@
-"""Running totals under continual observation: noise that is correlated over time, and its cost."""
+"""Running totals under continual observation: noise that is correlated over time, and its cost.
+
+* ``accounting``: sensitivities of streams, and the privacy loss of trees
+* ``aggregator``: what all aggregators offer; ``tree``: trees; ``factorised``: by a matrix;
+  ``toeplitz``: the matrices
+* ``generators``: noise; ``values``: values of nodes, and the past of a stream
+* ``queries``: sums of records over time; ``ranges``: sums over ranges; ``restarts``: new trees
+"""
 
 from typing import NoReturn
 

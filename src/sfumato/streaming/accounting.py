@@ -1,16 +1,7 @@
-"""The privacy loss of trees of Gaussian noise: one tree or several, under the source's names.
+"""The privacy loss of trees of Gaussian noise, under the source's names, from their sensitivities.
 
-A tree of Gaussian nodes is one Gaussian mechanism with the squared sensitivity S of
-``squared_tree_sensitivity``, adaptive steps included. Its Renyi divergence at order a is at most
-a S / (2 sigma^2), which is rho-zCDP with rho = S / (2 sigma^2) (Bun, Steinke 2016, Lemma 2.4). The
-losses of trees that follow each other add up, since one person may have taken part in all of them.
-Charging a restart only once would be right only if nobody took part in two trees.
-
-Here ``min_separation`` counts the steps *between* two participations, as the source does. Elsewhere
-in this library ``separation`` is their distance, which is one more.
-Source: Kairouz et al. 2021, app. D; TensorFlow Privacy, ``tree_aggregation_accountant``.
-
-L2 sensitivities of whole streams of running totals: Toeplitz strategies and trees.
+*L2 sensitivities of whole streams of running totals* (``squared_sensitivity``,
+``squared_tree_sensitivity``): Toeplitz strategies and trees.
 
 A *pattern* is the set of steps in which one person takes part: at most ``participations`` of them,
 any two at least ``separation`` steps apart. Each time the person adds a value of norm at most one.
@@ -33,6 +24,18 @@ the completed nodes, which ``squared_tree_sensitivity`` maximises over patterns.
 
 Source: Choquette-Choo et al., NeurIPS 2023, and Kalinin, Lampert, NeurIPS 2024, Thm 2 (Toeplitz);
 Kairouz et al., ICML 2021, app. D (trees).
+
+*The privacy loss* of one tree or several.
+
+A tree of Gaussian nodes is one Gaussian mechanism with the squared sensitivity S of
+``squared_tree_sensitivity``, adaptive steps included. Its Renyi divergence at order a is at most
+a S / (2 sigma^2), which is rho-zCDP with rho = S / (2 sigma^2) (Bun, Steinke 2016, Lemma 2.4). The
+losses of trees that follow each other add up, since one person may have taken part in all of them.
+Charging a restart only once would be right only if nobody took part in two trees.
+
+Here ``min_separation`` counts the steps *between* two participations, as the source does. Elsewhere
+in this library ``separation`` is their distance, which is one more.
+Source: Kairouz et al. 2021, app. D; TensorFlow Privacy, ``tree_aggregation_accountant``.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
 from sfumato.privacy import Neighbours, squared_factor
 from sfumato.streaming.generators import check_deviation
+
+# --- sensitivities --------------------------------------------------------------------------------
 
 Table: TypeAlias = dict[int, Array]
 """The best sums of a part of the tree, by the number m of participations in it.
@@ -313,6 +318,9 @@ def _both(left: Array, right: Array) -> Array:
         if np.isfinite(left[0, free]) and np.isfinite(right[-1 - free, 0]):
             np.maximum(best, left[:, free, None] + right[None, -1 - free, :], out=best)
     return best
+
+
+# --- privacy loss ---------------------------------------------------------------------------------
 
 
 def compute_zcdp_tree_restart(

@@ -9,7 +9,8 @@ most the clipping norm, less a relative 2^-20 for the rounding of single precisi
 value that is not finite counts as zero. This happens silently, because whether it happened depends
 on the data.
 
-One noisy sum of clipped records: the query that a tree of range sums adds its noise with.
+``GaussianSumQuery``, at the end, is one noisy sum of clipped records: the query that a tree of
+range sums adds its noise with.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from sfumato.streaming.generators import (
 )
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, TreeState, get_step_idx
 from sfumato.streaming.values import Nested, added, combine, map_leaves, rebuilt
+
+# --- sums over time -------------------------------------------------------------------------------
 
 V = TypeVar("V")
 
@@ -440,6 +443,8 @@ def check_clip(value: float, name: str) -> float:
         )
     return float(value)
 
+
+# --- one sum --------------------------------------------------------------------------------------
 
 INNER_METHODS = (
     "initial_global_state",

@@ -1,4 +1,6 @@
-"""The square-root factorisation of running totals.
+"""Factorisations of running totals into Toeplitz matrices: the square root, and one with buffers.
+
+*The square root* (``coefficients``).
 
 The matrix of ones on and below the diagonal is C C, with C Toeplitz. C has the coefficients of (1 -
 x)^(-1/2): f_0 = 1 and f_k = (1 - 1/(2k)) f_(k-1), which is binomial(2k, k) / 4^k. Among Toeplitz
@@ -6,7 +8,8 @@ factorisations B C of the running totals, none has a smaller product of largest 
 sensitivity. Both are f_0^2 + ... + f_(T-1)^2 for B = C, about (ln T + 3.35) / pi.
 Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023; Henzinger, Upadhyay, Upadhyay, SODA 2023.
 
-Buffered linear Toeplitz matrices: within one percent of the square root, in constant memory.
+*Buffered linear Toeplitz matrices* (``BLT``): within one percent of the square root, in constant
+memory.
 
 A(x) = 1 + sum of omega_i x / (1 - theta_i x) = product of (1 - zeta_i x) / (1 - theta_i x) needs d
 buffers a step:
@@ -46,6 +49,8 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
+
+# --- the square root ------------------------------------------------------------------------------
 
 LONGEST = 10**7
 """The longest horizon for which coefficients are computed."""
@@ -237,6 +242,8 @@ def check_horizon(horizon: int) -> int:
         )
     return int(horizon)
 
+
+# --- buffers --------------------------------------------------------------------------------------
 
 # The largest loss against the square root with which the fewest buffers are chosen.
 WITHIN = 0.01

@@ -1,8 +1,9 @@
-"""Values of tree nodes: scalars, arrays, and nested lists, tuples and dicts of them.
+"""Values of tree nodes, and the past of a stream of them under a fixed convolution.
 
-Arrays may be of any library whose arrays can be added and scaled.
+*Values* are scalars, arrays, and nested lists, tuples and dicts of them. Arrays may be of any
+library whose arrays can be added and scaled.
 
-The past of a stream under a fixed convolution: sum over i <= t of f_(t-i) v_i at each step t.
+*The past of a stream* (``Past``): sum over i <= t of f_(t-i) v_i at each step t.
 
 Steps are numbered from 0, and BASE of them make a unit. The units so far are cut into blocks whose
 lengths are the binary digits of their number, the largest first, so that blocks merge as nodes of a
@@ -31,6 +32,8 @@ from numpy.typing import DTypeLike
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
+
+# --- values ---------------------------------------------------------------------------------------
 
 WHOLE = 2**14
 """Arrays above this size are processed piece by piece."""
@@ -186,6 +189,8 @@ def unlike() -> UsageError:
         "Give values that are nested alike",
     )
 
+
+# --- the past of a stream -------------------------------------------------------------------------
 
 BASE = 64
 """The number of steps in a unit."""

@@ -1,5 +1,9 @@
 """What is audited: questions by their examples, counters, devices, and the whole path.
 
+* ``subject``: a subject, and small data that several share
+* ``examples``: questions; ``people``: counts of people and their rows
+* ``machines``: devices, counters and publishers
+
 A new question needs nothing here but its own ``examples``.
 """
 

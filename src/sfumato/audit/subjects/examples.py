@@ -1,10 +1,10 @@
 """Questions by examples: their own, and for those of the library some with groups or persons.
 
+Quantiles and bins by records are attacked by the law of what is selected, on small data.
+
 ``Question.examples`` are about one axis "x" and rows. ``MORE`` adds groups, keys, persons, and
 promises with a delta. Each is asked at every promise that it can keep, under both relations, and
 attacked exactly wherever there is an attack for its kind.
-
-Quantiles and bins by records: attacked by the law of what is selected, on small data.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ from sfumato.questions.partition.privtree import PrivTreePartitioner
 from sfumato.questions.quantiles import Quantiles
 from sfumato.questions.quantiles.methods import AxisMethod
 from sfumato.questions.tables import Tables
+
+# --- quantiles, and bins by records ---------------------------------------------------------------
 
 WIDE = Domain(x=Interval(0, 2**13, step=1))
 LOW, NEXT, LATE, LAST = (5.0,), (12.0,), (2.0**13 - 20,), (2.0**13 - 9,)
@@ -185,6 +187,8 @@ def _selecting(
     )
 
 
+# --- more examples --------------------------------------------------------------------------------
+
 AXES = {
     "k": Keys(),
     "x": LINE["x"],
@@ -219,6 +223,9 @@ MORE: dict[type[AnyQuestion], tuple[AnyQuestion, ...]] = {
     Variance: (Variance("x", by="y"), Variance("x", by="y", per="person")),
     Tables: (Tables([["x", "y"], "y"], bins=TWO_BY_TWO),),
 }
+
+
+# --- subjects -------------------------------------------------------------------------------------
 
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
 """One row of a person, added or removed, or two, replaced; for epsilon and for rho."""

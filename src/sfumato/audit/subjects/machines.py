@@ -1,8 +1,7 @@
-"""Reports of one device, with no trusted curator.
+"""Devices, counters and publishers as subjects of an audit.
 
-Running totals, and trees of counts for ranges.
-
-From a table to a release, as users run it.
+They are the reports of one device, with no trusted curator; running totals, and trees of counts for
+ranges; and the whole way from a table to a release, as users run it.
 """
 
 from __future__ import annotations

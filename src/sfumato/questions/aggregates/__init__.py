@@ -1,4 +1,10 @@
-"""How much, on average, in each group? Means, sums and variances from exact integer sums."""
+"""How much, on average, in each group? Means, sums and variances from exact integer sums.
+
+* ``question``: the questions, and why they are private; ``preview``: their accuracy beforehand
+* ``values``: which values are added up; ``encoding``: as which integers, and their true sums
+* ``value_sums``: noisy sums, and the statistics that follow; ``release``: the answers
+* ``intervals``: intervals and the choice of a clip; ``sum_quantiles``: quantiles of the noise
+"""
 
 from sfumato.questions.aggregates.question import Mean, Sum, Variance
 from sfumato.questions.aggregates.release import (

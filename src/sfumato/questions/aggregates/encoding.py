@@ -1,11 +1,9 @@
-"""How a value is encoded as integers, and the noise on their sums: fixed by public numbers alone.
+"""How values are encoded as integers, the noise on their sums, and the true sums of each group.
 
-The noise on each sum is that of one count, multiplied by the constant M of the basis. Samplers draw
-noise up to a largest scale. So a small epsilon allows only a small M, that is, few steps between
-the bounds of the value. A value is rounded to a step before it is added up, so this is decided from
-the cost before anything is counted.
+The encoding is fixed by public numbers alone. In the order of the code:
 
-The segments between the knots of hats: cells in which values are counted and added up.
+*Segments* (``segment_axis``): the cells between the knots of hats, in which values are counted and
+added up.
 
 On the segment between two knots, only their two hats differ from 0, and both are affine in the
 value. So the sums of all hats follow from the number of rows in each segment and the sum of their
@@ -16,7 +14,18 @@ rounding. The sums of hats are those of a partition of unity only if the two agr
 steps lies between the knots of the segment. The edges are chosen so that it does, whatever the
 floats.
 
-The true sums of a basis over the rows of each group: exact integers, before any noise.
+*Encodings* (``encoding_on``).
+
+The noise on each sum is that of one count, multiplied by the constant M of the basis. Samplers draw
+noise up to a largest scale. So a small epsilon allows only a small M, that is, few steps between
+the bounds of the value. A value is rounded to a step before it is added up, so this is decided from
+the cost before anything is counted.
+
+*Groups* (``group_lattice``, ``group_numbers``): the axes named by ``by``, and the group of each
+row.
+
+*True sums* (``group_sums``) of a basis over the rows of each group: exact integers, before any
+noise.
 
 A scan adds up each value x and, for the quadratic, its square. With n rows of a group, all sums
 of a basis follow from n, the sum S of x and the sum Q of x^2:
@@ -24,8 +33,6 @@ of a basis follow from n, the sum S of x and the sum Q of x^2:
 * pair: R n - S, and S;
 * quadratic: R^2 n - 2 R S + Q, 2 (R S - Q), and Q;
 * hats: on the segment between two knots, (upper n - S) and (S - lower n), times the slope there.
-
-The groups of a mean, sum or variance: the axes named by ``by``, and the group of each row.
 """
 
 from __future__ import annotations
@@ -56,6 +63,8 @@ from sfumato.questions.aggregates.values import (
 from sfumato.questions.histogram.bins import binned
 from sfumato.questions.histogram.keys import check_keys
 from sfumato.random.discrete import MAX_SCALE
+
+# --- segments -------------------------------------------------------------------------------------
 
 
 def segment_axis(axis: GridAxis, knots: Array) -> EdgesAxis:
@@ -101,6 +110,9 @@ def opening(axis: GridAxis, cell: int) -> float:
 
 def _cell_of(axis: GridAxis, value: float) -> int:
     return int(axis.locate(np.array([value]))[0])
+
+
+# --- encodings ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -284,6 +296,9 @@ def _largest_unity(law: Law) -> int:
             return math.isqrt(int(MAX_SCALE**2 / sigma_squared))
 
 
+# --- groups ---------------------------------------------------------------------------------------
+
+
 def group_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:
     """Lay the groups along their axes: labels, own steps or ten bins, or keys.
 
@@ -315,6 +330,8 @@ def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:
         return np.zeros(len(coordinates), np.int64)
     return np.asarray(np.ravel_multi_index(tuple(coordinates.T), shape))
 
+
+# --- true sums ------------------------------------------------------------------------------------
 
 LARGEST_SUM = 2**62
 

@@ -1,4 +1,12 @@
-"""Intervals of means, variances and sums that hold at any number of rows, also for a group of none.
+"""Intervals of means, variances and sums, and the choice of a clip, from noisy sums alone.
+
+*A clip that is chosen after the noise was added*, for ``clip="auto"`` (``chosen_clips``).
+
+A value is the sum of the knots, weighted by its hats, and so is the value clipped at a knot, with
+all knots beyond that one replaced by it. So the clipped sum at every knot is linear in the sums
+that were published, and choosing among them is post-processing: it costs nothing.
+
+*Intervals* that hold at any number of rows, also for a group of none.
 
 For the true mean m, in units of the value's range, T(m) = sum_j (w_j - m) F_j is noise and nothing
 else. Let q(m) be the (1 - alpha) quantile of the absolute value of that noise. The set of all m
@@ -8,12 +16,6 @@ with abs(T(m)) <= q(m) contains the truth with probability 1 - alpha, whatever t
 T is affine in m, and q is convex. So where T(0) > q(0), the function T - q is concave and positive
 at 0. It has one root, no m below the root belongs to the set, and bisection finds the root. The
 other end is found in the same way, with the other sign.
-
-A clip that is chosen after the noise was added: ``clip="auto"``.
-
-A value is the sum of the knots, weighted by its hats, and so is the value clipped at a knot, with
-all knots beyond that one replaced by it. So the clipped sum at every knot is linear in the sums
-that were published, and choosing among them is post-processing: it costs nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from sfumato.questions.aggregates.sum_quantiles import (
 )
 from sfumato.questions.aggregates.values import Basis, Values
 from sfumato.questions.histogram.statistics import numbers_beyond
+
+# --- clips ----------------------------------------------------------------------------------------
 
 
 def clipped_weights(basis: Basis, clip: int) -> Array:
@@ -103,6 +107,8 @@ def _spread(basis: Basis, centres: Array) -> Array:
         spread[:, clip] = (distances**2).sum(axis=1)
     return spread
 
+
+# --- intervals ------------------------------------------------------------------------------------
 
 STEPS = 30  # of bisection: ends are found to 2^-30 of the range, and rounded outwards
 GRID = 2048  # steps of the table of q(m)

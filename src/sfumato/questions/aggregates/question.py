@@ -1,8 +1,7 @@
-"""What means, sums and variances of a value, by group, have in common.
+"""Means, sums and variances of a value, by group: why they are private, and the questions.
 
-Means, sums and variances of a value, by group, as questions.
-
-Why means, sums and variances keep their promises, as releases and docstrings print it.
+``PROOF`` and its siblings are the sentences that releases and docstrings print. ``Aggregate`` is
+what the questions ``Mean``, ``Sum`` and ``Variance`` have in common.
 """
 
 from __future__ import annotations
@@ -56,6 +55,8 @@ from sfumato.questions.aggregates.values import (
 )
 from sfumato.questions.histogram import keys
 from sfumato.random.bits import Bits
+
+# --- why they are private -------------------------------------------------------------------------
 
 PROOF = Proof(
     sensitivity="of the sums of one group's functions, L1 = rows_per_person times M (twice that "
@@ -131,6 +132,8 @@ PERSONS_KEYS_PROOF = Proof(
     "Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024.",
 )
 
+
+# --- what the questions have in common ------------------------------------------------------------
 
 A_co = TypeVar("A_co", bound=AggregateRelease, covariant=True)
 
@@ -498,6 +501,9 @@ def _mechanism(encodings: tuple[Encoding, ...]) -> str:
         f"{printable(encoding.values.name)} in each group"
         for encoding in encodings
     )
+
+
+# --- the questions --------------------------------------------------------------------------------
 
 
 class Mean(

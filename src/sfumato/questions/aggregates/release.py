@@ -1,6 +1,7 @@
 """Releases of means, sums and variances: noisy sums of each group, and what follows from them.
 
-The releases of a mean, of a sum and of a variance: which statistic is ``values``.
+``AggregateRelease`` is what they have in common. The releases of a mean, of a sum and of a variance
+differ in which statistic ``values`` is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from sfumato.questions.aggregates.values import Basis, Values
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
+
+
+# --- what all have in common ----------------------------------------------------------------------
 
 CONFIDENCE = "0.95"  # at which a statistic counts as known or not
 
@@ -430,6 +434,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """Lay arrays of shape (groups,), one for each value, along the axes of the groups."""
         shaped = [each.reshape(self.lattice.shape) for each in by_value]
         return shaped[0] if len(shaped) == 1 else np.stack(shaped)
+
+
+# --- a release for each statistic -----------------------------------------------------------------
 
 
 class MeanRelease(

@@ -1,5 +1,7 @@
 """Quantiles of weighted sums of independent discrete noise: bounds that hold, and are nearly tight.
 
+*One sum* (``half_widths``).
+
 A draw Z of discrete noise is coupled with a draw X of the continuous law of the same scale such
 that abs(Z - X) <= ``slack``. So the quantile of abs(sum c_j Z_j) is at most that of abs(sum c_j
 X_j) plus slack times sum abs(c_j).
@@ -13,7 +15,7 @@ the same sign.
 P(abs(Z) >= k) >= P(abs(X) >= k) / (1 + 2 exp(-2 pi^2 sigma^2) + ..), from comparing the sum with
 the integral. Hence abs(abs(Z) - abs(X)) <= 1 to nine digits, and 1.000001 is taken.
 
-Quantiles of noise that hold for every clip at once, and so for the one that was chosen.
+*All clips at once* (``clip_half_widths``), and so the one that was chosen.
 
 With the weights w_c of a clip c, the noise of the mean at this clip is sum_k (w_ck - m) Z_k, m
 being the true mean of the clipped values. Let its size be divided by its standard deviation, up to
@@ -42,6 +44,8 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
+
+# --- one sum --------------------------------------------------------------------------------------
 
 GRID = 128  # steps of the tables of ratios
 # Partial fractions need distinct scales. So scales are raised until they lie this far apart: a
@@ -174,6 +178,8 @@ def _survival(at: Array, scales: Array) -> Array:
         total += share * np.exp(-at / scales[i])
     return total
 
+
+# --- all clips at once ----------------------------------------------------------------------------
 
 Kind: TypeAlias = Literal["laplace", "gaussian"]
 

@@ -1,6 +1,7 @@
 """The noisy sums of one value over the rows of each group, and the statistics that follow.
 
-Clauses and sentences about means and sums: whose values they are of, and where these are cut.
+At the end stand the clauses and sentences about means and sums: whose values they are of, and
+where these are cut.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from sfumato.questions.aggregates.intervals import (
 )
 from sfumato.questions.aggregates.sum_quantiles import chernoff_half_widths
 from sfumato.questions.aggregates.values import Basis, Values
+
+# --- sums -----------------------------------------------------------------------------------------
 
 Scaling: TypeAlias = Callable[[Array], Array]
 """From shares of the value's range, or of its square, to the value's own scale."""
@@ -297,6 +300,9 @@ def _known_estimates(shares: Array, bounds: Bounds, most: Array | float, scaled:
     low, high = bounds
     known = (low > 0) | (high < most)
     return np.asarray(np.where(known, scaled(np.clip(shares, low, high)), np.nan))
+
+
+# --- clauses and sentences ------------------------------------------------------------------------
 
 
 def of_each_person(scale: Values) -> str:

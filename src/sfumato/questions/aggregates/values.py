@@ -1,13 +1,17 @@
-"""Which values are added up: public bounds, clips, and the lattice that values are rounded to.
+"""Which values are added up, how they are rounded, and the functions of them whose sums get noise.
 
-One value for each person in a group: the mean or the sum of the values of the person's rows.
+``Values`` holds the public bounds, the clip, and the lattice that values are rounded to.
+
+*One value for each person in a group* (``PersonScale``): the mean or the sum of the values of the
+person's rows.
 
 A person's value is rounded to a lattice of its own, by integers alone (see
 ``answers.counts``). It may lie between two steps of a row's value: the mean of 31 and 32
 is not a whole number of years. So means are rounded to as fine a lattice as the noise allows. Sums
 of rows that lie on steps lie on steps as well, and are exact.
 
-Partitions of unity: non-negative integer functions of a value that add up to a constant.
+*Partitions of unity* (``Basis``): non-negative integer functions of a value that add up to a
+constant.
 
 A value x lies on the integer lattice 0..R. Each function f_j is summed over the rows of a group,
 and the sums F_j are published with noise. One row changes the sums of one group by
@@ -38,6 +42,8 @@ from sfumato.answers import (
 from sfumato.basics.numbers import Array
 from sfumato.domain import LARGEST_BOUND, EdgesAxis, GridAxis, Interval, grid_axis
 from sfumato.errors import UsageError, is_one_of, shown
+
+# --- bounds and steps -----------------------------------------------------------------------------
 
 Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
 """Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none."""
@@ -223,6 +229,9 @@ def values_on(axis: GridAxis) -> Values:
     return Values(axis.name, axis.lower, axis.upper - axis.step, axis.cells - 1, False)
 
 
+# --- one value for each person --------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class PersonScale:
     """Where the values of rows and of persons lie, in exact numbers.
@@ -394,6 +403,8 @@ def common_unit(*lengths: Fraction) -> Fraction:
     below = math.lcm(*(length.denominator for length in lengths))
     return Fraction(math.gcd(*(int(length * below) for length in lengths)), below)
 
+
+# --- partitions of unity --------------------------------------------------------------------------
 
 BasisName: TypeAlias = Literal["pair", "quadratic", "hats"]
 

@@ -1,5 +1,30 @@
 """How far a released centre is from the mean of the rows nearest to it: a root mean square.
 
+Two helpers stand before it: public first centres (``packing``), and the test of which cells of a
+partition hold rows (``NoisyCells``).
+
+*First centres* lie far from one another and from the faces: they depend on k and d alone.
+
+*Which cells of a partition hold rows*, as far as the noise lets anybody see.
+
+Where bounds are far wider than the data, nearly all cells are empty. Noise leaves positive counts
+in many of them, far from the rows. k-means measures squared distances, so it would spend its
+centres on them. Cutting small counts, cell by cell, would also cut the tails of real clusters.
+
+Here whole groups of cells are tested. Weighted k-means groups the cells. A group is dropped if the
+sum of its *signed* counts cannot be told from the noise, and the rest is grouped again. There are
+half as many groups again as clusters asked for: a smaller group holds less noise beside its rows. A
+cell that can be told from noise on its own is kept in any case.
+
+Rows that are few for the noise look like noise too, so a result is used only under two conditions.
+The cells that were dropped hold no rows that can be told from noise, all together. And the centres,
+if they need not serve these cells, fit the others clearly better. Otherwise fewer groups are
+dropped, or none.
+
+All of this uses noisy counts that are paid for, and public facts. It costs nothing.
+
+*The error.*
+
 The truth that the error is about is the mean of the rows, as they were counted (clamped, on the
 lattice), whose nearest released centre this is; ``predict`` says which they are. The centre differs
 from that mean by four parts.
@@ -32,26 +57,6 @@ Parts that are not noise have an unknown sign, so their squares are added to the
 normal error of standard deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at
 least 0.95 for every b. So +-1.96 is a 95% interval. It says nothing about how good the clusters
 are: k-means finds a local optimum, and noise decides which.
-
-Which cells of a partition hold rows, as far as the noise lets anybody see.
-
-Where bounds are far wider than the data, nearly all cells are empty. Noise leaves positive counts
-in many of them, far from the rows. k-means measures squared distances, so it would spend its
-centres on them. Cutting small counts, cell by cell, would also cut the tails of real clusters.
-
-Here whole groups of cells are tested. Weighted k-means groups the cells. A group is dropped if the
-sum of its *signed* counts cannot be told from the noise, and the rest is grouped again. There are
-half as many groups again as clusters asked for: a smaller group holds less noise beside its rows. A
-cell that can be told from noise on its own is kept in any case.
-
-Rows that are few for the noise look like noise too, so a result is used only under two conditions.
-The cells that were dropped hold no rows that can be told from noise, all together. And the centres,
-if they need not serve these cells, fit the others clearly better. Otherwise fewer groups are
-dropped, or none.
-
-All of this uses noisy counts that are paid for, and public facts. It costs nothing.
-
-Public first centres, far from one another and from the faces: they depend on k and d alone.
 """
 
 from __future__ import annotations
@@ -68,6 +73,8 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, clip, nearest
 from sfumato.questions.partition.estimates import values_per_cell
 from sfumato.questions.partition.release import Partition
+
+# --- first centres --------------------------------------------------------------------------------
 
 TRIES = 30
 HALVINGS = 16
@@ -115,6 +122,8 @@ def _placed(k: int, d: int, radius: float) -> Array | None:
         placed[i] = trials[int(is_apart.argmax())]
     return placed
 
+
+# --- which cells hold rows ------------------------------------------------------------------------
 
 LEAST_SEEN = (3.0, 2.0, 1.0, 0.5)
 """Groups below so many standard deviations of their noise are dropped: the first that holds."""
@@ -228,6 +237,8 @@ def count_variances(partition: Partition) -> Array:
     by_law = [law.variance for law in partition.laws]
     return values_per_cell(by_law, partition.which, len(partition.counts))
 
+
+# --- the error ------------------------------------------------------------------------------------
 
 POINTS = 2**17
 """About so many points represent all cells together."""

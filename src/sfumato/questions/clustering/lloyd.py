@@ -1,4 +1,21 @@
-"""Lloyd's step with noise: sums and counts of groups, and what one person can change of them.
+"""Lloyd's step with noise, on rows that are whole numbers, and what one person can change of it.
+
+*The whole numbers in which rows are clustered* (``Space``), and the public map between them and the
+axes.
+
+Each axis of a lattice is scaled to -1 .. 1 and cut into 2^20 steps a side. A lattice cell stands at
+its middle. From there on rows, centres and sums are integers. Where the cells of an axis are its
+own steps, the values in a cell are the one that opens it (37 in [37, 38)), so the middle of the
+cell is read as that value: the map to the axis is moved by half a step, and the integers are not.
+
+Guarantee: the group of a row is a function of its own lattice cell and of the centres, and of
+nothing else.
+Holds because: coordinates are integers of size at most 2^20. So every product, partial sum and
+difference in ``nearest`` is an integer below 2^53, for up to 2^10 axes. Doubles hold these exactly,
+in whatever order a linear-algebra library adds. A rounding that depended on where a row stands in
+memory would let one row move another one to a different group.
+
+*Sums and counts of groups* (``Step``).
 
 One step groups the rows by the nearest of the public centres. Each row adds 1 to the count of its
 group. To the sum of its group it adds its difference from the group's origin, clipped to a public
@@ -22,20 +39,6 @@ Empty groups are not skipped: whether a group is empty is known from its noisy c
 
 Source: Su, Cao, Li, Bertino, Jin, CODASPY 2016, sections 2.3 and 3 (the split, the number of
 steps); Dwork et al. 2006, Thm 1; Canonne, Kamath, Steinke 2020, Thm 4.
-
-The whole numbers in which rows are clustered, and the public map between them and the axes.
-
-Each axis of a lattice is scaled to -1 .. 1 and cut into 2^20 steps a side. A lattice cell stands at
-its middle. From there on rows, centres and sums are integers. Where the cells of an axis are its
-own steps, the values in a cell are the one that opens it (37 in [37, 38)), so the middle of the
-cell is read as that value: the map to the axis is moved by half a step, and the integers are not.
-
-Guarantee: the group of a row is a function of its own lattice cell and of the centres, and of
-nothing else.
-Holds because: coordinates are integers of size at most 2^20. So every product, partial sum and
-difference in ``nearest`` is an integer below 2^53, for up to 2^10 axes. Doubles hold these exactly,
-in whatever order a linear-algebra library adds. A rounding that depended on where a row stands in
-memory would let one row move another one to a different group.
 """
 
 from __future__ import annotations
@@ -54,6 +57,8 @@ from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit, share
 from sfumato.random.bits import Bits
+
+# --- the whole numbers of rows --------------------------------------------------------------------
 
 HALF = 2**20
 """Steps on each side of the middle of an axis."""
@@ -184,6 +189,8 @@ def nearest(rows: Array, centres: Array) -> Array:
             np.minimum(least, distances[i], out=least)
     return found
 
+
+# --- steps ----------------------------------------------------------------------------------------
 
 TYPICAL_MEAN = 0.225
 """The paper's rho: half the size of a coordinate of a typical mean."""

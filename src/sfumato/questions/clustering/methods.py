@@ -1,6 +1,7 @@
 """The methods that find centres from counted cells. Each spends exactly its cost.
 
-Refine rough centres: a private partition says where to start, and noisy steps do the rest.
+*To refine rough centres* (``RefinementSchedule``): a private partition says where to start, and
+noisy steps do the rest.
 
 Lloyd's steps are noisy because of how far a row may lie from the origin of its sum. Over the whole
 range of d axes a row may change a sum by d half-sides, although the rows of one cluster lie close
@@ -40,6 +41,8 @@ from sfumato.questions.partition.privtree import PrivTreePartitioner
 from sfumato.questions.partition.release import Partition
 from sfumato.questions.partition.uniform import MOST_CELLS, UniformPartitioner, eugkm_cells
 from sfumato.random.bits import Bits
+
+# --- refining rough centres -----------------------------------------------------------------------
 
 WITHIN = (0.75, 0.9, 0.97, 1.0)
 """Shares of the rows whose differences a clip radius may leave whole."""
@@ -204,6 +207,8 @@ def describe(schedule: RefinementSchedule) -> str:
         f"{sum_law} on each sum, {count_law} on each count"
     )
 
+
+# --- the methods ----------------------------------------------------------------------------------
 
 PARTITION_SHARE = Fraction(3, 5)
 STEPS_SHARE = Fraction(2, 5)

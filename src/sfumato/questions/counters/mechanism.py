@@ -4,7 +4,7 @@ A mechanism adds exact integer noise and publishes integers. The estimates of th
 are computed from these outputs alone. Floating-point rounding in an estimate therefore costs
 accuracy, never privacy, and no true total is ever converted to a float.
 
-What a stream returns after each step.
+``Total`` is what a stream returns after each step.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The choice of a counter's mechanism, by its cost, its horizon and its accuracy.
 
-Totals without a known horizon: a sequence of elder trees, each three times as long as the last.
+*Totals without a known horizon* (``Segments``): a sequence of elder trees, each three times as long
+as the last.
 
 Every tree starts from the final published total of the trees before it, and its noise scale is that
 of its own levels. Each row lies in one tree only. The last total of a tree is one draw away from 0,
@@ -53,6 +54,8 @@ from sfumato.questions.counters.tree import (
 from sfumato.random.bits import Bits
 from sfumato.streaming.accounting import squared_sensitivity
 from sfumato.streaming.toeplitz import BLT
+
+# --- no known horizon -----------------------------------------------------------------------------
 
 FIRST = 3
 """The first tree takes 3^3 steps."""
@@ -202,6 +205,8 @@ def _tree(numerator: int, denominator: int, cells: int, index: int) -> ElderTree
     law = DiscreteLaplace(Fraction(numerator, denominator) * levels)
     return ElderTree(length, radices, law, cells)
 
+
+# --- the choice -----------------------------------------------------------------------------------
 
 AnyMechanism: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
 Method: TypeAlias = Literal["auto", "tree", "toeplitz", "blt"]

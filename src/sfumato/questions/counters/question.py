@@ -1,6 +1,7 @@
-"""A running total that is paid for once and published step by step: question and preview.
+"""A running total that is paid for once and published step by step: errors, question and preview.
 
-How far the totals of a stream may lie from the truth: each by itself, and all at once.
+``Errors`` says how far the totals of a stream may lie from the truth: each by itself, and all at
+once.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from sfumato.questions.counters.tree import ElderTree, band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# --- errors ---------------------------------------------------------------------------------------
 
 BLOCK = 512
 """How many steps are computed at a time: an array this long costs about as much as a number."""
@@ -150,6 +154,8 @@ class Errors:
             return scaled
         return [int(half) if half.is_integer() else half for half in halves.tolist()]
 
+
+# --- the question ---------------------------------------------------------------------------------
 
 MOST_CELLS = 2**16
 METHODS = ("auto", "tree", "toeplitz", "blt")

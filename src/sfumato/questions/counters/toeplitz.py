@@ -1,4 +1,6 @@
-"""Running totals under concentrated privacy: a Toeplitz matrix of the increments plus exact noise.
+"""Running totals under concentrated privacy: two Toeplitz matrices, each plus exact noise.
+
+*The square root of the sums, kept whole* (``ToeplitzCounter``).
 
 Step t publishes one integer per category, y(t) = (C x)(t) + z(t), in units of 2^-precision. C is
 lower triangular and Toeplitz. Its coefficients are those of (1 - x)^(-1/2), each rounded to a whole
@@ -18,7 +20,7 @@ in floats, from published numbers only.
 Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023; Canonne, Kamath, Steinke 2020, Thm 4; for
 steps one after another: Denisov et al., NeurIPS 2022, and Bun, Steinke 2016, Lemma 2.3.
 
-Running totals under concentrated privacy in constant memory: a buffered linear Toeplitz matrix.
+*In constant memory* (``BufferCounter``): a buffered linear Toeplitz matrix.
 
 The buffers hold fixed-point numbers, whole multiples of 2^-precision. With the increment x in the
 same units, a step publishes y and updates the buffers u_i:
@@ -68,6 +70,8 @@ from sfumato.questions.counters.mechanism import (
 )
 from sfumato.random.bits import Bits
 from sfumato.streaming.toeplitz import BLT, decoder, dyadic_coefficients
+
+# --- the square root of the sums ------------------------------------------------------------------
 
 TOEPLITZ_PRECISION = 16
 MOST_PRECISE = 40
@@ -234,6 +238,8 @@ def squares(horizon: int, precision: int) -> Array:
     """Return the sums of the first 1, 2, ... squared coefficients of B."""
     return np.cumsum(decoding_column(horizon, precision) ** 2)
 
+
+# --- constant memory ------------------------------------------------------------------------------
 
 BLT_PRECISION = 40
 

@@ -1,4 +1,22 @@
-"""Running totals under pure differential privacy: the elder tree.
+"""Running totals under pure differential privacy: the elder tree, and how wide its noise is.
+
+*Sums of independent discrete Laplace draws* (``laplace_sum_half_width``, ``mixed_half_widths``):
+their tails and half-widths.
+
+*One scale.* With q = exp(-1/b), A = (1-q)/(1-qz) and B = (1-q)/(1-q/z), one draw has the generating
+function A B, and A B = (A + (q/z) B) / (1 + q). Applied again and again to A^n B^n, until one of
+the two is used up, this writes the sum as a mixture. With m factors A left, a component is a
+negative binomial variable of m successes less n - m. With m factors B left, it is one of m
+successes plus n, below 0. All terms are positive, so nothing cancels.
+
+*Several scales.* The sum is computed by a Fourier transform of its generating function on a circle
+that is longer than the range in which its mass lies. Wide draws are put on a coarser lattice of
+step g. A draw is a difference of two floor(E) with E exponential, and floor(E) lies less than g
+above g floor(E / g), so P(|sum| > k) <= P(|sum of draws of scale b/g| > k/g - n). The rounding
+error of the transform is less than ``ROUNDING``, which is added. For probabilities below ``FAINT``
+a Chernoff bound is used instead.
+
+*The elder tree* (``ElderTree``).
 
 Write the number t of a step in a mixed system of odd radices k, with digits from -(k-1)/2 to
 (k-1)/2. Going from 0 to t digit by digit, in blocks of 1, k, k k', ... steps, one passes through
@@ -25,10 +43,11 @@ but the top one. The variance of a binary tree grows like (log2 T)^3, and that o
 Source: Andersson, Pagh, Steiner, Torkamani, *Count on Your Elders: Laplace vs Gaussian Noise*,
 FORC 2025; Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011 for the binary tree.
 
-The band of an elder tree: half-widths that hold at all steps together, by the law of its noise.
+*The band of an elder tree* (``band``): half-widths that hold at all steps together, by the law of
+its noise.
 
 The noise W at a step is that at its elder plus a fresh draw, so the steps are a tree in which noise
-adds up along the branches (``tree``). The probability that abs(W) is nowhere above its limit is
+adds up along the branches. The probability that abs(W) is nowhere above its limit is
 found from the leaves up. For a node at which W is x let
 
     G(x) = 1 if abs(x) is within the limit of the node, times the product over its children of
@@ -49,21 +68,6 @@ Holds because
     *Steps beyond the horizon* on which the noise of others builds are held to their limits too,
     which makes the probability less.
     *Rounding.* All terms are positive; ``ROUNDING`` is far more than what the sums lose.
-
-The distribution of a sum of independent discrete Laplace draws: its tails and half-widths.
-
-*One scale.* With q = exp(-1/b), A = (1-q)/(1-qz) and B = (1-q)/(1-q/z), one draw has the generating
-function A B, and A B = (A + (q/z) B) / (1 + q). Applied again and again to A^n B^n, until one of
-the two is used up, this writes the sum as a mixture. With m factors A left, a component is a
-negative binomial variable of m successes less n - m. With m factors B left, it is one of m
-successes plus n, below 0. All terms are positive, so nothing cancels.
-
-*Several scales.* The sum is computed by a Fourier transform of its generating function on a circle
-that is longer than the range in which its mass lies. Wide draws are put on a coarser lattice of
-step g. A draw is a difference of two floor(E) with E exponential, and floor(E) lies less than g
-above g floor(E / g), so P(|sum| > k) <= P(|sum of draws of scale b/g| > k/g - n). The rounding
-error of the transform is less than ``ROUNDING``, which is added. For probabilities below ``FAINT``
-a Chernoff bound is used instead.
 """
 
 from __future__ import annotations
@@ -81,6 +85,8 @@ from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism
 from sfumato.random.bits import Bits
+
+# --- sums of Laplace draws ------------------------------------------------------------------------
 
 ROUNDING = 1e-12
 FAINT = 1e-10
@@ -214,6 +220,8 @@ def _variance(scale: Fraction) -> float:
         return 0.0
     return 1 / (2 * math.sinh(1 / (2 * float(scale))) ** 2)
 
+
+# --- the elder tree -------------------------------------------------------------------------------
 
 MOST_LEVELS = 12
 
@@ -444,6 +452,8 @@ def _of_powers_of_three(exponent: int) -> list[tuple[int, ...]]:
 
     return products(exponent, 1)
 
+
+# --- bands ----------------------------------------------------------------------------------------
 
 BAND_FINE = 256
 """How many lattice steps there are in a standard deviation, where draws are wide."""

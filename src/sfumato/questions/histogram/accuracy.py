@@ -22,7 +22,8 @@ The sensitivity s is ``rows_per_person``, or twice that under replace.
 Source: PSIlence, ``histogram.getAccuracy`` and ``histogram.getParameters``; Vadhan 2017,
 section 3.3.
 
-``noise="bounded"``: counts that are never farther from the truth than a stated bound.
+The last part is about ``noise="bounded"``: counts that are never farther from the truth than a
+stated bound.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
 from sfumato.privacy import ApproxDP, CentralMeasure, Neighbours, Proof, Unit
+
+# --- accuracy and epsilon -------------------------------------------------------------------------
 
 Mechanism: TypeAlias = Literal[
     "laplace",
@@ -342,6 +345,8 @@ def _crossing(over: Callable[[float], float], low: float, high: float) -> float:
             high = middle
     return high
 
+
+# --- bounded noise --------------------------------------------------------------------------------
 
 PROOF = Proof(
     sensitivity="L1 = rows_per_person (twice that under replace), of which all may be in one cell, "

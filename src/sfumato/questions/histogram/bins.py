@@ -1,6 +1,6 @@
 """Bins as a user writes them: a number, edges or a width, for one axis, for all, or by name.
 
-Which whole numbers lie in bins, said before anything is paid.
+The second part says before anything is paid which whole numbers lie in bins.
 
 Ten bins from 0 to 12 are 1.2 wide. If the column has whole numbers only, two of these lie in the
 bin from 6 to 7.2, and one in those beside it, so that the counts show a peak that is not in the
@@ -31,6 +31,8 @@ from sfumato.domain import (
     iso_text,
 )
 from sfumato.errors import UsageError, printable, shown
+
+# --- bins -----------------------------------------------------------------------------------------
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
@@ -243,6 +245,8 @@ def rearranged(bins: Bins, axes: Sequence[str], intervals: Sequence[str]) -> Bin
     places = [intervals.index(name) for name in axes if name in intervals]
     return tuple(bins[place] for place in places)
 
+
+# --- whole numbers in bins ------------------------------------------------------------------------
 
 WIDEST = 10
 """In wider bins, one number more is at most a tenth more."""

@@ -1,8 +1,7 @@
 """Histograms and contingency tables, over labels, bins and keys that are not known beforehand.
 
-Which options of a histogram there are, and which of them exclude each other.
-
-Why histograms keep their promise, as their docstrings and receipts print it.
+First stand the options, and which of them exclude each other; then the sentences that docstrings
+and receipts print on why histograms are private; then the question and its release.
 """
 
 from __future__ import annotations
@@ -51,6 +50,9 @@ from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+# --- options --------------------------------------------------------------------------------------
 
 CountedThings: TypeAlias = Literal["rows", "persons"]
 """What a histogram counts in its cells."""
@@ -131,6 +133,8 @@ def unit_of_persons(title: str, unit: Unit) -> Unit:
     return unit.counting_persons(unit.cells_of_person)
 
 
+# --- why they are private -------------------------------------------------------------------------
+
 PROOF = Proof(
     sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 "
     "times under replace.",
@@ -166,6 +170,9 @@ RANGES = Proof(
     source="Hay, Rastogi, Miklau, Suciu, VLDB 2010; Li, Miklau, Hay, McGregor, Rastogi 2015; "
     "Fichtenberger, Henzinger, Upadhyay, ICML 2023; Canonne, Kamath, Steinke 2020, Thm 4.",
 )
+
+
+# --- the question and its release -----------------------------------------------------------------
 
 
 class Histogram(

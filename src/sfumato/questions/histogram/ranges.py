@@ -1,6 +1,6 @@
 """Ranges of bins and running totals of a table of counts, with intervals.
 
-``workload="ranges"``: what may be asked, and its preview.
+The second part is ``workload="ranges"``: what may be asked, and its preview.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from sfumato.questions.histogram.strategies import MOST_CELLS, RangeAnswers, Ran
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+# --- ranges of counts -----------------------------------------------------------------------------
 
 Wanted: TypeAlias = "tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | str | int | bool"
 """Two ends among the edges of an Interval axis, or arrays of them; or one or more labels."""
@@ -237,6 +240,8 @@ def _cells_of_labels(axis: LabelAxis, given: object) -> Array:
             raise UsageError(f"{axis.name} = {shown(label)}", obstacle, "Name a label of the axis")
     return np.array(sorted({values.index(label) for label in labels}), np.int64)
 
+
+# --- a workload of ranges -------------------------------------------------------------------------
 
 MOST_STARTS = 512
 """Of how many ranges of one length the least accurate one is sought."""

@@ -1,10 +1,9 @@
-"""Noisy counts over cells, and the sums and shares that follow from them.
+"""Tables of noisy counts, and the statistics that follow from them without asking the data again.
 
-Tables of noisy counts, and the statistics that follow from them without asking the data again.
-
-A table knows its axes, its counts and the law of their noise, but no kind of question.
-
-Marginals of a table of counts, and the nearest table without negative counts.
+In the order of the code: marginals of a table, and the nearest table without negative counts;
+noisy counts over cells, and the sums and shares that follow from them (``SummedCounts``); and
+tables (``CountsTable``). A table knows its axes, its counts and the law of their noise, but no kind
+of question.
 """
 
 from __future__ import annotations
@@ -40,6 +39,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
+
+
+# --- marginals ------------------------------------------------------------------------------------
 
 
 def marginal(values: Array, keep: tuple[int, ...]) -> Array:
@@ -89,6 +91,8 @@ def nonnegative(values: Array) -> Array:
         whole[largest_remainders] += 1
     return np.asarray(whole.reshape(values.shape))
 
+
+# --- sums and shares ------------------------------------------------------------------------------
 
 Numbers: TypeAlias = "float | Array"
 
@@ -454,6 +458,8 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
                 raise UsageError(f"axis {name!r}", obstacle, "Name one of its axes")
         return tuple(self.lattice.names.index(name) for name in dict.fromkeys(names))
 
+
+# --- tables ---------------------------------------------------------------------------------------
 
 PossibleRange: TypeAlias = Callable[[float, float], tuple[float, float]]
 """From the least and the largest value of an axis to the range that a statistic can have."""

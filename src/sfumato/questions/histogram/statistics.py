@@ -18,7 +18,7 @@ with a step it can hold the steps in it: where each bin is one step, nothing is 
 The statistics are of the values as they were counted. Values beyond the bounds were clamped. On an
 axis with a step, values are steps, and the upper bound itself counts as the last step below it.
 
-How many lie beyond each bin of a histogram, estimated from noisy counts of its bins.
+*How many lie beyond each bin* (``numbers_beyond``), estimated from noisy counts of the bins.
 
 The sum of the noisy counts from a bin on is exact but for its noise. Far out, where hardly anyone
 is left, the sum is mostly noise: taken as it is, it would move every rule that looks at the far
@@ -39,6 +39,8 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.questions.histogram.table_noise import Pencil, TableNoise
+
+# --- statistics -----------------------------------------------------------------------------------
 
 GRID = 513  # points at which an interval is looked for
 REFINEMENTS = 4  # of each end, by a factor of 64 each
@@ -337,6 +339,8 @@ def _refined(accepts: Callable[[Array], Array], outside: float, inside: float) -
         outside = float(grid[max(first - 1, 0)])
     return outside
 
+
+# --- the tail -------------------------------------------------------------------------------------
 
 DETECTED = 3.0  # standard deviations above 0, up to which a sum may be noise alone
 TAIL_SHARE = 0.6  # of all, unless the caller knows better

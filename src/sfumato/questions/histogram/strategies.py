@@ -28,7 +28,8 @@ published. A factor of noise that is smaller for all bins together is not to be 
 any strategy is at least that of the singular values of the workload (Li, Miklau, VLDB 2013), which
 ``docs/evidence/gains/ranges.md`` compares with these.
 
-What was paid for ``workload="ranges"``, the bins that follow from it, and their errors.
+``answer_ranges`` and ``RangeErrors`` give what was paid for ``workload="ranges"``, the bins that
+follow from it, and their errors.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ from sfumato.mechanisms.noise_sums import (
 )
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, squared_factor
 from sfumato.random.bits import Bits
+
+# --- strategies -----------------------------------------------------------------------------------
 
 MOST_CELLS = 2**12
 """The most bins along the axis: estimates take the cube of it in time."""
@@ -408,6 +411,8 @@ def _bins_of_matrix(cells: int, precision: int) -> Array:
         found[at, : at + 1] = inverse[at::-1]
     return found
 
+
+# --- answers and errors ---------------------------------------------------------------------------
 
 CANDIDATES = 12
 """Among how many bins of the largest variances the least accurate one is sought."""

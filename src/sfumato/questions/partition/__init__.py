@@ -1,9 +1,12 @@
 """Where are the rows? Partitions: disjoint public boxes that cover the domain, with noisy counts.
 
-Every partitioner has a module of its own. This package offers those of their names that are public:
-the stub of ``sfumato`` lists them.
+* ``partitioner``: what all partitioners offer
+* ``uniform``, ``adaptive`` (also the automatic one), ``privtree`` and ``fixed_depth`` (binary,
+  median, multi-quantile): the partitioners
+* ``growth``: trees that grow, and what each path has spent; ``geometry``: the boxes
+* ``estimates``: from all noisy counts; ``ranges``: counts of ranges; ``release``: the answer
 
-Trees of boxes with noisy counts: growth, geometry, inference, and counts of ranges.
+This package offers those of their names that are public: the stub of ``sfumato`` lists them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""The adaptive grid: a coarse grid, and in each of its cells a grid as fine as its count allows.
+"""Partitions that are as fine as the rows found so far allow: the adaptive and the automatic one.
 
-The automatic partition: coarse noisy counts first, then finer cells where these say it is best.
+*The adaptive grid* (``AdaptiveGridPartitioner``): a coarse grid, and in each of its cells a grid as
+fine as its count allows.
+
+*The automatic partition* (``AutoPartitioner``): coarse noisy counts first, then finer cells where
+these say it is best.
 
 A node is counted. What is known so far says how many rows it holds, and so how many halvings lie
 between it and cells that are worth a count of their own.
@@ -43,6 +47,8 @@ from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.release import Partition
 from sfumato.questions.partition.uniform import cells_per_axis, eugkm_cells, root_down
 from sfumato.random.bits import Bits
+
+# --- the adaptive grid ----------------------------------------------------------------------------
 
 SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]
 """Shares of the number of rows, of the coarse cells and of the fine cells."""
@@ -172,6 +178,8 @@ def _within_limit(parts: Array) -> Array:
         parts = np.maximum(1, parts * 3 // 4)
     return parts
 
+
+# --- the automatic partition ----------------------------------------------------------------------
 
 ROWS = 7.0
 """Rows times epsilon that a cell should hold."""

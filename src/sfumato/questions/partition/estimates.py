@@ -1,8 +1,8 @@
-"""The stored parts of a partition: where its boxes lie, and the noisy counts above them.
+"""Estimates from the noisy counts of a partition, and how far sums of them may be from the truth.
 
-Estimates from all noisy counts of a tree, and how far sums of them may be from the truth.
-
-Estimates from the noisy counts of a grid: the counts themselves, and sums over ranges.
+In the order of the code: the stored parts of a partition, which say where its boxes lie and which
+noisy counts stand above them; estimates from all noisy counts of a tree; and estimates from those
+of a grid, which are the counts themselves, and sums over ranges.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from sfumato.questions.partition.ranges import (
     influence,
     whole_counts,
 )
+
+# --- stored parts ---------------------------------------------------------------------------------
 
 
 class Edges(msgspec.Struct, frozen=True, tag="grid", eq=False, forbid_unknown_fields=True):
@@ -105,6 +107,8 @@ def whole_cells(counts: Array) -> Array:
     whole[np.argsort(whole - aim, kind="stable")[: max(missing, 0)]] += 1
     return np.asarray(whole)
 
+
+# --- trees ----------------------------------------------------------------------------------------
 
 MOST_DRAWS = 2**11
 """Up to so many noisy counts, half-widths of cells follow from the exact law of their noise."""
@@ -304,6 +308,9 @@ class TreeEstimates:
         else:
             shown, _ = RangeWalker(self.tree, of_whole.inferred).sums(ranges, number)
         return unbiased, shown, half
+
+
+# --- grids ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

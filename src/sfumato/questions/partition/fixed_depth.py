@@ -1,14 +1,11 @@
-"""Trees of a fixed depth: the common part of the binary, median and multi-quantile partitions.
+"""Trees of a fixed depth: the binary, the median and the multi-quantile partition.
 
-Each of these partitioners says how it splits a node.
+``FixedDepthTree`` is what they have in common. Each of them says how it splits a node:
 
-The binary partition: nodes are halved in the middle, and the axes take turns.
-
-In two dimensions two levels make one step of a quad-tree.
-
-The median partition: nodes are cut at a private median, and the axes take turns (a kd-tree).
-
-The multi-quantile partition: nodes are cut at several private quantiles at once.
+* binary: in the middle, and the axes take turns. In two dimensions two levels make one step of a
+  quad-tree;
+* median: at a private median, and the axes take turns (a kd-tree);
+* multi-quantile: at several private quantiles at once.
 """
 
 from __future__ import annotations
@@ -52,6 +49,9 @@ if TYPE_CHECKING:
 else:
     # The forms that weights have in files.
     Weights = Sequence[str | int | float]
+
+
+# --- what they have in common ---------------------------------------------------------------------
 
 MOST_ROWS = 10**18
 
@@ -306,6 +306,9 @@ class FixedDepthTree(OverAxes, frozen=True):
         )
 
 
+# --- binary ---------------------------------------------------------------------------------------
+
+
 class BinaryPartitioner(
     FixedDepthTree, frozen=True, tag="binary", omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -379,6 +382,9 @@ BinaryPartitioner.examples = (
     BinaryPartitioner("x", depth=2),
     BinaryPartitioner("x", depth=2, stop_below=1),
 )
+
+
+# --- median ---------------------------------------------------------------------------------------
 
 
 class MedianPartitioner(
@@ -460,6 +466,8 @@ class MedianPartitioner(
 
 MedianPartitioner.examples = (MedianPartitioner("x", depth=1),)
 
+
+# --- several quantiles ----------------------------------------------------------------------------
 
 MOST_FANOUT = 16
 EVEN_FANOUT = 4

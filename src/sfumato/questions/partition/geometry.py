@@ -1,14 +1,16 @@
-"""The geometry of a product grid: the box of a point, and what a range covers of each box.
+"""The geometry of product grids and of trees of splits: their boxes, and the box of a point.
+
+*A grid* (``Grid``) also knows what a range covers of each box.
 
 Boxes are unions of lattice cells. The last axis runs fastest, as everywhere.
 
-The geometry of a tree of splits: its boxes, and the box of a point.
+*A tree* (``Tree``).
 
 Every tree is kept as a tree of two-way splits along one axis, in breadth-first order. A split into
 more parts is a few two-way splits; the nodes between carry no count. The children of the k-th node
 that is split are the nodes 2k + 1 and 2k + 2.
 
-Read and check what users ask of a partition: points, cells and ranges.
+Last come the functions that read and check what users ask of a partition: points, cells and ranges.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from sfumato.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+# --- grids ----------------------------------------------------------------------------------------
 
 BLOCK = 2**22
 """How many numbers are held at once while ranges are counted."""
@@ -173,6 +178,9 @@ def _contract(table: Array, shares: list[Array]) -> Array:
     for share in shares[1:]:
         partial = np.einsum("rk,rk...->r...", share, partial)
     return np.asarray(partial)
+
+
+# --- trees ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -335,6 +343,8 @@ class Tree:
         """The split nodes of each level, from the deepest on."""
         yield from reversed(list(self.down()))
 
+
+# --- points, cells and ranges ---------------------------------------------------------------------
 
 Range: TypeAlias = "tuple[ArrayLike, ArrayLike] | list[ArrayLike]"
 """Lower and upper ends: numbers, dates, or arrays of them."""

@@ -4,11 +4,10 @@
 only way to a release. What a path has not spent goes to its cell, so every path from the root to a
 cell spends the cost exactly.
 
-Count nodes on the way down a tree, each with a share of what its path has left.
-
-A tree of splits that grows over counted cells, with the true count of every node.
-
-Split boxes as several partitioners do: in halves, into even grids, at given points.
+In the order of the code: a tree of splits that grows over counted cells, with the true count of
+every node; the draft of a release; nodes that are counted on the way down, each with a share of
+what its path has left (``count_with_shares``); and splits as several partitioners make them, in
+halves, into even grids, at given points.
 """
 
 from __future__ import annotations
@@ -36,6 +35,8 @@ from sfumato.privacy import (
 from sfumato.questions.partition.estimates import Counted, Splits
 from sfumato.questions.partition.release import Partition
 from sfumato.random.bits import Bits
+
+# --- growth ---------------------------------------------------------------------------------------
 
 MOST_CELLS = MOST_PARTITION_CELLS
 
@@ -257,6 +258,9 @@ def _occupied(cube: Cube) -> tuple[Array, Array]:
     return cells, cube.counts[flat].astype(np.int64)
 
 
+# --- drafts ---------------------------------------------------------------------------------------
+
+
 class Draft:
     """Noisy counts of nodes, what they cost, and nothing else that could be seen.
 
@@ -409,6 +413,8 @@ class Draft:
         return Counted(nodes, counts, np.concatenate(which).astype(np.int64)), all_laws
 
 
+# --- shares of a path -----------------------------------------------------------------------------
+
 SLICES = 64
 """A share is a multiple of this part of the cost, so that few different laws of noise occur."""
 
@@ -456,6 +462,9 @@ def count_with_shares(
         mine = slices == each
         counts[mine] = draft.noisy_counts(nodes[mine], int(each) * (draft.total // SLICES))
     return counts, slices
+
+
+# --- splits ---------------------------------------------------------------------------------------
 
 
 def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Array]:

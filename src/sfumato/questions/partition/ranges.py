@@ -1,4 +1,7 @@
-"""Constrained inference: the best unbiased estimate that all noisy counts of a tree together allow.
+"""Range counts of a tree: best unbiased estimates, a walk down the tree, and summed-area tables.
+
+*Constrained inference* (``infer``): the best unbiased estimate that all noisy counts of a tree
+together allow.
 
 Every cell has a noisy count, and some nodes above have one. Each count has noise of its own scale.
 The true count of a node is the sum of its children's. The generalised least squares estimate under
@@ -25,17 +28,17 @@ Var x(v), covariances with other cells are not positive, and all together add up
 
 All of this is post-processing: nothing here can weaken a guarantee.
 
-Range counts on a tree of splits, many ranges at once.
+*A walk down the tree* (``RangeWalker``), for many ranges at once.
 
 Ranges walk down the tree together, level by level. A node that a range covers whole is added at
 once and followed no further. So a range costs as many steps as there are nodes along its faces, not
 as many as there are cells within it.
 
-Range counts on two axes from summed-area tables: four look-ups for each range.
+*Summed-area tables* (``SummedAreaTables``), on two axes: four look-ups for each range.
 
 The cells are laid on the product of all their edges. The estimate of a range is the sum over cells
 of the covered share times the cell's estimate. With cumulative sums, interpolated between edges, it
-is a difference of four look-ups. Its variance (``inference``) is
+is a difference of four look-ups. Its variance (see above) is
 
     V = sum of w s  -  sum of b r  +  sum over cut split nodes of b (1 - b) r
         -  sum over cut cells of w (1 - w) s,
@@ -64,6 +67,8 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.questions.partition.geometry import Tree
+
+# --- constrained inference ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,8 @@ def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
         whole[left + 1] = whole[nodes] - whole[left]
     return whole
 
+
+# --- a walk down the tree -------------------------------------------------------------------------
 
 BLOCK = 4096
 """How many ranges walk together."""
@@ -398,6 +405,8 @@ class RangeWalker:
             share *= np.clip(overlap / (b - a), 0, 1)
         return share
 
+
+# --- summed-area tables ---------------------------------------------------------------------------
 
 LARGEST_TABLE = 2**22
 """The most entries of a table."""

@@ -1,8 +1,7 @@
 """The answer of every partitioner: public boxes with noisy counts, and what one can ask of them.
 
-Write boxes as GeoJSON, and tables as Parquet.
-
-Boxes of every size for a map: the cells of a tree, and the nodes above them.
+Before it stand the writers of boxes as GeoJSON and of tables as Parquet, and the boxes of every
+size for a map (``regions_of``): the cells of a tree, and the nodes above them.
 """
 
 from __future__ import annotations
@@ -50,6 +49,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ def _write_file(path: str | os.PathLike[str], write: Callable[[], object]) -> No
     raise DataError(f"writing {path}", reason, "Choose a path that can be written")
 
 
+# --- boxes of every size --------------------------------------------------------------------------
+
 OF_CELLS = 0.6
 """The share of the error probability that goes to the cells; the nodes above them get the rest."""
 
@@ -193,6 +197,8 @@ def regions_of(estimates: TreeEstimates, alpha: float, counts: Array, half: Arra
     lower, upper = tree.node_corners()
     return Regions(lower, upper, values, halves, tree.parent, tuple(tree.levels))
 
+
+# --- the answer -----------------------------------------------------------------------------------
 
 MOST_POINTS = 10**8
 FEW_RANGES = 1000

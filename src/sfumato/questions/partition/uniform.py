@@ -1,10 +1,7 @@
 """The uniform grid: a noisy number of rows decides how fine it is, then every cell is counted.
 
-With ``stop_below`` or ``shares`` the grid is laid in two steps (``blocks``).
-
-An even grid that is laid in two steps: blocks of cells first, then the cells of each block.
-
-The cells are those of the uniform grid. A block of them whose noisy count is small stays one cell.
+With ``stop_below`` or ``shares`` the grid is laid in two steps: blocks of cells first, then the
+cells of each block. A block whose noisy count is small stays one cell.
 """
 
 from __future__ import annotations
@@ -42,6 +39,9 @@ from sfumato.random.bits import Bits
 
 ROWS_SHARE = Fraction(1, 50)
 """The share of the number of rows, where no shares are stated."""
+
+
+# --- in two steps ---------------------------------------------------------------------------------
 
 CellsPerAxis = Callable[[int], list[int]]
 """From what a cell's count may spend, in whole units, to the number of cells along each axis."""
@@ -192,6 +192,8 @@ def _geometric(units: int, fanout: float) -> int:
     """The part of the upper of two levels, in a geometric allocation."""
     return split(units, [Fraction(1), Fraction(fanout ** (1 / 3))])[0]
 
+
+# --- the partitioner ------------------------------------------------------------------------------
 
 MOST_CELLS = MOST_PARTITION_CELLS
 MOST_OVER = 4

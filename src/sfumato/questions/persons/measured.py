@@ -1,8 +1,11 @@
-"""What is measured of each person, which limit of the source bounds it, and how it is said.
+"""What is measured of each person, the bins of persons, and which share of the rows a limit keeps.
 
-Bins of numbers of rows per person: fixed by public numbers, with ends that people choose.
+``Measured`` is one such number: which limit of the source bounds it, and how it is said. Bins of
+numbers of rows per person are fixed by public numbers, with ends that people choose
+(``upper_ends``).
 
-Which share of the rows a limit keeps: bounds that hold, from noisy counts of persons.
+*Which share of the rows a limit keeps* (``share_bounds``): bounds that hold, from noisy counts of
+persons.
 
 A person in the bin from a to b has x rows, a <= x <= b. A limit of r keeps min(x, r) of them. For
 the true share s the sum of min(x, r) - s x over all persons is 0. So with n_b persons in bin b,
@@ -17,7 +20,8 @@ weights: it errs with the stated probability however many persons there are, als
 The shares are tested on a fixed grid. A_b and a_b decrease in s. So whichever s between two points
 of the grid is true, the first inequality holds at the lower point, and the second at the upper one.
 
-How many persons have more than so many rows, estimated: what limits and shares follow from.
+*How many persons have more than so many rows* (``Distribution``), estimated: what limits and shares
+follow from.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ from sfumato.mechanisms.noise_sums import LEAST_ALPHA, chernoff_half_widths, tai
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import Bins, Width
 from sfumato.questions.histogram.statistics import numbers_beyond
+
+# --- what is measured -----------------------------------------------------------------------------
 
 Of: TypeAlias = Literal["rows", "cells", "norm", "largest-cell"]
 """What is measured of each person."""
@@ -202,6 +208,8 @@ def cells_of(axes: str | Sequence[str], bins: Bins, width: Width, domain: Domain
     return Histogram(axes, bins=bins, width=width).needs(domain).lattice
 
 
+# --- bins -----------------------------------------------------------------------------------------
+
 ENDS_PER_DECADE = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # tenths
 LARGEST = 10**9
 """The largest number of rows of a person that can be declared."""
@@ -259,6 +267,8 @@ def bin_names(most_rows: int | None, *, exact: bool = False) -> list[str]:
         names[-1] = f"{first_rows[-1]:,} or more"
     return names
 
+
+# --- shares of the rows ---------------------------------------------------------------------------
 
 N_SHARES = 256
 LEAST_LOSS = 1e-4
@@ -378,6 +388,8 @@ def _extreme_weights(
     at_highest = np.minimum(highest, limit) - shares[:, None] * highest
     return largest, np.minimum(at_lowest, at_highest)
 
+
+# --- the distribution -----------------------------------------------------------------------------
 
 EVERY_LIMIT = 5000  # up to this number of rows every limit is tried
 N_LIMITS = 3000  # that are tried where there are more

@@ -1,7 +1,4 @@
-"""How many persons are there, and how many rows has each? As a question.
-
-How accurate numbers of persons would be, before anything is charged.
-"""
+"""How many persons there are, and how many rows each has: the preview and the question."""
 
 from __future__ import annotations
 
@@ -30,6 +27,8 @@ from sfumato.questions.persons.measured import (
 )
 from sfumato.questions.persons.release import PersonsRelease, counted_persons
 from sfumato.random.bits import Bits
+
+# --- preview --------------------------------------------------------------------------------------
 
 _BY: Mapping[Of, str] = {
     "rows": "by how many rows they have",
@@ -98,6 +97,9 @@ class PersonsPreview(Preview, frozen=True):
     def remarks(self) -> list[str]:
         """Which rows are left out."""
         return [f"not counted: rows without a {self.unit.who}; no other limit applies"]
+
+
+# --- the question ---------------------------------------------------------------------------------
 
 
 class Persons(

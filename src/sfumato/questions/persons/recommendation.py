@@ -1,6 +1,6 @@
 """The limit on a person to take: what it leaves out, and the noise that it needs.
 
-What limits of one kind lead to: the noise that each needs, and the rows that each leaves out.
+``Candidates`` are limits of one kind: the noise that each needs, and the rows that each leaves out.
 
 A limit on rows leaves out what exceeds it. Under a limit on the norm, a person whose counts have
 the norm v keeps a random share of about c / v of the rows: the counts shrink in proportion. So a
@@ -31,6 +31,9 @@ from sfumato.questions.persons.release import PersonsRelease
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
+
+
+# --- candidates -----------------------------------------------------------------------------------
 
 MANY = 100  # rows a person: the noise is then so wide that its being whole numbers does not matter
 
@@ -144,6 +147,8 @@ def _mean_size(law: Law) -> float:
         case DiscreteGaussian():
             return math.sqrt(2 / math.pi) * law.sigma
 
+
+# --- the recommendation ---------------------------------------------------------------------------
 
 AS_GOOD = 1.02  # times the least error: within it, an end of a bin is preferred
 

@@ -1,6 +1,6 @@
-"""The occupied cells of one axis, read from a cube.
+"""The occupied cells of one axis, read from a cube and divided into sub-cells.
 
-Divide cells into sub-cells, so that a quantile can lie inside a cell that holds many rows.
+Sub-cells let a quantile lie inside a cell that holds many rows.
 
 If one cell holds half of all rows, neither of its two edges has the rank of the median: all edges
 are about equally wrong. So each cell is divided into T sub-cells, where T is public. Its rows are

@@ -1,5 +1,10 @@
 """Three methods to choose m quantiles of one axis: jointly, by halving, or from noisy counts.
 
+*To choose by halving* (``choose_by_halving``): the middle quantile first, then those on either side
+of it.
+
+*The methods* (``AxisMethod``).
+
 *joint*: one selection. For m = 1 it is the exponential mechanism. For more it is given a noisy
 number of rows (``mechanisms.joint_total``), which a part of the cost pays for. Under replace
 without labels, and in releases whose ranks are not paid for, it is JointExp
@@ -15,9 +20,9 @@ half their share and the sensitivity of add-remove (``selection.nested``). An an
 the exponential mechanism at epsilon = sqrt(8 rho).
 
 After a selection, a part of the cost pays for counts of the rows between the chosen values
-(``quantiles.paid_ranks``).
+(``ranks.PaidRanks``).
 
-Selections are made on sub-cells (``quantiles.subcells``), so that a cell with many rows is chosen
+Selections are made on sub-cells (``cells.deal``), so that a cell with many rows is chosen
 where a quantile lies inside it. The tree answers with the cell in which its noisy ranks pass the
 target.
 
@@ -25,9 +30,8 @@ Source: Gillenwater, Joseph, Kulesza, ICML 2021; Kaplan, Schnapp, Stemmer, ICML 
 Rastogi, Miklau, Suciu, VLDB 2010 (trees); McKenna, Sheldon, NeurIPS 2020 (permute-and-flip); Cesar,
 Rogers, ALT 2021 (zCDP of selections).
 
-Choose quantiles by halving: the middle one first, then those on either side of it.
-
-How far the rank of a chosen edge may be from the rank asked for: bounds for any data.
+*How far the rank of a chosen edge may be from the rank asked for* (``half_width``): bounds for any
+data.
 
 Let the best of N outcomes have utility M, and let a be the weight of one unit of utility. An
 outcome that is worse by t has at most e^(-a t) of the best one's weight. So a selection falls short
@@ -48,7 +52,7 @@ sum to one. So each level adds at most the bound of one selection.
 
 A cell with #{< cell} rows below it and #{<= cell} rows in or below it has every rank between the
 two. The bounds are on the distance of that interval from the rank asked for, for the cell in which
-the chosen edge lies. They exclude the additional error from sub-cell width (``subcells``): half the
+the chosen edge lies. They exclude the additional error from sub-cell width (``cells``): half the
 rows of a sub-cell near the target, w / 2T for a cell of w rows. Where the axis has no step, values
 between cells are rounded to the nearer end of their cell. The bounds hold for the worst data. Where
 values lie evenly around the quantiles, the ln N is not paid, and the error is typically
@@ -90,6 +94,8 @@ from sfumato.questions.quantiles.ranks import (
     rows_between,
 )
 from sfumato.random.bits import Bits
+
+# --- halving --------------------------------------------------------------------------------------
 
 Choose: TypeAlias = Callable[[Ranks, Fraction, int, int], int]
 """A function that chooses an edge.
@@ -152,6 +158,8 @@ def worst_ranks(at: Sequence[Fraction], levels: int) -> list[Fraction]:
     visit(0, len(at), 0)
     return worst
 
+
+# --- the methods ----------------------------------------------------------------------------------
 
 Method: TypeAlias = Literal["joint", "recursive", "tree"]
 
@@ -548,6 +556,9 @@ def _best_method(quantiles: int, cells: int, *, pure: bool, most_joint: int) -> 
     except Infeasible:
         return "recursive"
     return "joint"
+
+
+# --- errors of ranks ------------------------------------------------------------------------------
 
 
 def half_width(method: AxisMethod, alpha: float, together: int = 0) -> int:

@@ -1,4 +1,7 @@
-"""Ranks that are paid for: what noisy counts between the chosen values say of their ranks.
+"""Ranks of quantiles: from a 16-ary tree of noisy counts, and from counts that are paid for.
+
+``ranks_of`` and ``points_at`` read quantiles off the tree. The rest says what noisy counts between
+the chosen values say of their ranks.
 
 The m chosen edges of an axis divide its rows into m + 1 gaps. Joint selection and halving leave a
 part of the cost for counts of the gaps with exact noise. A tree needs none: it has counts already.
@@ -20,10 +23,8 @@ that many rows share has all ranks of these rows, and each quantile is given one
 Guarantee: the counts of gaps cost what ``count_law`` charges for disjoint cells, L1 = r (replace:
 2r), L2 = r (replace: r sqrt 2), for one axis and all labels together.
 Holds because: given the chosen edges, which are paid for, gaps are unions of sub-cells. Neighbours
-move r rows of sub-cells (``subcells``), and a row lies in one gap of one label. Selection and
+move r rows of sub-cells (``cells``), and a row lies in one gap of one label. Selection and
 counts together spend exactly the cost: it is shared in whole units.
-
-Read quantiles off a 16-ary tree of noisy counts.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ from sfumato.mechanisms.noise import Law, add_noise
 from sfumato.mechanisms.noise_sums import contrast_half_width, half_widths, spread
 from sfumato.questions.quantiles.cells import Cells
 from sfumato.random.bits import Bits
+
+# --- trees of counts ------------------------------------------------------------------------------
 
 FANOUT = 16
 
@@ -137,6 +140,8 @@ def gaps_at(ranks: Array, points: Array, at: Sequence[Fraction], snap: bool) -> 
     whole = np.floor(chosen).astype(np.int64)
     return np.diff(whole, prepend=0, append=int(ranks[-1]))
 
+
+# --- ranks that are paid for ----------------------------------------------------------------------
 
 OF_SHARES = Fraction(1, 20)
 """The part of alpha that an interval of a share leaves to the noise of the number of rows."""

@@ -1,8 +1,8 @@
-"""Quantiles on public lattice points, and how far their ranks may be off.
+"""Quantiles on public lattice points, and how far their ranks may be off: preview and answer.
 
-This base class does not depend on a particular question: a subclass says what was asked.
-
-What quantiles would cost, and how far the ranks of the answers may be from those asked for.
+The preview says what they would cost, and how far the ranks of the answers may be from those asked
+for. The base class of the answer, ``QuantileValues``, does not depend on a particular question: a
+subclass says what was asked.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from sfumato.questions.quantiles.ranks import Paid, PaidRanks, RankNoise, counte
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
+
+
+# --- preview --------------------------------------------------------------------------------------
 
 ALPHA = 0.05
 
@@ -148,6 +151,9 @@ def rows_needed(methods: Sequence[AxisMethod], rows_law: Law | None) -> int:
         least = max(least, half_width(method, alpha) / nearest_end)
     noise = 0 if rows_law is None else 2 * rows_law.half_width(ALPHA)
     return math.floor(least) + 1 + noise
+
+
+# --- values ---------------------------------------------------------------------------------------
 
 
 class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):

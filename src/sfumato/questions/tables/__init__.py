@@ -1,4 +1,12 @@
-"""Several tables of one data set that add up: one question, one charge, one choice of rows."""
+"""Several tables of one data set that add up: one question, one charge, one choice of rows.
+
+* ``question``: the question; ``asked``: what may be asked, and why it is private; ``release``: the
+  answer; ``totals``: totals that everybody knows; ``cells``: the tables across their axes
+* ``levels``: axes as chains of nested levels, and margins
+* ``design``: how much noise each part gets, by ``laplace_design`` or ``gaussian_design``
+* ``residuals`` and ``trees``: least squares over all tables; ``reconciling``: tables paid apart
+* ``nearest`` and ``rounding``: tables without negative counts, in whole numbers
+"""
 
 from sfumato.questions.tables.question import Tables
 from sfumato.questions.tables.reconciling import reconcile

@@ -1,6 +1,6 @@
 """What is asked of a family of tables, brought into one form, and refused where it cannot be.
 
-Why families of tables keep their promise, as their docstrings and receipts print it.
+At the end stands why families of tables are private, as their docstrings and receipts print it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from sfumato.errors import UsageError, printable, shown
 from sfumato.privacy import Limits, Proof, Unit
 from sfumato.questions.histogram.bins import Bins, Width, binned, by_axis, widths_by_axis
 from sfumato.questions.tables.levels import Chains
+
+# --- what is asked --------------------------------------------------------------------------------
 
 MOST_TABLES = 1024
 MOST_MARGINS = 4096
@@ -240,6 +242,8 @@ def unit_of_tables(unit: Unit) -> Unit:
     limits = Limits(norm_in_tables=unit.limits.norm_per_person)
     return msgspec.structs.replace(unit, limits=limits)
 
+
+# --- why they are private -------------------------------------------------------------------------
 
 PROOF = Proof(
     sensitivity="of each table that is measured, L1 = rows_per_person (twice that under replace).",

@@ -1,11 +1,12 @@
-"""The tables of a family across their axes, with the sums that they share on their edges.
+"""The tables of a family across their axes, how far their cells are from the truth, and a preview.
 
-How far the cells of a family's tables are from the truth: half-widths, by the laws of the noise.
+``CrossedFamily`` holds the tables with the sums that they share on their edges. ``CellErrors``
+gives the half-widths of cells, by the laws of the noise.
 
 A cell's error is a weighted sum of independent draws (``Family.error_of``), whose law is computed
 by ``mechanisms.noise_sums``. It is the same for all cells of a table that are nested alike.
 
-How accurate the tables of a family would be.
+``TablesPreview`` says how accurate the tables of a family would be.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from sfumato.questions.tables.design import Measurement, described, family_of
 from sfumato.questions.tables.levels import Levels, Margin, Path
 from sfumato.questions.tables.residuals import Family, Paths, Weight
 from sfumato.questions.tables.trees import UnevenFamily
+
+# --- across the axes ------------------------------------------------------------------------------
 
 MOST_AXES = 3
 """A table of more axes is listed, one row for each cell."""
@@ -179,6 +182,8 @@ def _joined(blocks: Sequence[Array], down: str, across: str) -> Array:
     return np.vstack([upper, np.append(column_sums, total)])
 
 
+# --- errors of cells ------------------------------------------------------------------------------
+
 Draws: TypeAlias = tuple[tuple[Law, tuple[tuple[float, int], ...]], ...]
 """For each law, the weights of its draws in a sum, and how many draws have each of them."""
 
@@ -296,6 +301,8 @@ def _half_width(draws: Draws, alpha: float, of_many: bool) -> float:
     # Weights were rounded to twelve digits.
     return float(weighted_half_widths(parts, alpha, of_many=of_many)[0]) * (1 + 1e-10)
 
+
+# --- preview --------------------------------------------------------------------------------------
 
 MOST_LISTED = 8
 """Tables whose accuracy is listed one by one."""

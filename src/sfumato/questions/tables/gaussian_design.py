@@ -1,8 +1,16 @@
 """Gaussian noise on the residuals of a family of tables, and how much each of them gets.
 
+*What the noise is to make small* (``Aim``), and how much each residual adds to it.
+
+The aim is a weighted sum of the variances of the tables' counts, or the largest ratio of a table's
+error to the one that was asked for. The second is a weighted sum, too, whose weights are searched
+for: those at which the least weighted sum is largest (duality of convex programs).
+
+*The noise* (``gaussian_design``).
+
 Every residual of the closure is measured once, with a variance parameter s_A^2 of its own. With
 
-    v_A = how much s_A^2 adds to what is to be small (see ``aims``), and
+    v_A = how much s_A^2 adds to what is to be small (see ``Aim``), and
     c_A = how far one row moves the residual, squared,
 
 the sum of v_A s_A^2 under a bound on the sum of c_A / s_A^2 is least where s_A^2 is in proportion
@@ -16,7 +24,7 @@ What one person can move
     each axis. All combinations are tried, and the worst of them for all residuals together counts.
     Where there are too many, each residual gets its own worst case.
     Within a norm c no rows move all residuals together farther than c rows in one cell do, by
-    definition (see ``stacked``); under replace, sqrt 2 to 2 times as far.
+    definition (see ``stacked_norm``); under replace, sqrt 2 to 2 times as far.
 
 Noise that is too narrow
     Along which axes of a residual differences may be counted on depends on the noise (see
@@ -25,12 +33,6 @@ Noise that is too narrow
     are tried, and the best one is taken.
 
 Source: Xiao, He, Zhang, Kifer, *ResidualPlanner*, NeurIPS 2023.
-
-What the noise of a family of tables is to make small, and how much each residual adds to it.
-
-The aim is a weighted sum of the variances of the tables' counts, or the largest ratio of a table's
-error to the one that was asked for. The second is a weighted sum, too, whose weights are searched
-for: those at which the least weighted sum is largest (duality of convex programs).
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ from sfumato.mechanisms.noise import log_eta, most_slack
 from sfumato.privacy import Neighbours
 from sfumato.questions.tables.levels import Levels, Margin, Path, contrast, is_margin
 from sfumato.questions.tables.residuals import closure_of
+
+# --- what is to be small --------------------------------------------------------------------------
 
 ROUNDS = 400
 """How often weights are corrected in the search for them."""
@@ -172,6 +176,8 @@ def rounded_up(value: float) -> Fraction:
     unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - DIGITS)
     return math.ceil(Fraction(value) / unit) * unit
 
+
+# --- noise ----------------------------------------------------------------------------------------
 
 SLACK_SHARES = (2.0**-20, 2.0**-12, 2.0**-8, 2.0**-5)
 """Shares of rho that are left for slack."""
@@ -304,7 +310,7 @@ class _Problem:
     def _factor(self, counted: list[list[bool]], relative: Array) -> float:
         """How much farther than ``norm`` rows in one cell one person moves all residuals, squared.
 
-        The limit on the norm is larger by the share ``ROUNDING`` (see ``stacked``).
+        The limit on the norm is larger by the share ``ROUNDING`` (see ``stacked_norm``).
         """
         if self.norm is None:
             return 1.0

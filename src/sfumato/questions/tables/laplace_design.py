@@ -1,4 +1,6 @@
-"""Laplace noise on the tables of a family, and which share of epsilon each of them gets.
+"""Laplace noise on the tables of a family, and the norm that bounds what one person adds to them.
+
+*Which share of epsilon each table gets* (``laplace_shares``).
 
 Tables that were not asked for may be measured, too: a total that is counted by itself with a small
 share makes every table better. All margins of the tables are candidates. The search looks at their
@@ -10,7 +12,8 @@ scales), so the precision of a residual grows with the squares of the shares of 
 measure it. What is to be small is not convex in the shares: the search starts at several points,
 and any shares are valid.
 
-The norm that bounds what one person adds to all tables of a family, for noise on residuals.
+*The norm that bounds what one person adds to all tables of a family* (``stacked_norm``), for noise
+on residuals.
 
 The residuals A of a family get Gaussian noise with parameters s_A^2 (see ``gaussian_design``). A
 person with counts h in the cells of all axes together moves them by
@@ -70,6 +73,8 @@ from sfumato.questions.tables.gaussian_design import (
 )
 from sfumato.questions.tables.levels import Levels, Margin, is_margin
 from sfumato.questions.tables.residuals import closure_of
+
+# --- shares of epsilon ----------------------------------------------------------------------------
 
 PARTS = 10_000
 """Shares are multiples of this part of the whole."""
@@ -227,6 +232,8 @@ def _rounded(shares: Array) -> list[Fraction]:
     whole[np.argsort(whole - wanted, kind="stable")[:missing]] += 1
     return [Fraction(int(part) + 1, PARTS) for part in whole]
 
+
+# --- the norm -------------------------------------------------------------------------------------
 
 BITS = 61
 """Sums of whole numbers stay below 2^63: see ``StackedNorm``."""

@@ -1,4 +1,6 @@
-"""An axis as a chain of nested levels, and the sums, spreads and contrasts between them.
+"""The axes of a family of tables, as chains of nested levels, and which table is a margin of which.
+
+*One axis* (``Levels``): the sums, spreads and contrasts between its levels.
 
 Level 0 is the total. The cells of a level are the children of those of the level before, which lie
 beside one another. A flat axis has one level below the total: its cells. A geography may have
@@ -9,20 +11,20 @@ beyond the table at the level before. In a vector of numbers of the cells they a
 the mean of the siblings is taken from each cell. That is an orthogonal projection, whose matrix
 holds 1 - 1/f on its diagonal, -1/f between siblings, and 0 elsewhere, if f siblings share a parent.
 
-The axes of a family of tables, as chains of nested levels.
+*Margins* (``Nesting``).
 
-Axes of labels that are levels of one tree, such as regions and municipalities, are read from one
-column: they make one chain. Any other axis is a chain by itself. Which axes are nested follows from
-the cells that they list, which are public.
-
-Which table is a margin of which: the axes of a family, each with its nested levels.
-
-A table is named by a level for each axis of the family (see ``levels``). One table is a margin of
+A table is named by a level for each axis of the family. One table is a margin of
 another if none of its levels is higher, and the common margin of two tables has the lower level of
 each axis.
 
 Arrays have one dimension for each axis of the family. Its length is 1 where the table sums over the
 axis. Everything here is public: it depends on the domain and on the question alone.
+
+*Chains* (``Chains``).
+
+Axes of labels that are levels of one tree, such as regions and municipalities, are read from one
+column: they make one chain. Any other axis is a chain by itself. Which axes are nested follows from
+the cells that they list, which are public.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.domain import Cube, LabelAxis, Lattice, LatticeAxis
 from sfumato.errors import UsageError, shown
+
+# --- one axis -------------------------------------------------------------------------------------
 
 
 class Path(NamedTuple):
@@ -216,6 +220,8 @@ def contrast(path: Path, level: int, parted: int) -> Fraction:
     return Fraction(-1, fanout) if level == parted else Fraction(0)
 
 
+# --- margins --------------------------------------------------------------------------------------
+
 Margin: TypeAlias = tuple[int, ...]
 """A table, by the level of each axis of the family."""
 
@@ -361,6 +367,9 @@ class Nesting:
             known = margins[finer][axis]
             found.append(self.first_descendants(axis, known, level)[coordinates[finer][axis]])
         return np.ravel_multi_index(tuple(found), self.shape(table))
+
+
+# --- chains ---------------------------------------------------------------------------------------
 
 
 class TreeLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

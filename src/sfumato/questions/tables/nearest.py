@@ -10,7 +10,8 @@ Source: Michelot, *A finite algorithm for finding the projection of a point onto
 simplex of R^n*, 1986; Lorenz, Manns, Meyer, *Quadratically regularized optimal transport*, 2021,
 Alg. 2.
 
-A non-negative real table that has given margins as nearly as it can.
+*Where margins cannot be met exactly* (``fitted``): a non-negative real table that has given margins
+as nearly as it can.
 
 It takes the place of a table's estimate where the table has margins that cannot be met exactly when
 it is rounded, and is the estimate of a table that was not asked for.
@@ -27,6 +28,8 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.questions.tables.levels import Margin, Nesting
+
+# --- margins met exactly --------------------------------------------------------------------------
 
 TOLERANCE = 1e-4
 """How far the second margin may be from what is given, in rows."""
@@ -210,6 +213,8 @@ class Transport:
         found, _ = cg(operator, state.missing, rtol=1e-6, maxiter=MOST_INNER_STEPS, M=scale)
         return np.asarray(found)
 
+
+# --- margins met as nearly as can be --------------------------------------------------------------
 
 MOST_ROUNDS = 200
 MOST_WORK = 2**28

@@ -1,9 +1,9 @@
 """Tables of non-negative whole numbers that add up exactly, next to a family of real tables.
 
 The tables of a family are estimates: they agree, but they are fractions, and some are negative.
-For printing they are rounded here, one after another (see ``order``). Each step takes the real
+For printing they are rounded here, one after another (see ``order_of``). Each step takes the real
 table, finds the nearest non-negative one with the margins that were rounded before it (see
-``nearest``), and rounds that to whole numbers with the same margins (see ``controlled``). So any
+``nearest``), and rounds that to whole numbers with the same margins (``with_both_margins``). So any
 two rounded tables agree exactly in their common margin, and every cell is within 1 of a table that
 is the nearest one given its margins. Nothing is random, and nothing but the estimates is used.
 
@@ -12,9 +12,10 @@ small counts are too large on average, and large ones too small. No interval is 
 those of the estimates hold.
 
 Source: for the order from the top down, Abowd et al., *The 2020 Census disclosure avoidance system
-TopDown algorithm*, HDSR 2022, Sec. 5; for rounding within 1, ``controlled``.
+TopDown algorithm*, HDSR 2022, Sec. 5; for rounding within 1, Cox below.
 
-Controlled rounding: whole numbers next to real ones, with given whole margins, exactly.
+*Controlled rounding* (``with_both_margins``): whole numbers next to real ones, with given whole
+margins, exactly.
 
 With one margin, each row takes the integers below and adds 1 where the remainders are largest. With
 two margins, a real table is first written in binary, as whole multiples of 2^-``BITS`` that meet
@@ -30,7 +31,8 @@ taken. Nothing is random.
 Source: Cox, *A constructive procedure for unbiased controlled rounding*, JASA 1987; the paths of
 all digits at once: Beck, Fiala, *Integer-making theorems*, 1981 (for bipartite graphs).
 
-In which order the tables of a family are rounded, such that each can agree with all before it.
+*The order* (``order_of``) in which the tables of a family are rounded, such that each can agree
+with all before it.
 
 Tables are rounded one after another. The next one has to have the margins that it shares with those
 before it. Two such margins agree with each other, since their tables do. Whether some table of
@@ -66,6 +68,8 @@ from sfumato.errors import Infeasible
 from sfumato.questions.tables import nearest
 from sfumato.questions.tables.levels import Margin, Nesting, common, is_margin, joined
 from sfumato.questions.tables.nearest import fitted
+
+# --- controlled rounding --------------------------------------------------------------------------
 
 BITS = 16
 """The digits after the point with which a real table is written."""
@@ -249,6 +253,8 @@ def _paired(places: Array) -> Array:
     partner[order[1::2]] = order[::2]
     return partner
 
+
+# --- the order of the tables ----------------------------------------------------------------------
 
 MOST_JOINED_CELLS = 2**20
 """How many cells a table may have that was not asked for, and is rounded in place of others."""
@@ -474,6 +480,9 @@ def _one_by_one(table: Margin, given: Sequence[Margin], missed: tuple[Margin, ..
         steps.append(Step(larger, (so_far, margin)))
         so_far = larger
     return [*steps, Step(table, (so_far, last), missed)]
+
+
+# --- a family of tables ---------------------------------------------------------------------------
 
 
 def rounded(

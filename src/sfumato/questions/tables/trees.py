@@ -1,4 +1,6 @@
-"""Least squares along a tree whose cells have different numbers of children.
+"""Least squares with a tree whose cells have different numbers of children.
+
+*Along the tree* (``TreeFit``).
 
 The cells of some levels were measured, with independent noise of one variance for each level. Two
 passes give the best linear unbiased estimates of all cells:
@@ -20,7 +22,7 @@ The weight of a measurement in an estimate is its precision times the covariance
 
 Source: Hay, Rastogi, Miklau, Suciu, PVLDB 2010, section 4, for levels of different precision.
 
-Least squares over a family with one tree whose cells have different numbers of children.
+*Over a family of tables with one such tree* (``UnevenFamily``).
 
 Noisy tables were measured, not residuals. The residuals along all other axes are orthogonal, as in
 any family (see ``residuals``), and each of them is a tree of its own: the tables that contain it
@@ -52,6 +54,9 @@ from sfumato.questions.tables.residuals import (
 
 if TYPE_CHECKING:
     from sfumato.questions.tables.residuals import Measured
+
+
+# --- along a tree ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,8 @@ def shapes(axis: Levels) -> list[Array]:
         found.append(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1))
     return found
 
+
+# --- a family of tables ---------------------------------------------------------------------------
 
 MOST_KINDS = 256
 """Of cells with errors of different laws, for which there is time."""

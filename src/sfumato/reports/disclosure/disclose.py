@@ -1,8 +1,7 @@
 """Write a disclosure document: a registry's entry in YAML, and a checklist for an evaluator.
 
-The entry as YAML.
-
-A checklist by NIST SP 800-226: what an evaluator asks, and what the releases answer.
+*The checklist* (``checklist``) is by NIST SP 800-226: what an evaluator asks, and what the releases
+answer.
 
 The questions follow the layers of its pyramid, from the parameters at the top to the collection of
 the data at the bottom, in words of our own.
@@ -36,6 +35,9 @@ from sfumato.risk.window import Window
 
 if TYPE_CHECKING:
     from yaml import Node
+
+
+# --- the entry as YAML ----------------------------------------------------------------------------
 
 WIDTH = 100
 
@@ -104,6 +106,8 @@ def _break_lines(node: Node) -> None:
         for one in child if isinstance(child, tuple) else (child,):
             _break_lines(one)
 
+
+# --- the checklist --------------------------------------------------------------------------------
 
 _TEMPLATE = Path(__file__).with_name("checklist.html")
 
@@ -289,6 +293,8 @@ def _deployment(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistIte
         ),
     ]
 
+
+# --- the document ---------------------------------------------------------------------------------
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Item: TypeAlias = Release | Window | Finding

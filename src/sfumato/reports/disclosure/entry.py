@@ -5,7 +5,8 @@ write, and nothing is invented.
 
 Source: github.com/opendp/deployments-registry-data, in which every deployment is a YAML file.
 
-How the answers were computed: preparation of the rows, mechanisms, reasons and software.
+The first part says how the answers were computed: preparation of the rows, mechanisms, reasons and
+software.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from sfumato.questions.persons.release import PersonsRelease
 from sfumato.reports.disclosure import fields
 from sfumato.reports.disclosure.evidence import Evidence, shortened
 from sfumato.reports.disclosure.fields import TODO, Field, Finding, Tree, figures, todo
+
+# --- how answers were computed --------------------------------------------------------------------
 
 PACKAGE = Path(__file__).parents[2]
 SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
@@ -113,6 +116,8 @@ def digest() -> str:
         whole.update(hashlib.sha256(path.read_bytes()).digest())
     return whole.hexdigest()
 
+
+# --- the entry ------------------------------------------------------------------------------------
 
 TIER = 3
 

@@ -1,8 +1,7 @@
 """The fields of a disclosure document: what is filled in, and what is left to a person.
 
-What releases say in words, gathered so that two hundred answers still make a short document.
-
-What an audit of the mechanisms found, in sentences.
+The second part gathers what releases say in words, so that two hundred answers still make a short
+document. The last says in sentences what an audit of the mechanisms found.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAx
 from sfumato.errors import printable
 from sfumato.questions.counters.release import CounterRelease
 from sfumato.reports.disclosure.evidence import Evidence, shortened
+
+# --- fields ---------------------------------------------------------------------------------------
 
 Value: TypeAlias = str | int | float | list[str]
 
@@ -79,6 +80,8 @@ def plain(tree: Tree) -> dict[str, object]:
         name: node.value if isinstance(node, Field) else plain(node) for name, node in tree.items()
     }
 
+
+# --- words of releases ----------------------------------------------------------------------------
 
 MOST_LISTED = 12
 """Titles, charges and columns that are listed; of more, the number is said."""
@@ -215,6 +218,9 @@ def accuracies(found: Evidence) -> list[str]:
         said.append(f"{shortened(release.heading)}: {sentence}")
     more = len(found.releases) - len(said)
     return said if more <= 0 else [*said, f"{more:,} more answers: each states its own."]
+
+
+# --- an audit -------------------------------------------------------------------------------------
 
 
 @runtime_checkable
