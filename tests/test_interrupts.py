@@ -31,8 +31,6 @@ DOMAIN = sf.Domain(x=sf.Interval(0, 1))
 ROOMS = (
     "/sfumato/ledger/",
     "/sfumato/publishing/stream.py",
-    "/sfumato/publishing/history.py",
-    "/sfumato/publishing/opening.py",
 )
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"counter": sf.Counter(10**6)},

@@ -38,7 +38,7 @@ def test_each_centre_has_its_intervals_in_the_units_of_the_data(model):
         assert line.count(", 95%)") == 2
     low, high = model.intervals()
     largest = int(np.argmax(model.weights_))
-    first, last = (devices._device_number(end[largest][0]) for end in (low, high))
+    first, last = (devices._four_digits(end[largest][0]) for end in (low, high))
     ends = f"({first} to {last}, 95%)"
     assert ends in lines[0]
 

@@ -41,15 +41,15 @@ from sfumato.questions.histogram import keys
 MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)
 FUNCTIONS = (noise.add_noise, noise.exceeds, thresholds.released)
 ROOMS = (
-    "aggregates",
-    "clustering",
-    "histogram",
     "mechanisms",
-    "partition",
-    "persons",
-    "quantiles",
+    "questions.aggregates",
+    "questions.clustering",
+    "questions.histogram",
+    "questions.partition",
+    "questions.persons",
+    "questions.quantiles",
+    "questions.tables",
     "streaming",
-    "tables",
 )
 
 

@@ -29,17 +29,14 @@ WITHIN = {
 }  # samplers, mechanisms, devices, and what measures them
 LEFT = {
     ("data/bounding.py", "words"),  # the secret that chooses each person's rows
-    ("cli/bench.py", "sample"),  # noise on nothing
+    ("cli/audit.py", "sample"),  # noise on nothing
     ("cli/doctor.py", "sample"),
-    ("clustering/local_table.py", "words"),  # noise for a comparison, which is marked not private
-    ("counters/blt.py", "sample"),  # machines: the boundary is their step
-    ("counters/toeplitz.py", "sample"),
-    ("counters/tree.py", "sample"),
-    ("histogram/records.py", "draw"),  # selections: of RankLaw and JointLaw
-    ("partition/median.py", "draw"),
-    ("partition/multi_quantile.py", "draw"),
-    ("quantiles/axis_method.py", "draw"),
-    ("quantiles/axis_method.py", "flip"),
+    ("questions/counters/toeplitz.py", "sample"),  # machines: the boundary is their step
+    ("questions/counters/tree.py", "sample"),
+    ("questions/histogram/records.py", "draw"),  # selections: of RankLaw and JointLaw
+    ("questions/partition/fixed_depth.py", "draw"),
+    ("questions/quantiles/methods.py", "draw"),
+    ("questions/quantiles/methods.py", "flip"),
 }
 CHARTS = {
     "aggregates",
@@ -96,7 +93,7 @@ def test_every_command_that_spends_is_tried() -> None:
         for name, path in files.items()
         if {"ledger_option", '"--ledger"'} & set(re.split(r"[(),\s]+", path.read_text("utf-8")))
     }
-    spend -= {"doctor"}  # which reads no data
+    spend -= {"demo", "doctor"}  # of public tables; which reads no data
     written = Path(test_same_commands.__file__).read_text("utf-8")
     assert spend == {name for name in spend if f'here.command("{name}"' in written}
 

@@ -146,8 +146,8 @@ class Finding(msgspec.Struct, frozen=True):
         Whether the verdict is "ok".
     seconds : float
     fault : float or None
-        The smallest fault that this run would have detected, as a multiple of the claim: see
-        ``audit.power``. None: none of those tried.
+        The smallest fault that this run would have detected, as a multiple of the claim. None: none
+        of those tried.
     verdict : {"ok", "no power", "EXCEEDS", "REFUSED"}
         "ok": nothing exceeds the claim, and the run had the power to detect a fault. "no power":
         nothing was found, but half the noise would not have been detected either, which is neither

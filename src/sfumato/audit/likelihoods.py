@@ -175,7 +175,7 @@ def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> No
             raise NotAdditive(f"number {i} does not move one for one with its draw")
 
 
-# --- running under scripts ---
+# --- running under scripts ------------------------------------------------------------------------
 
 
 class _Runner:

@@ -265,7 +265,7 @@ class Counted(Protocol):
 
 
 class Regions(Protocol):
-    """Boxes of every size, each level after the one above it: see ``partition.regions``."""
+    """Boxes of every size, each level after the one above it: see ``regions_of``."""
 
     @property
     def lower(self) -> Array: ...

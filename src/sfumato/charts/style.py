@@ -1,7 +1,7 @@
 """One style for all pictures: their figures, legends, keys and axes.
 
-The grid is quiet, and text is dark enough to read. ``palette`` has the colours, and ``vector``
-prints figures.
+The grid is quiet, and text is dark enough to read. ``vector`` has the colours, and prints
+figures.
 
 Figures are made without pyplot: no global state, no window, nothing to close.
 """

@@ -1,8 +1,8 @@
-"""``sfumato audit``: test whether each mechanism keeps within its privacy claim.
+"""``sfumato audit`` and ``sfumato bench``: what this machine's own runs say of Sfumato.
 
-``sfumato bench``: how fast this machine counts rows, draws noise, charges and releases.
-
-All of it is done on generated rows, in a folder that is removed in the end.
+The first tests whether each mechanism keeps within its privacy claim. The second measures how fast
+this machine counts rows, draws noise, charges and releases, on generated rows, in a folder that is
+removed in the end.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ LEAST_BINS = 5
 
 EVEN = "bins = {bins}   # each {width} wide; take this line out where you write step = 1"
 WIDTH = "width = {width}   # whole numbers in a bin; without this line each has its own"
-WHOLE_EDGES = "bins = [    # {width} whole numbers each; those at the ends may differ\n{edges}\n]"
-WHOLE_EDGES_A_LINE = 10
+NUMBER_BINS = "bins = [    # {width} whole numbers each; those at the ends may differ\n{edges}\n]"
+NUMBERS_PER_LINE = 10
 
 
 def whole_axis(axis: Axis) -> Axis:
@@ -91,9 +91,9 @@ def whole_bins(axis: Axis) -> str:
     if end - edges[-1] >= width / 2:
         edges.append(end)
     edges[0], edges[-1] = start, end
-    lines = [edges[at : at + WHOLE_EDGES_A_LINE] for at in range(0, len(edges), WHOLE_EDGES_A_LINE)]
+    lines = [edges[at : at + NUMBERS_PER_LINE] for at in range(0, len(edges), NUMBERS_PER_LINE)]
     text = "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
-    return WHOLE_EDGES.format(width=width, edges=text)
+    return NUMBER_BINS.format(width=width, edges=text)
 
 
 def even_bins(axis: Axis) -> str:
@@ -164,8 +164,8 @@ MOST_MONTHS_IN_DAYS = 3660
 """Up to so many days bins are months; beyond, years."""
 
 WEEKS = "width = 7   # days in each bin; without this line every day has one"
-DATE_EDGES = "bins = [    # by {each}; in place of them, width = 7 counts by week\n{edges}\n]"
-DATE_EDGES_A_LINE = 5
+DATE_BINS = "bins = [    # by {each}; in place of them, width = 7 counts by week\n{edges}\n]"
+DATES_PER_LINE = 5
 
 
 def date_bins(axis: Axis) -> str:
@@ -190,11 +190,10 @@ def date_bins(axis: Axis) -> str:
     edges = [first.isoformat(), *_between(first, end, range(1, 13) if is_by_month else [1])]
     edges.append(end.isoformat())
     lines = [
-        edges[start : start + DATE_EDGES_A_LINE]
-        for start in range(0, len(edges), DATE_EDGES_A_LINE)
+        edges[start : start + DATES_PER_LINE] for start in range(0, len(edges), DATES_PER_LINE)
     ]
     text = "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
-    return DATE_EDGES.format(each="month" if is_by_month else "year", edges=text)
+    return DATE_BINS.format(each="month" if is_by_month else "year", edges=text)
 
 
 def _between(first: datetime.date, end: datetime.date, months: range | list[int]) -> list[str]:

@@ -184,7 +184,7 @@ def _taken(given: dict[str, object], kind: type[Options]) -> Options:
     return kind(**fields)
 
 
-# --- output ---
+# --- output ---------------------------------------------------------------------------------------
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text."
@@ -201,7 +201,7 @@ report_option = click.option(
 
 
 def files_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--out, --csv and --excel: see ``cli.answer_files``."""
+    """--out, --csv and --excel: see ``AnswerFiles``."""
     options = [
         click.option(
             "--out", type=NewFolder(), help="Also save each release as JSON in this folder."
@@ -244,7 +244,7 @@ def words_options(command: Callable[P, R]) -> Callable[P, R]:
     return _with_options(options, command)
 
 
-# --- ledger ---
+# --- ledger ---------------------------------------------------------------------------------------
 
 ledger_option = click.option(
     "--ledger",
@@ -314,7 +314,7 @@ def opened_to_charge(ledger: str | Path) -> Ledger:
     return book
 
 
-# --- cost ---
+# --- cost -----------------------------------------------------------------------------------------
 
 
 def cost_options(command: Callable[P, R]) -> Callable[P, R]:
@@ -384,7 +384,7 @@ def bin_options(command: Callable[P, R]) -> Callable[P, R]:
     return _with_options(options, command)
 
 
-# --- source and account ---
+# --- source and account ---------------------------------------------------------------------------
 
 
 def written_options(command: Callable[P, R]) -> Callable[P, R]:

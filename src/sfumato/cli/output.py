@@ -224,7 +224,7 @@ def show_releases(
     charged: str | None = None,
     frame_of: FrameOf = to_frame,
 ) -> None:
-    """Print releases. Files of them are written before: see ``cli.answer_files``.
+    """Print releases. Files of them are written before: see ``AnswerFiles``.
 
     ``frame_of`` makes the table that is printed of each.
     """

@@ -144,7 +144,7 @@ def _answer_options() -> None:
     """Holds the options that stand after them; never run."""
 
 
-# --- fields as options ---
+# --- fields as options ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def _axis_field(kind: type[AnyQuestion], subject: tuple[str, ...]) -> dict[str, 
     return {}
 
 
-# --- what the docstring says ---
+# --- what the docstring says ----------------------------------------------------------------------
 
 
 def described(doc: str) -> tuple[str, dict[str, str]]:

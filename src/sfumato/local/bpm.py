@@ -414,7 +414,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """Draw the density of reports against their distance, beside so many simulated ones, on a
         matplotlib Axes.
         """
-        from sfumato.charts import local as charts
+        from sfumato.charts.local import draw_radius
 
         d = self.dimension
         radius = float(self.L)
@@ -433,7 +433,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
             f"{inside:.1f}% of {reports:,} reports lie within L = {radius:g}; "
             f"{expected:.1f}% expected"
         )
-        return charts.draw_radius(grid, law, edges, seen, radius, note, ax)
+        return draw_radius(grid, law, edges, seen, radius, note, ax)
 
     def __str__(self) -> str:
         signal = f"{100 * self.signal_probability:.3g}% of the reports carry a signal"

@@ -17,7 +17,7 @@ Holds because
     *margin* of a report. A cell is the whole number nearest to the coordinate less a half. A report
     with a coordinate that comes closer than its margin to the border of a cell, with a doubtful
     normal or a doubtful distance is *open*.
-    *Open reports are settled* by ``reals`` and ``exact_normals`` from the very same words,
+    *Open reports are settled* by ``reals`` and its normals from the very same words,
     continued with fresh bits, in decimal arithmetic, until their cells are certain. So every report
     is the exact function of its (endless) words that the formula says. A doubtful distance that
     turns out to be rejected starts afresh, as it would have if it had been seen at once.

@@ -142,9 +142,9 @@ class LocalTable(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the sums of squares over epsilon, on a matplotlib Axes."""
-        from sfumato.charts import local as charts
+        from sfumato.charts.local import draw_local_table
 
-        return charts.draw_local_table(self, ax)
+        return draw_local_table(self, ax)
 
 
 def local_table(
@@ -357,9 +357,9 @@ class Sweep(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it on a matplotlib Axes."""
-        from sfumato.charts import local as charts
+        from sfumato.charts.local import draw_sweep
 
-        return charts.draw_sweep(self, ax)
+        return draw_sweep(self, ax)
 
 
 def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:

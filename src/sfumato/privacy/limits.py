@@ -13,7 +13,7 @@ coarser table B. A *stacked* norm weighs the squared lengths of all these:
     Q(h) = sum over B of w_B |M_B h|^2.
 
 Weights may be negative, as long as no h has a negative Q(h): then Q is the square of a norm. It is
-laid out for the noise that the tables get (see ``tables.stacked``), so one limit on it says what
+laid out for the noise that the tables get (see ``stacked_norm``), so one limit on it says what
 all tables together may cost.
 """
 

@@ -18,7 +18,7 @@ sqrt(64 - 2 ln U), accepted where V w c x < f(8).
 converted without error, so a float differs from its real number by less than ``ERROR``. Trials
 closer than ``_MARGIN`` to their acceptance, and all beyond 8, are called *doubtful*:
 ``standard_normal`` takes them as the floats say; the local mechanisms compute them with as many
-digits as it takes (``local.sampling.exact_normals``).
+digits as it takes (``local.reals``).
 Source: Marsaglia and Tsang 2000 (the stack); Marsaglia 1964 (the tail); mixtures and rejection:
 Devroye 1986, II.3 and II.4.
 """

@@ -415,10 +415,8 @@ def _centres(model: PrivateKMeans) -> tuple[str, ...]:
     for i in order[:MOST_CENTRES].tolist():
         places = []
         for name, value, low, high in zip(names, *(at[i] for at in (centres, *ends)), strict=True):
-            reach = (
-                "" if low == high else f" ({_device_number(low)} to {_device_number(high)}, 95%)"
-            )
-            places.append(f"{name} {_device_number(value)}{reach}")
+            reach = "" if low == high else f" ({_four_digits(low)} to {_four_digits(high)}, 95%)"
+            places.append(f"{name} {_four_digits(value)}{reach}")
         lines.append(f"{100 * model.weights_[i]:.0f}% of the persons: {', '.join(places)}")
     further = len(order) - len(lines)
     return (*lines, f"and {further:,} more") if further > 0 else tuple(lines)
@@ -430,7 +428,7 @@ def _names(model: PrivateKMeans, axes: int) -> list[str]:
     return [f"axis {i}" for i in range(1, axes + 1)]
 
 
-def _device_number(value: float) -> str:
+def _four_digits(value: float) -> str:
     return style.number(float(f"{value:.4g}"))
 
 

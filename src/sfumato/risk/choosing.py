@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import numpy as np
 
-from sfumato import risk as risks
 from sfumato.basics.numbers import Exactly
 from sfumato.data.options import FileOptions, StatedOptions, file_options, refuse_without_files
 from sfumato.errors import UsageError, shown
-from sfumato.risk import Choice, Choices
+from sfumato.risk import Choice, Choices, choice
 from sfumato.risk.bounds import Prior
 from sfumato.risk.choice import Epsilons
 from sfumato.risk.universe import QueryName, Universe, named_columns
@@ -157,7 +156,7 @@ def _one(records: ArrayLike, asked: _Asked, name: str | None = None) -> Choice:
     size = asked.size
     if size is None:
         size = max(np.asarray(records).size - 1, 1)
-    found = risks.choose(
+    found = choice.choose(
         {name: records} if name else records,
         size,
         asked.query,

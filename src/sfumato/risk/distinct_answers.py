@@ -13,9 +13,9 @@ run on logarithms.
 *The search for the largest epsilon within a risk* (``tight_epsilon``), in a few scans of all
 answers.
 
-Every S_i(rate) falls with the rate, and ln S_i is convex. The risk is
-within rho as long as every S_i is at least top_i / rho. Each answer alone thus allows rates up to a
-root of its own, and the largest rate is the least of these roots.
+Every S_i(rate) falls with the rate, and ln S_i is convex. The risk is within rho as long as every
+S_i is at least top_i / rho. Each answer alone thus allows rates up to a root of its own, and the
+largest rate is the least of these roots.
 
 The search starts from the loose bound, which is safe. It scans for the worst answer, goes to its
 root and scans again. The rate can only fall, and when the same answer is the worst again, its root

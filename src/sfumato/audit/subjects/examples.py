@@ -75,7 +75,7 @@ ON_WIDE: Rows = (LOW, NEXT, LAST)
 """Between NEXT and LATE lie nearly all edges: a selection loses most where one group is wide."""
 BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
 EVERY_CELL: tuple[int, ...] = ()
-QUANTILE_ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
+BIN_ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
 NOISY_ROWS = (-4, 2, 3)
 """As multiples of the records of a bin, numbers of rows that make two bins or three."""
 FEW = Domain(x=Interval(0, 12, step=1))
@@ -167,7 +167,7 @@ def bins_by_records(name: str, question: Histogram, unit: Unit, cost: CentralMea
         spent = less_noise(cost, times)
         return Selecting(
             run_of_bins(question, WIDE, unit, spent, most=3),
-            law_of_bins(bins_of(question, WIDE, unit, spent), QUANTILE_ENDS, seen),
+            law_of_bins(bins_of(question, WIDE, unit, spent), BIN_ENDS, seen),
         )
 
     return _selecting(name, unit, cost, spending, ON_WIDE, selection_loss)

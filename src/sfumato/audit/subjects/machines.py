@@ -66,8 +66,8 @@ def _device(name: str, made: Callable[[int], BPM | MultivariateLaplace]) -> Subj
     return Subject(name, Unit(neighbours="replace"), PURE, spending(1), pair=APART, weaker=spending)
 
 
-def of_devices() -> Iterator[Subject]:
-    """Every subject of this module."""
+def device_subjects() -> Iterator[Subject]:
+    """Yield the reports of one device."""
     yield _device("BPM report, half a side apart", lambda epsilon: BPM(epsilon, 3, 2))
     yield _device(
         "Laplace report, half a side apart", lambda epsilon: MultivariateLaplace(epsilon, 2)
@@ -111,8 +111,8 @@ def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
     return Subject("Range tree", unit, cost, spending(1), ON_LINE, least=least, weaker=spending)
 
 
-def of_counters() -> Iterator[Subject]:
-    """Every subject of this module."""
+def counter_subjects() -> Iterator[Subject]:
+    """Yield running totals, and trees of counts for ranges."""
     for unit in UNITS:
         yield _counter(unit, PURE)
         if unit.neighbours == "add-remove":
@@ -203,14 +203,14 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
     )
 
 
-def of_publishing() -> Iterator[Subject]:
-    """Every subject of this module."""
+def publishing_subjects() -> Iterator[Subject]:
+    """Yield the whole way from a table to a release."""
     yield _end_to_end(1, "add-remove")
     yield _end_to_end(2, "replace")
 
 
 def subjects() -> Iterator[Subject]:
     """Yield every subject that is no question's example."""
-    yield from of_counters()
-    yield from of_devices()
-    yield from of_publishing()
+    yield from counter_subjects()
+    yield from device_subjects()
+    yield from publishing_subjects()

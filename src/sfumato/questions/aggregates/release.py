@@ -50,7 +50,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     scale : Values
         The values that were added up.
     basis : Basis
-        The functions of a value that were summed: see ``aggregates.basis``.
+        The functions of a value that were summed: see ``aggregates.values``.
     lattice : Lattice
         The groups; without axes all rows are one group.
     released : int64 ndarray of shape (groups * k,)

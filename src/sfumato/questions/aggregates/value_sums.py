@@ -47,7 +47,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     scale : Values
         The values that were added up.
     basis : Basis
-        The functions of a value that were summed: see ``aggregates.basis``.
+        The functions of a value that were summed: see ``aggregates.values``.
     released : int64 ndarray of shape (groups * k,)
         Noisy sums of the k functions; the functions run fastest.
     law : DiscreteLaplace or DiscreteGaussian

@@ -40,10 +40,16 @@ from sfumato.privacy import (
     squared_factor,
     without_delta,
 )
-from sfumato.questions.counters import toeplitz as exact_blt
-from sfumato.questions.counters import toeplitz as exact_toeplitz
 from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism
-from sfumato.questions.counters.toeplitz import BufferCounter, ToeplitzCounter
+from sfumato.questions.counters.toeplitz import (
+    BLT_PRECISION,
+    LONGEST,
+    TOEPLITZ_PRECISION,
+    BufferCounter,
+    ToeplitzCounter,
+    column,
+    moved_squared,
+)
 from sfumato.questions.counters.tree import (
     ElderState,
     ElderTree,
@@ -281,7 +287,7 @@ def mechanism_for(
         )
     if method != "auto":
         return _gaussian(method, horizon, cells, contribution, _rho_of(cost)), cost
-    shorter: Method = "toeplitz" if horizon <= exact_toeplitz.LONGEST else "blt"
+    shorter: Method = "toeplitz" if horizon <= LONGEST else "blt"
     try:
         gaussian = _gaussian(shorter, horizon, cells, contribution, _rho_of(cost))
     except UsageError:
@@ -367,16 +373,16 @@ def _gaussian(
     match method:
         case "blt":
             # Large contributions leave fewer binary places, so that the integers stay short.
-            precision = max(8, exact_blt.BLT_PRECISION - contribution.largest.bit_length())
+            precision = max(8, BLT_PRECISION - contribution.largest.bit_length())
             return buffers(horizon, cells, contribution, cost, precision)
         case "toeplitz":
-            if horizon > exact_toeplitz.LONGEST:
+            if horizon > LONGEST:
                 raise Infeasible(
                     f'method "toeplitz" over {horizon:,} steps',
-                    f"it works through all earlier steps, up to {exact_toeplitz.LONGEST:,}",
+                    f"it works through all earlier steps, up to {LONGEST:,}",
                     'Take method="blt"',
                 )
-            return toeplitz(horizon, cells, contribution, cost, exact_toeplitz.TOEPLITZ_PRECISION)
+            return toeplitz(horizon, cells, contribution, cost, TOEPLITZ_PRECISION)
         case "auto" | "tree":
             raise InternalError(f"Method {method!r} adds no Gaussian noise.")
 
@@ -390,7 +396,7 @@ def toeplitz(
     """
     unit = contribution.unit
     moved = squared_sensitivity(
-        exact_toeplitz.column(horizon, precision),
+        column(horizon, precision),
         participations=unit.rows_per_person,
         separation=0,
         neighbours=unit.neighbours,
@@ -408,7 +414,7 @@ def buffers(
     Their unit is 2^-precision of the resolution.
     """
     parameters = BLT.for_horizon(horizon)
-    moved = exact_blt.moved_squared(
+    moved = moved_squared(
         parameters,
         precision,
         contribution.largest,

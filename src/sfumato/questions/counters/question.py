@@ -540,7 +540,7 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the half-width at each step, beside other methods at the same cost."""
-        from sfumato.charts import streams as chart
+        from sfumato.charts import streams
 
         errors = errors_of_all(
             self.mechanism,
@@ -550,7 +550,7 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
             error_probability("0.95"),
         )
         scaled = {name: half * float(self.resolution) for name, half in errors.items()}
-        return chart.draw_errors(scaled, ax, unit="half-width at 95%")
+        return streams.draw_errors(scaled, ax, unit="half-width at 95%")
 
     def lines(self) -> list[str]:
         """Describe the mechanism, and how accurate the totals would be."""

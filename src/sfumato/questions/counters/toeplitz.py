@@ -78,7 +78,7 @@ MOST_PRECISE = 40
 LITTLE_ENDIAN = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 LONGEST = 1024
 """The longest horizon. Every step works through all earlier ones, so longer streams use buffers
-(``blt``), which lose less than 1% of accuracy."""
+(``BufferCounter``), which lose less than 1% of accuracy."""
 
 
 class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -47,8 +47,8 @@ FORC 2025; Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011 for the bin
 its noise.
 
 The noise W at a step is that at its elder plus a fresh draw, so the steps are a tree in which noise
-adds up along the branches. The probability that abs(W) is nowhere above its limit is
-found from the leaves up. For a node at which W is x let
+adds up along the branches. The probability that abs(W) is nowhere above its limit is found from the
+leaves up. For a node at which W is x let
 
     G(x) = 1 if abs(x) is within the limit of the node, times the product over its children of
            the mean of G(x + Z) for the child and a fresh draw Z.
@@ -67,7 +67,7 @@ Holds because
     is within h / g - d.
     *Steps beyond the horizon* on which the noise of others builds are held to their limits too,
     which makes the probability less.
-    *Rounding.* All terms are positive; ``ROUNDING`` is far more than what the sums lose.
+    *Rounding.* All terms are positive; ``BAND_ROUNDING`` is far more than what the sums lose.
 """
 
 from __future__ import annotations
@@ -455,7 +455,7 @@ def _of_powers_of_three(exponent: int) -> list[tuple[int, ...]]:
 
 # --- bands ----------------------------------------------------------------------------------------
 
-BAND_FINE = 256
+BAND_STEPS = 256
 """How many lattice steps there are in a standard deviation, where draws are wide."""
 
 MOST_SHAPES = 4000
@@ -529,7 +529,7 @@ class _Nodes:
         # The largest digit of each level, the top one first; the top level has all there are.
         self.digits = [tree.horizon, *(radix // 2 for radix in tree.radices[::-1])]
         deviation = math.sqrt(tree.law.variance * deepest)
-        self.step = max(1.0, deviation / BAND_FINE)
+        self.step = max(1.0, deviation / BAND_STEPS)
         self.q = math.exp(-self.step / float(tree.law.scale))
         self.limits = np.zeros(0, np.int64)
         self.known: dict[tuple[int, ...], Array] = {}

@@ -207,7 +207,7 @@ class RecordBins:
     def share_errors(self, bins: int) -> tuple[int, int]:
         """By how many rows a bin may differ from its share of them.
 
-        A cut's own rank is off by at most ln(edges / alpha) / a (``quantiles/rank_error.py``). A
+        A cut's own rank is off by at most ln(edges / alpha) / a (``quantiles/methods.py``). A
         part inherits its node's error in proportion to its bins. If rows lie evenly around a cut,
         the variance of its error is 2 / a^2. Neither number includes ties.
 

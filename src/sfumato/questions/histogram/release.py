@@ -480,7 +480,7 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
 
         On an axis of the labels False and True it is the share of rows that are true. Dates are in
         days, times in microseconds. On an axis with a step, values are steps: a bin of one step
-        hides nothing (see ``histogram.moments``).
+        hides nothing (see ``histogram.statistics``).
 
         Parameters
         ----------

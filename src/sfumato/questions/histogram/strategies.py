@@ -419,7 +419,7 @@ CANDIDATES = 12
 
 COUPLED = 1.000001
 """How far a draw of a discrete Gaussian and a normal one are apart at most: see
-``aggregates.tails``."""
+``sum_quantiles``."""
 
 
 class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):

@@ -2,7 +2,7 @@
 
 Counts have noise of their own each, or they are estimated from noisy sums of bins. The statistics
 do not care: they ask for half-widths of sums, and for those of sums whose weights depend on a
-number theta (Fieller's inversion, see ``moments``).
+number theta (Fieller's inversion, see ``statistics``).
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class RangeNoise:
         if isinstance(strategy, RangeMatrix) and strategy.law.sigma_squared >= 1:
             from scipy.special import ndtri
 
-            # See ``range_counts``: a discrete Gaussian draw is within 1 of a normal one.
+            # See ``strategies.COUPLED``: a discrete Gaussian draw is within 1 of a normal one.
             return np.asarray(-float(ndtri(alpha / 2)) * np.sqrt(variances) + 1.000001 * slack)
         safe = max(largest, 1e-300)
         laws = [(law, 1.0) for law in strategy.laws]

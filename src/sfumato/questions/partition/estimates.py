@@ -201,7 +201,7 @@ class TreeEstimates:
         """Half-widths of sums of estimates of these variances: float64 ndarray like ``variances``.
 
         A count y(v) enters a sum of variance V with the coefficient Cov(sum, x(v)) / variance(v).
-        Its size is at most Var x(v) / variance(v) (``inference``), and at most sqrt(V Var x(v)) /
+        Its size is at most Var x(v) / variance(v) (``ranges``), and at most sqrt(V Var x(v)) /
         variance(v) (Cauchy and Schwarz). For the latter, V is rounded up to a power of sqrt 2, so
         that few different bounds are computed.
         """

@@ -33,12 +33,12 @@ from sfumato.privacy import (
     Proof,
     Shares,
     Unit,
+    allocation,
     of_units,
     selection_epsilon,
     tree_levels,
     without_delta,
 )
-from sfumato.privacy import allocation as sharing
 from sfumato.questions.partition.growth import MOST_CELLS, Draft, split_at
 from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.release import Partition
@@ -110,21 +110,21 @@ def check_shares(shares: object) -> None:
         )
 
 
-def plain_allocation(allocation: object, depth: int) -> Allocation:
+def plain_allocation(stated: object, depth: int) -> Allocation:
     """Check an allocation, and bring it into the one form that files give back."""
-    if not isinstance(allocation, str | Sequence | np.ndarray):
+    if not isinstance(stated, str | Sequence | np.ndarray):
         raise UsageError(
-            f"allocation of type {type(allocation).__name__}",
+            f"allocation of type {type(stated).__name__}",
             "it is neither a name nor a list",
             'Choose "uniform", "geometric", "linear" or a list of weights',
         )
     plain: Allocation
-    if isinstance(allocation, str):
-        plain = allocation
+    if isinstance(stated, str):
+        plain = stated
     else:
-        plain = tuple(str(fraction(weight, "a weight")) for weight in allocation)
+        plain = tuple(str(fraction(weight, "a weight")) for weight in stated)
     # Weights that cannot be used raise here. The number of units does not matter.
-    sharing.levels(10**9, depth, allocation=plain)
+    allocation.levels(10**9, depth, allocation=plain)
     return plain
 
 

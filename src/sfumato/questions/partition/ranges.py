@@ -308,7 +308,7 @@ class RangeWalker:
     def _walk(self, block: _Block) -> None:
         """Add up the values on the way down, and the second sum of the variance on the way up."""
         visits = self._enter(block)
-        # Of each level: its visits, and b of each of them so far (see ``inference``).
+        # Of each level: its visits, and b of each of them so far (see above).
         levels: list[tuple[_Visits, Array]] = []
         while len(visits.who):
             covered = np.zeros(len(visits.who))

@@ -175,7 +175,7 @@ class Recommendation:
         How many numbers the question publishes.
     kept : Estimate or None
         The share of rows that the limit keeps. None where no interval of it follows from the
-        release: see ``share``.
+        release: see ``measured.share_bounds``.
     affected : Estimate
         How many persons are beyond the limit.
     limits : int64 ndarray of shape (limits,)

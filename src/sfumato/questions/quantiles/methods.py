@@ -22,9 +22,8 @@ the exponential mechanism at epsilon = sqrt(8 rho).
 After a selection, a part of the cost pays for counts of the rows between the chosen values
 (``ranks.PaidRanks``).
 
-Selections are made on sub-cells (``cells.deal``), so that a cell with many rows is chosen
-where a quantile lies inside it. The tree answers with the cell in which its noisy ranks pass the
-target.
+Selections are made on sub-cells (``cells.deal``), so that a cell with many rows is chosen where a
+quantile lies inside it. The tree answers with the cell in which its noisy ranks pass the target.
 
 Source: Gillenwater, Joseph, Kulesza, ICML 2021; Kaplan, Schnapp, Stemmer, ICML 2022 (halving); Hay,
 Rastogi, Miklau, Suciu, VLDB 2010 (trees); McKenna, Sheldon, NeurIPS 2020 (permute-and-flip); Cesar,
@@ -82,7 +81,6 @@ from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.noise_sums import contrast_half_width
 from sfumato.mechanisms.selection import RankLaw, Ranks, joint_sensitivity, nested, rank_sensitivity
 from sfumato.privacy import ZCDP, CentralMeasure, Unit, selection_epsilon, share
-from sfumato.questions.quantiles import ranks as count_tree
 from sfumato.questions.quantiles.cells import MOST_SUBCELLS, Cells, points_of, subcells_for
 from sfumato.questions.quantiles.ranks import (
     FANOUT,
@@ -90,7 +88,11 @@ from sfumato.questions.quantiles.ranks import (
     RankNoise,
     TreeNoise,
     counted_gaps,
+    gaps_at,
+    levels_for,
     noisy_gaps,
+    noisy_ranks,
+    points_at,
     rows_between,
 )
 from sfumato.random.bits import Bits
@@ -178,7 +180,7 @@ TOTALS_OF_FEW = 7
 WEIGHTS_OF_MANY = [Fraction(1), Fraction(9)]
 # With pure epsilon, a tree of three levels or fewer is nearer from about 150 quantiles on.
 MOST_BESIDE_LOW_TREES = 100
-LOW_TREE_CELLS = count_tree.FANOUT**3
+LOW_TREE_CELLS = FANOUT**3
 # Permute-and-flip looks at every edge.
 MOST_FLIPPED_CELLS = 2**12
 
@@ -259,7 +261,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             case "recursive":
                 return len(self.at).bit_length()
             case "tree":
-                return count_tree.levels_for(self.cells)
+                return levels_for(self.cells)
 
     @property
     def with_total(self) -> bool:
@@ -374,8 +376,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
     def draw(self, cells: Cells, bits: Bits) -> Array:
         """Choose lattice points: int64 ndarray of shape (m,), in order."""
         if self.method == "tree":
-            ranks = count_tree.noisy_ranks(cells, self.laws, bits)
-            return count_tree.points_at(ranks, self.at, self.snap)
+            ranks = noisy_ranks(cells, self.laws, bits)
+            return points_at(ranks, self.at, self.snap)
         edges = self.select(cells.divided(self.subcells), bits)
         return points_of(edges, self.subcells, self.cells, self.snap)
 
@@ -391,9 +393,9 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
             equal and the axis has no step.
         """
         if self.method == "tree":
-            ranks = count_tree.noisy_ranks(cells, self.laws, bits)
-            points = count_tree.points_at(ranks, self.at, self.snap)
-            return points, count_tree.gaps_at(ranks, points, self.at, self.snap)
+            ranks = noisy_ranks(cells, self.laws, bits)
+            points = points_at(ranks, self.at, self.snap)
+            return points, gaps_at(ranks, points, self.at, self.snap)
         fine = cells.divided(self.subcells)
         edges = self.select(fine, bits)
         points = points_of(edges, self.subcells, self.cells, self.snap)

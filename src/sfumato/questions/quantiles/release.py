@@ -434,7 +434,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         In releases of before, ranks are not paid for. There a value stands for its cell. Let a be
         the number of rows below that cell, and b the number of rows in or below it. Then at * (all
         rows) is within ``accuracy`` of the interval [a, b]. Where a cell holds w rows, add w / (2 *
-        subcells), with ``axis_methods[axis].subcells``. ``quantiles/rank_error.py`` gives the
+        subcells), with ``axis_methods[axis].subcells``. ``quantiles/methods.py`` gives the
         reasons.
 
         Parameters

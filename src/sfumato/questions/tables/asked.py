@@ -206,7 +206,7 @@ def axes_lattice(
 
 MOST_NORM = 2**20
 """The largest limit on the norm of a person's counts in several tables: beyond it the whole numbers
-by which it is kept (see ``stacked``) would be too coarse."""
+by which it is kept (see ``stacked_norm``) would be too coarse."""
 
 
 def require_flat_limits(title: str, unit: Unit) -> None:

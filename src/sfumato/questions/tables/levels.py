@@ -13,9 +13,8 @@ holds 1 - 1/f on its diagonal, -1/f between siblings, and 0 elsewhere, if f sibl
 
 *Margins* (``Nesting``).
 
-A table is named by a level for each axis of the family. One table is a margin of
-another if none of its levels is higher, and the common margin of two tables has the lower level of
-each axis.
+A table is named by a level for each axis of the family. One table is a margin of another if none of
+its levels is higher, and the common margin of two tables has the lower level of each axis.
 
 Arrays have one dimension for each axis of the family. Its length is 1 where the table sums over the
 axis. Everything here is public: it depends on the domain and on the question alone.

@@ -19,8 +19,10 @@ from sfumato.questions.histogram.bins import (
     plain_width,
     with_whole_numbers,
 )
-from sfumato.questions.tables import asked as proofs
 from sfumato.questions.tables.asked import (
+    IN_NORM,
+    PROOF,
+    RESIDUALS,
     axes_lattice,
     checked_numbers,
     checked_tables,
@@ -146,9 +148,9 @@ class Tables(
     accuracy: float | Sequence[float] | None = None
     totals: TotalsOrNone = None
 
-    proof: ClassVar[Proof] = proofs.PROOF
-    residuals_proof: ClassVar[Proof] = proofs.RESIDUALS
-    norm_proof: ClassVar[Proof] = proofs.IN_NORM
+    proof: ClassVar[Proof] = PROOF
+    residuals_proof: ClassVar[Proof] = RESIDUALS
+    norm_proof: ClassVar[Proof] = IN_NORM
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,7 +1,7 @@
 """Tables of non-negative whole numbers that add up exactly, next to a family of real tables.
 
-The tables of a family are estimates: they agree, but they are fractions, and some are negative.
-For printing they are rounded here, one after another (see ``order_of``). Each step takes the real
+The tables of a family are estimates: they agree, but they are fractions, and some are negative. For
+printing they are rounded here, one after another (see ``order_of``). Each step takes the real
 table, finds the nearest non-negative one with the margins that were rounded before it (see
 ``nearest``), and rounds that to whole numbers with the same margins (``with_both_margins``). So any
 two rounded tables agree exactly in their common margin, and every cell is within 1 of a table that
