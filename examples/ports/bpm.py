@@ -19,6 +19,7 @@ from sklearn.datasets import make_blobs
 import sfumato as sf
 from sfumato.basics.kmeans import kmeans as plain_kmeans
 from sfumato.basics.kmeans import sse
+from sfumato.local.clustering import METHODS
 from sfumato.local.table import diagnose, sweep
 
 SAMPLES = 10_000
@@ -55,7 +56,7 @@ def basic_example() -> np.ndarray:
     print(f"SSE: {kmeans.compute_sse(X_normalized):.4f}")
     holds("L is the threshold distance", float(kmeans.mechanism_.L) == 0.3)
     holds("the server sees perturbed data only", kmeans.reports_.shape == X_normalized.shape)
-    holds("server-side: standard k-means, if asked for", "naive" in sf.clustering.local.METHODS)
+    holds("server-side: standard k-means, if asked for", "naive" in METHODS)
     return X_normalized
 
 

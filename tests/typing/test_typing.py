@@ -93,7 +93,7 @@ def _names(stub: Path) -> list[str]:
     text = stub.read_text(encoding="utf-8")
     whole = re.findall(r"^from \.(\w+) import \*", text, flags=re.M)
     return re.findall(r"^from \S+ import \w+ as (\w+)(?: +#.*)?$", text, flags=re.M) + [
-        name for other in whole for name in _names(stub.with_name(f"{other}.pyi"))
+        name for other in whole for name in _names(stub.parent / other / "__init__.pyi")
     ]
 
 
@@ -113,6 +113,6 @@ def test_a_wheel_holds_the_stub_and_says_that_it_is_typed(tmp_path):
     wheel = pytest.importorskip("hatchling.builders.wheel", reason="make venv installs hatchling")
     (built,) = wheel.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = zipfile.ZipFile(built).namelist()
-    stubs = {f"sfumato/{stub.name}" for stub in STUB.parent.glob("*.pyi")}
+    stubs = {f"sfumato/{stub.relative_to(STUB.parent)}" for stub in STUB.parent.rglob("*.pyi")}
     assert {"sfumato/py.typed", "sfumato/__init__.pyi"} | stubs <= set(names)
     assert not [name for name in names if "__pycache__" in name]
