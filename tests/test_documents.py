@@ -1,4 +1,4 @@
-"""Documents cannot lie: their Python runs, doctests run, generated pages are current.
+"""Documents cannot lie: their Python runs, doctests run, generated parts are current.
 
 The README has a test of its own.
 """
@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import sfumato
 from sfumato.basics.lazily import imported, listed
+from sfumato.cli import cli
+from sfumato.cli.commands import outside_questions
 from support import pages
 
 ROOT = Path(__file__).parent.parent
@@ -37,7 +40,9 @@ def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert outcome.failed == 0
 
 
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+COMMANDS = ROOT / "docs" / "cli.md"
+"""The page of all commands, which is made when the site is built."""
+PAGES = sorted({*(ROOT / "docs").rglob("*.md")} - {COMMANDS})
 
 
 @pytest.mark.parametrize(
@@ -62,10 +67,24 @@ def _tool(name: str) -> Any:
     return module
 
 
-def test_the_cli_page_is_what_the_commands_say() -> None:
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == _tool("cli_page").page(), (
-        "run: make docs"
-    )
+def commands(group: click.Group, path: str) -> Iterator[str]:
+    """All commands of a group, and of the groups in it."""
+    context = click.Context(group)
+    for name in {*group.list_commands(context)} - {*outside_questions()}:
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{path} {name}"
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+
+
+def test_the_page_of_commands_has_a_section_for_each() -> None:
+    text = _tool("cli_page").page()
+    named = {*commands(cli, "sfumato")}
+    assert {"sfumato histogram", "sfumato ledger verify", "sfumato mean"} <= named
+    sections = re.findall(r"^## (.+)\n\n```text\nUsage: (.+?)(?: \[| [A-Z]|$)", text, re.M)
+    assert all(title == usage for title, usage in sections)
+    assert sorted(title for title, _ in sections) == sorted(named)
 
 
 def test_the_figures_on_the_pages_are_those_that_were_measured() -> None:
@@ -101,6 +120,8 @@ def dead_links(page: Path) -> Iterator[str]:
         if re.match(r"\w+:", link):
             continue
         target = page.parent / name if name else page
+        if target.resolve() == COMMANDS and not anchor:
+            continue
         if not target.exists() or (anchor and anchor not in anchors(target)):
             yield link
 
@@ -127,7 +148,7 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     while True:
         named = {
             (page.parent / f"{entry}.md").resolve()
-            for page in found
+            for page in found - {COMMANDS}
             for tree in TOCTREE.findall(page.read_text(encoding="utf-8"))
             for entry in tree.splitlines()
             if entry and not entry.startswith(":")
@@ -135,7 +156,7 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
         if named <= found:
             break
         found |= named
-    assert found == set(PAGES)
+    assert found == {*PAGES, COMMANDS}
 
 
 def test_the_reference_has_every_public_name_once() -> None:

@@ -82,6 +82,7 @@ def test_what_is_left_out_is_noticed() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("sphinx") is None, reason="Sphinx is not installed")
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     site = tmp_path / "html"
+    subprocess.run([sys.executable, str(ROOT / "tools" / "cli_page.py")], check=True)
     strict = ("--fail-on-warning", "--keep-going", "-q", "-E", "-b", "html")
     command = [sys.executable, "-m", "sphinx", *strict, "-d", str(tmp_path / "read")]
     subprocess.run([*command, str(ROOT / "docs"), str(site)], check=True)
