@@ -240,8 +240,8 @@ def audit(
     Parameters
     ----------
     deep : bool
-        False takes a minute or two. True takes half an hour: larger data sets, more orders of the
-        Renyi divergence, four times as many runs.
+        False takes about seven minutes of one core. True takes far longer: larger data sets, more
+        orders of the Renyi divergence, four times as many runs.
     progress : callable or None
         Called with the number of subjects done, the number of all, and the name of the next one.
     only : str or None

@@ -40,7 +40,7 @@ from sfumato.errors import InternalError, UsageError
 @click.option(
     "--quick/--deep",
     default=True,
-    help="Quick takes a minute or two; deep takes half an hour, on larger data and with more runs."
+    help="Quick takes about 7 minutes of one core; deep far longer, on larger data with more runs."
     "  [default: quick]",
 )
 @click.option(
