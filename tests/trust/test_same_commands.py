@@ -102,6 +102,23 @@ def commands(here: World, table: Path) -> None:
     here.command(
         "cluster", table, *AXES, "--clusters", 2, *PERSON, *COST, *book, "--out", here.out / "c"
     )
+    here.command(
+        "tables",
+        table,
+        *AXES[:2],
+        "--axis",
+        "kind=a,b",
+        "--table",
+        "x,kind",
+        "--table",
+        "kind",
+        *PERSON,
+        *COST,
+        *book,
+        "--out",
+        here.out / "t",
+    )
+    here.command("persons", table, *AXES[:2], *PERSON, *COST, *book, "--out", here.out / "n")
     plan = here.out / "plan.toml"
     plan.write_text(PLAN.format(path=repr(str(table))), encoding="utf-8")
     here.command("preview", plan)
