@@ -11,8 +11,8 @@ from __future__ import annotations
 import csv
 import difflib
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from sfumato.basics.numbers import float_of_text, fraction, positive, whole_of_text
 from sfumato.domain import (
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 # --- axes from dates and times --------------------------------------------------------------------
 
 Calendar = Month | Week | Year | Weekday | Hour
+T = TypeVar("T")
+Parts: TypeAlias = dict[str, str]
+"""The groups of the pattern of an axis; in an optional one there may be nothing."""
+Build: TypeAlias = Callable[[str, Parts], Axis]
 
 FIELDS: dict[str, type[Calendar]] = {
     "month": Month,
@@ -53,11 +57,14 @@ SPANS = {"month": "2025-01..2025-12", "week": "2025-W01..2025-W52", "year": "202
 
 CLOSE = 0.8  # how alike a word is to the field that it means, such as months or weekdays
 _FIELD = "|".join(FIELDS)
-_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _IN_NAME = re.compile(rf"(?:{_FIELD}):[^:=]+")
 _BEHIND = re.compile(
     rf"[^:,=\"]+:(?:{_FIELD})|(?:{_FIELD})\([^(),]+\)|(?:{_FIELD}):[^:=,]+=[^:,]+\.\.[^:,]+"
 )
+_CALENDAR = re.compile(
+    r"(?P<column>[^:]+)(?::(?P<first>[^:]*?)\.\.(?P<last>[^:]*))?(?::(?P<timezone>[^:]*))?"
+)
+"""COLUMN, COLUMN:FIRST..LAST, COLUMN:ZONE or COLUMN:FIRST..LAST:ZONE."""
 
 
 def calendar_axis(name: str, field: str, text: str) -> Calendar:
@@ -66,26 +73,22 @@ def calendar_axis(name: str, field: str, text: str) -> Calendar:
     >>> calendar_axis("by", "month", "day:2025-01..2025-12").all_labels[-1]
     '2025-12'
     """
-    column, *further = text.split(":")
-    span = further.pop(0) if further and ".." in further[0] else None
-    if not column or len(further) > 1 or (span and field not in SPANS):
-        example = f"{name}={field}:{column or 'COLUMN'}"
+    match = _CALENDAR.fullmatch(text)
+    if match is None or (match["first"] is not None and field not in SPANS):
+        example = f"{name}={field}:{text.partition(':')[0] or 'COLUMN'}"
         either = f" or {example}:{SPANS[field]}" if field in SPANS else ""
         raise UsageError(
             f"--axis {name}={field}:{text}",
             "it is not a column, then a span or a time zone",
             f"Write {example}:Europe/Berlin{either}",
         )
-    fields: dict[str, str | None] = {"timezone": further[0] if further else None}
-    if span is not None:
-        first, _, last = span.partition("..")
-        fields |= {"first": first, "last": last}
+    parts = {key: part for key, part in match.groupdict().items() if part is not None}
     try:
-        return FIELDS[field](column, **fields)
+        return FIELDS[field](**parts)
     except UsageError as error:
         if "first" in error.remedy or "Year(" in error.remedy:
             # The class speaks of its own arguments; here one types text.
-            error.remedy = f"Write {name}={field}:{column}:{SPANS[field]}"
+            error.remedy = f"Write {name}={field}:{parts['column']}:{SPANS[field]}"
         raise
 
 
@@ -107,7 +110,7 @@ def refuse_misplaced(text: str) -> None:
 
 
 def meant(text: str) -> str | None:
-    """The axis of the calendar that somebody meant who wrote this; None if it names no field.
+    """Return the axis of the calendar that this text means; None if it names no field.
 
     >>> meant("month:day=2025-01..2025-12"), meant("by=day:weekdays")
     ('month=month:day:2025-01..2025-12', 'by=weekday:day')
@@ -119,17 +122,21 @@ def meant(text: str) -> str | None:
     if not fields or len(others) > 2 or not re.search(r"[:(]", text):
         return None
     field = fields[-1]
-    name = others[0] if len(others) == 2 else field
-    column = others[-1] if others else "COLUMN"
+    name, column = [field, *(others or ["COLUMN"])][-2:]
+    return f"{name}={field}:{column}{_span(field, spans)}"
+
+
+def _span(field: str, spans: Iterable[str]) -> str:
+    """Return the first of these spans that fits a field, behind a colon; "" if it takes none."""
     if field not in SPANS:
-        return f"{name}={field}:{column}"
-    for span in [*spans, SPANS[field]]:
+        return ""
+    for span in spans:
         try:
-            calendar_axis(name, field, f"{column}:{span}")
+            calendar_axis("x", field, f"x:{span}")
         except UsageError:
             continue
-        return f"{name}={field}:{column}:{span}"
-    return None
+        return f":{span}"
+    return f":{SPANS[field]}"
 
 
 def _field(word: str) -> str | None:
@@ -137,36 +144,98 @@ def _field(word: str) -> str | None:
     return close[0] if close else None
 
 
-def months_as_bounds(name: str, lower: str, upper: str) -> UsageError | None:
-    """The error of bounds that are months; None if they are none.
-
-    >>> print(months_as_bounds("d", "2025-01", "2025-12").remedy)
-    Write d=2025-01-01..2026-01-01 for its days, or month=month:d:2025-01..2025-12 for its months
-    """
-    first, last = (_MONTH.fullmatch(end.strip()) for end in (lower, upper))
-    if first is None or last is None:
-        return None
-    year, month = int(last[1]), int(last[2])
-    after = f"{year + month // 12:04}-{month % 12 + 1:02}-01"
-    return UsageError(
-        f"--axis {name}",
-        "its bounds are months, and the bounds of dates are days",
-        f"Write {name}={first[0]}-01..{after} for its days, "
-        f"or month=month:{name}:{first[0]}..{last[0]} for its months",
-    )
-
-
-# --- all others -----------------------------------------------------------------------------------
-
+_MONTH = r"[0-9]{4}-[0-9]{2}"
 _NUMBER_OR_DATE = r"[+-]?(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]*\.?[0-9]+)"
-_RANGE = re.compile(
-    rf"[\[(]?\s*(?P<lower>{_NUMBER_OR_DATE})\s*(?:-+|[–—:;]|to|until|\.|,(?=.*[\])]))\s*"
-    rf"(?P<upper>{_NUMBER_OR_DATE})\s*[\])]?"
-)
-"""Two numbers or dates with something else than two dots between them."""
 _TWO_READINGS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{2}0")
 """A number such as 20.000: twenty to some, and twenty thousand to others."""
 DATES_REMEDY = "Write dates as 2025-01-31, such as admitted=2025-01-01..2026-01-01"
+
+
+def _calendar(name: str, parts: Parts) -> Axis:
+    return calendar_axis(name, parts["field"], parts["text"])
+
+
+def _categories(name: str, parts: Parts) -> Axis:
+    labels = _labels(name, parts["text"])
+    if not all(labels):
+        raise UsageError(
+            f"--axis {name}",
+            "one of its labels is empty: two commas follow each other, or one ends the list",
+            f"Write {name}={','.join(filter(None, labels)) or 'a,b'}",
+        )
+    return Categories(labels)
+
+
+def _interval(name: str, parts: Parts) -> Axis:
+    step = _bound(name, parts["step"]) if parts["step"] else None
+    if isinstance(step, str):
+        raise UsageError(f"--axis {name}", "its step is not a number", f"Write {name}=0..100/1")
+    lower, upper = (_bound(name, parts[end]) for end in ("lower", "upper"))
+    return Interval(lower, upper, step=step, missing=True if parts["missing"] else None)
+
+
+def _refuse_months(name: str, parts: Parts) -> Axis:
+    """Refuse bounds that are months: the bounds of dates are days."""
+    first, last = parts["first"], parts["last"]
+    year, month = (int(part) for part in last.split("-"))
+    after = f"{year + month // 12:04}-{month % 12 + 1:02}-01"
+    raise UsageError(
+        f"--axis {name}",
+        "its bounds are months, and the bounds of dates are days",
+        f"Write {name}={first}-01..{after} for its days, "
+        f"or month=month:{name}:{first}..{last} for its months",
+    )
+
+
+def _refusing(obstacle: str, remedy: str) -> Build:
+    """Return what refuses an axis. ``word`` stands for a part of its text, in quotation marks."""
+
+    def refuse(name: str, parts: Parts) -> Axis:
+        words = {**parts, "name": name, "word": shown(parts.get("word"))}
+        raise UsageError(f"--axis {name}", obstacle.format_map(words), remedy.format_map(words))
+
+    return refuse
+
+
+AXIS_FORMS: tuple[tuple[str, Build], ...] = (
+    (r"\*", lambda name, parts: Keys()),
+    (rf"(?P<field>{_FIELD}):(?P<text>[^,]*)", _calendar),
+    # One label that reads like bounds is refused: as a label, hardly a row would have it. Several
+    # such labels, as of groups of ages, are labels.
+    (
+        rf"(?!.*\.\.)[\[(]?\s*(?P<lower>{_NUMBER_OR_DATE})\s*"
+        rf"(?:-+|[–—:;]|to|until|\.|,(?=.*[\])]))\s*(?P<upper>{_NUMBER_OR_DATE})\s*[\])]?",
+        _refusing(
+            "it reads like bounds, and two dots stand between bounds",
+            "Write {name}={lower}..{upper}; for labels, write all of them, with commas between",
+        ),
+    ),
+    (r'(?P<text>(?!.*\.\.).*|.*".*)', _categories),
+    (
+        r"[^,]*,(?P<word>\d.*)",
+        _refusing(
+            "a comma stands before {word}, and bounds have a decimal point",
+            "Write bounds as in {name}=0.5..60, whatever the file has",
+        ),
+    ),
+    (
+        r"[^,]*,(?!\s*missing\s*$)(?P<word>.*)",
+        _refusing(
+            "behind the bounds stands {word}, and not ',missing'",
+            "Write {name}=0..100, or {name}=0..100,missing for a bin of missing values",
+        ),
+    ),
+    (
+        r"(?:(?!\.\.)[^,])*/.*|[^/]*/[^,]*/.*",
+        _refusing("a date is written with hyphens, year first", DATES_REMEDY),
+    ),
+    (rf"\s*(?P<first>{_MONTH})\s*\.\.\s*(?P<last>{_MONTH})\s*(?:[/,].*)?", _refuse_months),
+    (
+        r"(?P<lower>.*?)\.\.(?P<upper>[^/,]*)(?:/(?P<step>[^,]*))?(?P<missing>,.*)?",
+        _interval,
+    ),
+)
+"""How axes are written: a pattern, and what makes the axis of its groups or refuses it."""
 
 
 def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
@@ -192,69 +261,43 @@ def parse_axes(texts: tuple[str, ...]) -> dict[str, Axis]:
     axes: dict[str, Axis] = {}
     for text in texts:
         refuse_misplaced(text)
-        name, equals, values = (part.strip() for part in text.partition("="))
-        if not equals or not name or not values:
-            form = f"{name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around ="
-            raise BoundsRequired(
-                f"--axis {shown(text)}",
-                "an axis needs public bounds or labels",
-                f"Write {meant(text) or form}",
-            )
+        name, values = _named(text)
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
         try:
             axes[name] = _axis(name, values)
         except UsageError as error:
             # The domain speaks of its own classes; here one types text.
-            asked = f"--axis {shown(f'{name}={values}')}"
-            remedy = error.remedy
-            if ":" in values and ("," in values or values.partition(":")[0] not in FIELDS):
-                calendar = meant(f"{name}={values}")
-                remedy = f"Write {calendar}" if calendar else remedy
-            raise type(error)(asked, error.obstacle, remedy) from None
+            option = f"--axis {shown(f'{name}={values}')}"
+            raise type(error)(option, error.obstacle, _remedy(error, name, values)) from None
     return axes
 
 
-def _axis(name: str, text: str) -> Axis:
-    if text == "*":
-        return Keys()
-    part, colon, rest = text.partition(":")
-    if colon and part in FIELDS and "," not in rest:
-        return calendar_axis(name, part, rest)
-    if ".." not in text or '"' in text:
-        _refuse_range(name, text)
-        labels = _labels(name, text)
-        if not all(labels):
-            raise UsageError(
-                f"--axis {name}",
-                "one of its labels is empty: two commas follow each other, or one ends the list",
-                f"Write {name}={','.join(filter(None, labels)) or 'a,b'}",
-            )
-        return Categories(labels)
-    text, comma, word = text.partition(",")
-    if comma and re.match(r"\d", word):
-        raise UsageError(
-            f"--axis {name}",
-            f"a comma stands before {shown(word)}, and bounds have a decimal point",
-            f"Write bounds as in {name}=0.5..60, whatever the file has",
+def _named(text: str) -> tuple[str, str]:
+    """Divide the text of an axis into its name and its values."""
+    name, _, values = (part.strip() for part in text.partition("="))
+    if not name or not values:
+        form = f"{name or 'age'}=0..100 or {name or 'kind'}=a,b,c, without blanks around ="
+        raise BoundsRequired(
+            f"--axis {shown(text)}",
+            "an axis needs public bounds or labels",
+            f"Write {meant(text) or form}",
         )
-    if comma and word.strip() != "missing":
-        raise UsageError(
-            f"--axis {name}",
-            f"behind the bounds stands {shown(word)}, and not ',missing'",
-            f"Write {name}=0..100, or {name}=0..100,missing for a bin of missing values",
-        )
-    lower, _, rest = text.partition("..")
-    upper, _, step_text = rest.partition("/")
-    if "/" in lower or "/" in step_text:
-        raise UsageError(
-            f"--axis {name}", "a date is written with hyphens, year first", DATES_REMEDY
-        )
-    step = _step(name, step_text) if step_text else None
-    if (refusal := months_as_bounds(name, lower, upper)) is not None:
-        raise refusal
-    missing = True if comma else None
-    return Interval(_bound(name, lower), _bound(name, upper), step=step, missing=missing)
+    return name, values
+
+
+def _axis(name: str, values: str) -> Axis:
+    matches = ((re.fullmatch(form, values, re.DOTALL), build) for form, build in AXIS_FORMS)
+    return next(build(name, match.groupdict()) for match, build in matches if match)
+
+
+def _remedy(error: UsageError, name: str, values: str) -> str:
+    """Return what to write instead: an axis of the calendar, if that is what was meant."""
+    field, colon, _ = values.partition(":")
+    calendar = None
+    if colon and (field not in FIELDS or "," in values):
+        calendar = meant(f"{name}={values}")
+    return error.remedy if calendar is None else f"Write {calendar}"
 
 
 def _labels(name: str, text: str) -> tuple[str, ...]:
@@ -313,21 +356,6 @@ def _condition(name: str, text: str, axis: Axis | None) -> object:
     return tuple(_bound(name, end) if end else None for end in ends)
 
 
-def _refuse_range(name: str, text: str) -> None:
-    """Refuse one label that reads like bounds: as a label, hardly a row would have it.
-
-    Several such labels, as of groups of ages, are labels.
-    """
-    found = _RANGE.fullmatch(text)
-    if found is not None:
-        lower, upper = found["lower"], found["upper"]
-        raise UsageError(
-            f"--axis {name}",
-            "it reads like bounds, and two dots stand between bounds",
-            f"Write {name}={lower}..{upper}; for labels, write all of them, with commas between",
-        )
-
-
 def _refuse_two_readings(text: str) -> None:
     """Refuse 20.000: whoever means twenty thousand would have all values cut at twenty."""
     if _TWO_READINGS.fullmatch(text):
@@ -339,7 +367,7 @@ def _refuse_two_readings(text: str) -> None:
 
 
 def _bound(name: str, text: str) -> int | float | str:
-    """A number, or else text that the domain reads as a date or time."""
+    """Read a number, or else text that the domain reads as a date or time."""
     text = text.strip()
     _refuse_two_readings(text)
     whole = whole_of_text(text)
@@ -353,25 +381,23 @@ def _bound(name: str, text: str) -> int | float | str:
     return text
 
 
-def _step(name: str, text: str) -> int | float:
-    step = _bound(name, text)
-    if isinstance(step, str):
-        raise UsageError(f"--axis {name}", "its step is not a number", f"Write {name}=0..100/1")
-    return step
+def _by_axis(texts: tuple[str, ...], read: Callable[[str], T]) -> T | dict[str, T] | None:
+    """Read one text for all axes, or NAME=TEXT for each; None if there is none."""
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return read(texts[0])
+    named = (text.partition("=") for text in texts)
+    return {name: read(value) for name, _, value in named}
 
 
 def parse_bins(texts: tuple[str, ...]) -> AxisBins | dict[str, AxisBins] | None:
     """Read --bins options: a number, or NAME=NUMBER, or NAME=edge,edge,edge."""
-    if not texts:
-        return None
-    if len(texts) == 1 and "=" not in texts[0]:
-        return _bins(texts[0])
-    named = (text.partition("=") for text in texts)
-    return {name: _bins(bins) for name, _, bins in named}
+    return _by_axis(texts, _bins)
 
 
 def _bins(text: str) -> AxisBins:
-    """A number of bins, or their edges."""
+    """Read a number of bins, or their edges."""
     text = text.strip()
     if "," in text:
         return tuple(_bound("bins", edge) for edge in text.split(","))
@@ -387,12 +413,12 @@ def _bins(text: str) -> AxisBins:
 
 def parse_widths(texts: tuple[str, ...]) -> float | dict[str, float] | None:
     """Read --width options: a number, or NAME=NUMBER."""
-    if not texts:
-        return None
-    if len(texts) == 1 and "=" not in texts[0]:
-        return float(positive(texts[0], "width"))
-    named = (text.partition("=") for text in texts)
-    return {name: float(positive(width, "width")) for name, _, width in named}
+    return _by_axis(texts, lambda width: float(positive(width, "width")))
+
+
+def parse_tables(texts: Iterable[str]) -> list[list[str]]:
+    """Read --table options: the columns of each table, separated by commas."""
+    return [[name.strip() for name in text.split(",") if name.strip()] for text in texts]
 
 
 def parse_totals(texts: Iterable[str]) -> dict[tuple[str, ...], Counts]:
@@ -404,32 +430,31 @@ def parse_totals(texts: Iterable[str]) -> dict[tuple[str, ...], Counts]:
     >>> parse_totals(["200", "sex=f:120,m:80", "sex,age=60,60,40,40"])
     {(): 200, ('sex',): {'f': 120, 'm': 80}, ('sex', 'age'): [60, 60, 40, 40]}
     """
-    found: dict[tuple[str, ...], Counts] = {}
+    totals: dict[tuple[str, ...], Counts] = {}
     for text in texts:
         named, _, counts = text.rpartition("=")
         axes = tuple(name.strip() for name in named.split(",")) if named else ()
-        if axes in found:
+        if axes in totals:
             remedy = "Give all of its counts in one option"
             raise UsageError(f"--totals {text}", "it is given twice", remedy)
-        parts = _labels("--totals", counts)
-        if not axes:
-            found[axes] = _count_of(text, counts)
-        elif all(":" in part for part in parts):
-            cells = [part.rpartition(":") for part in parts]
-            labels: dict[Label, int] = {}
-            for label, _, count in cells:
-                labels[label.strip()] = _count_of(text, count)
-            if len(labels) < len(cells):
-                obstacle = "a label has two counts"
-                raise UsageError(f"--totals {text}", obstacle, "Name each label once")
-            found[axes] = labels
-        else:
-            found[axes] = [_count_of(text, count) for count in parts]
-    return found
+        totals[axes] = _counts(text, counts) if axes else _count_of(text, counts)
+    return totals
+
+
+def _counts(text: str, counts: str) -> Counts:
+    """Read the counts of cells, in their order or by label."""
+    parts = _labels("--totals", counts)
+    if not all(":" in part for part in parts):
+        return [_count_of(text, count) for count in parts]
+    cells = [part.rpartition(":") for part in parts]
+    labels: dict[Label, int] = {label.strip(): _count_of(text, count) for label, _, count in cells}
+    if len(labels) < len(cells):
+        raise UsageError(f"--totals {text}", "a label has two counts", "Name each label once")
+    return labels
 
 
 def _count_of(option: str, text: str) -> int:
-    """A number of rows, in digits."""
+    """Read a number of rows, in digits."""
     if not re.fullmatch(r"[0-9]{1,16}", text.strip()):
         raise UsageError(
             f"--totals {option}",
@@ -489,8 +514,8 @@ def parse_shares(text: str) -> Shares | None:
     [Fraction(2, 1), Fraction(0, 1), Fraction(1, 2)]
     """
     parts: dict[str, str] = {"partition": "0", "threshold": "0"}
-    for each in text.split(","):
-        name, sign, number = (part.strip() for part in each.partition("="))
+    for share in text.split(","):
+        name, sign, number = (part.strip() for part in share.partition("="))
         if not sign or name not in Shares.__struct_fields__:
             return None
         parts[name] = number
