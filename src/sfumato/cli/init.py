@@ -352,38 +352,45 @@ def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> Non
 
 
 def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given: Given) -> str:
-    """The text of the plan. Paths in a plan are relative to the plan's own folder."""
+    """Return the text of the plan. Paths in a plan are relative to the plan's own folder."""
     path = _path_in_plan(file, out)
     _check(file, columns, given)
     domain = {
         name: whole_axis(axis) if columns.get(axis.column or name) == "whole" else axis
         for name, axis in parse_axes(given.axes).items()
     }
-    sign = "" if given.person else "# "
-    person = PERSON.format(
-        person=f"{sign}person = {toml_text(given.person or '?')}",
-        rows=f"{sign}rows_per_person = {given.rows_per_person}",
-    )
-    questions = [
-        _question([name], date_bins(axis) or whole_bins(axis) or even_bins(axis))
-        for name, axis in domain.items()
-    ]
-    if not questions:
-        hint = DATES_HINT if "date" in columns.values() else ""
-        questions = [_question(["?"], hint)]
     return PLAN.format(
         name=printable(file.name),
         plan="PLAN.toml" if out is None else printable(str(out)),
         fill_in=FILLED_IN if domain else FILL_IN,
         path=toml_text(path),
         written=_source_lines(given.written, is_text="unknown" in columns.values()),
-        person=person,
+        person=_person_lines(given),
         domain="\n".join(_domain_lines(columns, domain)),
         account=toml_text(file.stem),
         budget=toml_text(given.budget),
         epsilon=toml_text(given.epsilon),
-        questions="\n\n".join(questions),
+        questions="\n\n".join(_questions(columns, domain)),
     )
+
+
+def _person_lines(given: Given) -> str:
+    """Return the lines of the person column and its limit, behind a # if no column is given."""
+    sign = "" if given.person else "# "
+    return PERSON.format(
+        person=f"{sign}person = {toml_text(given.person or '?')}",
+        rows=f"{sign}rows_per_person = {given.rows_per_person}",
+    )
+
+
+def _questions(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
+    """Return a question for each axis, or one to fill in."""
+    if not domain:
+        return [_question(["?"], DATES_HINT if "date" in columns.values() else "")]
+    return [
+        _question([name], date_bins(axis) or whole_bins(axis) or even_bins(axis))
+        for name, axis in domain.items()
+    ]
 
 
 def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
@@ -459,7 +466,9 @@ def _inline(axis: Axis) -> str:
 
 def _source_lines(written: StatedOptions, *, is_text: bool) -> str:
     """How the file is written: what is stated, and for text what else may be."""
-    stated = {name: value for name, value in written.arguments().items() if value is not None}
+    stated = {
+        name: value for name, value in msgspec.structs.asdict(written).items() if value is not None
+    }
     lines = [f"{name} = {toml_value(value)}\n" for name, value in stated.items()]
     if is_text:
         lines += [line for name, line in WRITTEN_OTHERWISE.items() if name not in stated]

@@ -166,13 +166,15 @@ def roles(
     from sfumato.ledger.book import store_of
     from sfumato.ledger.postgres import PostgresStore
     from sfumato.ledger.postgres_roles import Person, give, grants, people
+    from sfumato.ledger.store import Role
 
-    asked = [
-        *(Person(name, "custodian") for name in custodian),
-        *(Person(name, "analyst") for name in analyst),
-        *(Person(name, "auditor") for name in auditor),
-        *(Person(name, None) for name in remove),
-    ]
+    names_of: dict[Role | None, tuple[str, ...]] = {
+        "custodian": custodian,
+        "analyst": analyst,
+        "auditor": auditor,
+        None: remove,
+    }
+    persons = [Person(name, role) for role, names in names_of.items() for name in names]
     with closing(store_of(ledger, create=False)) as store:
         if not isinstance(store, PostgresStore):
             raise UsageError(
@@ -181,19 +183,18 @@ def roles(
                 "Move it to a server: `sfumato ledger migrate`",
             )
         if only_print:
-            statements = grants(store, asked)
+            statements = grants(store, persons)
             emit_json(statements) if as_json else say(";\n".join(statements) + ";")
             return
-        if asked:
-            give(store, asked)
-            spending = bool(custodian or analyst)
+        if persons:
+            give(store, persons)
             hint = " Name who spends, and how much: `sfumato ledger spender add`"
-            talk("Done." + hint * spending)
-        found = people(store)
+            talk("Done." + hint * bool(custodian + analyst))
+        known = people(store)
     if as_json:
-        emit_json([{"name": each.name, "role": each.role} for each in found])
+        emit_json([{"name": person.name, "role": person.role} for person in known])
     else:
-        table(["name", "role"], [(each.name, str(each.role)) for each in found])
+        table(["name", "role"], [(person.name, str(person.role)) for person in known])
 
 
 # --- accounts -------------------------------------------------------------------------------------

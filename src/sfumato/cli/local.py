@@ -461,20 +461,12 @@ def collect(
     collector = Collector(_named_mechanism(settings, any_mechanism))
     for file in files:
         collector.read(file)
-    domain = settings.domain() if settings.axes else None
     mechanism = collector.mechanism
-    if domain is not None and mechanism is not None and len(domain) != mechanism.dimension:
-        raise UsageError(
-            f"--axis for {len(domain)} axes",
-            f"the reports have {mechanism.dimension}",
-            "Give each axis as the devices have it, in their order, or none",
-        )
+    if mechanism is not None:
+        domain = _domain_of_reports(settings, mechanism.dimension)
     decoded = collector.decode(clusters, seed)
     assert mechanism is not None
     guarantee = collector.guarantee
-    if domain is None:
-        names = (f"x{i}" for i in range(1, mechanism.dimension + 1))
-        domain = Domain({name: Interval(0, 1) for name in names})
     figures = {
         "reports": len(collector),
         "refused": collector.refused,
@@ -494,6 +486,20 @@ def collect(
         )
     for line in said:
         talk(line)
+
+
+def _domain_of_reports(settings: MechanismSettings, dimension: int) -> Domain:
+    """Return the axes of the devices; those that are not given run from 0 to 1."""
+    if not settings.axes:
+        return Domain({f"x{i}": Interval(0, 1) for i in range(1, dimension + 1)})
+    domain = settings.domain()
+    if len(domain) != dimension:
+        raise UsageError(
+            f"--axis for {len(domain)} axes",
+            f"the reports have {dimension}",
+            "Give each axis as the devices have it, in their order, or none",
+        )
+    return domain
 
 
 def _fitted(collector: Collector, domain: Domain, clusters: int, seed: int) -> PrivateKMeans:
