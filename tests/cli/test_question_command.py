@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+import click
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +16,18 @@ import pytest
 from msgspec.inspect import type_info
 
 import support.tally
+from sfumato.answers import AnyQuestion
+from sfumato.answers.codec import to_bytes
+from sfumato.cli import histogram as counting
+from sfumato.cli import question_command as asking
 from sfumato.cli.question_command import command_of, form_of
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP
+from sfumato.questions.clustering import KMeans
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.persons import Persons
+from sfumato.questions.quantiles import Quantiles
+from sfumato.questions.tables import Tables
 from support.installing import installed, python, sfumato
 
 TALLY = Path(support.tally.__file__).read_text("utf-8")
@@ -258,3 +268,54 @@ class Strict(
     """By marks."""
 
     by_mark: dict[str, int] = msgspec.field()
+
+
+BINARY, QUANTILE, UNIFORM = (counting.METHODS[name] for name in ("binary", "quantile", "uniform"))
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "question"),
+    [
+        (asking.cluster, "--clusters 5 --method auto", KMeans(5, ("a", "b"))),
+        (asking.persons, "--person p --of rows", Persons()),
+        (
+            asking.persons,
+            "--person p --of cells --bins a=5 --most-rows 7",
+            Persons(7, "cells", ("a", "b"), {"a": 5}),
+        ),
+        (asking.quantiles, "--at 0.25,0.5,0.75 --method auto", Quantiles(("a", "b"))),
+        (asking.quantiles, "--at 0.1 --by b", Quantiles(("a",), at=["0.1"], by="b")),
+        (
+            asking.tables,
+            "--table a,b --table b --totals 200 --totals b=x:1,y:2 --width 2",
+            Tables([["a", "b"], ["b"]], width=2.0, totals={(): 200, ("b",): {"x": 1, "y": 2}}),
+        ),
+        (asking.tables, "--table a,b --bins 5 --published", Tables([["a", "b"]], bins=5)),
+        (
+            counting.histogram,
+            "--bins a=0,2.5,10 --selection truncated-geometric --count rows",
+            Histogram(("a", "b"), bins={"a": (0, 2.5, 10)}),
+        ),
+        (counting.partition, "--partitions 9", UNIFORM(("a", "b"), partitions=9)),
+        (
+            counting.partition,
+            "--method quantile --at 0.3,0.6 --shares release=2,partition=1,threshold=1",
+            QUANTILE(("a", "b"), at=["0.3", "0.6"]),
+        ),
+        (
+            counting.partition,
+            "--method binary --allocation 1,2,4 --depth 2",
+            BINARY(("a", "b"), depth=2, allocation=("1", "2", "4")),
+        ),
+    ],
+)
+def test_options_make_the_same_question_as_python(
+    command: click.Command, options: str, question: AnyQuestion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the byte: the ledger knows a stored answer by its question."""
+    published: list[AnyQuestion] = []
+    for module in (asking, counting):
+        monkeypatch.setattr(module, "publish", lambda *given: published.append(given[2]))
+    words = ["t.parquet", "--axis", "a=0..10", "--axis", "b=0..5", "--epsilon", "1"]
+    command.main([*words, *options.split()], standalone_mode=False)
+    assert list(map(to_bytes, published)) == [to_bytes(question)]

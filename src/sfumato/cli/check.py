@@ -132,7 +132,7 @@ def _of_file(
         rows_per_cell=limits.rows_per_cell,
         cells_per_person=limits.cells_per_person,
         norm_per_person=limits.norm_per_person,
-        **written.arguments(),
+        **msgspec.structs.asdict(written),
     )
 
 

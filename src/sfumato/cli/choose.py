@@ -276,7 +276,7 @@ def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> C
         prior=settings.beliefs,
         missing="drop" if settings.drop_missing else "refuse",
         epsilons=curve[0] if curve is not None and len(curve) == 1 else curve,
-        **stated.arguments(),
+        **msgspec.structs.asdict(stated),
     )
     assert isinstance(found, Choices)
     left_out = [] if settings.columns else other_columns(file, found.keys(), file_options(stated))

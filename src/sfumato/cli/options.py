@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 import click
 import msgspec
+from msgspec.structs import FieldInfo
 
 from sfumato.basics.numbers import MOST_DIGITS, float_of_text, whole_of_text
 from sfumato.basics.text import kind_of
 from sfumato.cli.output import talk
 from sfumato.cli.paths import FileOrFolder, NewFile, NewFolder, Picture, SourceFile
+from sfumato.data.options import StatedOptions
 from sfumato.errors import UsageError, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.ledger.book import open_to_charge
@@ -46,19 +48,19 @@ class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
         """Read a value from the command line; one that is read already passes as it is."""
-        found = self.read(value) if isinstance(value, str) else value
-        if found is None:
+        read = self.read(value) if isinstance(value, str) else value
+        if read is None:
             digits = f" of at most {MOST_DIGITS} digits" if len(str(value)) > MOST_DIGITS else ""
             self.fail(f"{shown(value)} is not {self.wanted}{digits}.", param, ctx)
-        return found
+        return read
 
 
 class Several(Reading):
     """Values separated by commas."""
 
-    def __init__(self, each: click.ParamType[object]) -> None:
-        super().__init__(each.name, str, "a list")
-        self.each = each
+    def __init__(self, part: click.ParamType[object]) -> None:
+        super().__init__(part.name, str, "a list")
+        self.part = part
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -66,7 +68,7 @@ class Several(Reading):
         """Read each of the values."""
         parts = value.split(",") if isinstance(value, str) else [value]
         stripped = (part.strip() if isinstance(part, str) else part for part in parts)
-        return tuple(self.each.convert(part, param, ctx) for part in stripped)
+        return tuple(self.part.convert(part, param, ctx) for part in stripped)
 
 
 class LedgerPlace(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -95,6 +97,8 @@ LEDGER = LedgerPlace()
 Options = TypeVar("Options", bound=msgspec.Struct)
 P = ParamSpec("P")
 R = TypeVar("R")
+Run: TypeAlias = Callable[..., object]
+Decorated = TypeVar("Decorated", bound=Run)
 
 AXIS_HELP = (
     "A column, and what is publicly known of it; repeat for each column. "
@@ -140,11 +144,8 @@ ACCOUNT_HELP = (
     "other persons, who otherwise share the budget of this one."
 )
 
-ANCHOR = "sfumato anchor"
-"""The key under which click's context keeps the value of --anchor."""
-
-SPENDER = "sfumato spender"
-"""The key under which it keeps the value of --spender."""
+KEPT = "sfumato {}"
+"""The key under which click's context keeps the value of --anchor or --spender."""
 
 
 def gathers(
@@ -184,7 +185,27 @@ def _taken(given: dict[str, object], kind: type[Options]) -> Options:
     return kind(**fields)
 
 
-# --- output ---------------------------------------------------------------------------------------
+def grouped(*options: Callable[[Run], Run]) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that adds several options to a command, in the order of --help."""
+
+    def decorate(command: Decorated) -> Decorated:
+        decorated: Run = command
+        # A decorator that runs last stands first in --help.
+        for option in reversed(options):
+            decorated = option(decorated)
+        return cast("Decorated", decorated)
+
+    return decorate
+
+
+def parameters(*options: Callable[[Run], Run]) -> list[click.Parameter]:
+    """Return the parameters that decorators add to a command, in the order of --help."""
+    holder = click.Command(None)
+    grouped(*options)(holder)
+    return holder.params[::-1]
+
+
+# --- output ---
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text."
@@ -198,53 +219,50 @@ json_ignored_option = click.option(
 report_option = click.option(
     "--report", "page", type=NewFile(), help="Also write one HTML page to this file."
 )
+files_options = grouped(
+    click.option("--out", type=NewFolder(), help="Also save each release as JSON in this folder."),
+    click.option(
+        "--csv",
+        type=FileOrFolder(".csv"),
+        help="Also write the numbers to this CSV file, or those of each table to a file in "
+        "this folder.",
+    ),
+    click.option(
+        "--excel",
+        type=FileOrFolder(".xlsx"),
+        help="Also write an Excel workbook, or one for each answer in this folder.",
+    ),
+)
+"""--out, --csv and --excel: see ``AnswerFiles``."""
 
 
-def files_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--out, --csv and --excel: see ``AnswerFiles``."""
-    options = [
-        click.option(
-            "--out", type=NewFolder(), help="Also save each release as JSON in this folder."
-        ),
-        click.option(
-            "--csv",
-            type=FileOrFolder(".csv"),
-            help="Also write the numbers to this CSV file, or those of each table to a file in "
-            "this folder.",
-        ),
-        click.option(
-            "--excel",
-            type=FileOrFolder(".xlsx"),
-            help="Also write an Excel workbook, or one for each answer in this folder.",
-        ),
-    ]
-    return _with_options(options, command)
-
-
-def plot_option(what: str = "the answer") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """--plot; ``what`` is the object of the sentence, singular or plural."""
+def plot_option(what: str = "the answer") -> Callable[[Decorated], Decorated]:
+    """Return --plot; ``what`` is the object of the sentence, singular or plural."""
     return click.option(
         "--plot", type=Picture(), help=f"Also draw {what} to this file (.svg, .png or .pdf)."
     )
 
 
-def words_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--heading, --measured-in and --label-name: what people are shown."""
-    options = [
-        click.option("--heading", help="Title of the answer for people.  [default: the question]"),
-        click.option(
-            "--measured-in", help="Unit of measure of the values for people, such as minutes."
-        ),
-        click.option(
-            "--label-name",
-            multiple=True,
-            help="Name of a label for people, such as WN=Southwest. Repeat for each label.",
-        ),
-    ]
-    return _with_options(options, command)
+words_options = grouped(
+    click.option("--heading", help="Title of the answer for people.  [default: the question]"),
+    click.option(
+        "--measured-in", help="Unit of measure of the values for people, such as minutes."
+    ),
+    click.option(
+        "--label-name",
+        multiple=True,
+        help="Name of a label for people, such as WN=Southwest. Repeat for each label.",
+    ),
+)
+"""--heading, --measured-in and --label-name: what people are shown."""
 
 
 # --- ledger ---------------------------------------------------------------------------------------
+
+
+def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
+    context.meta[KEPT.format(option.name)] = value
+
 
 ledger_option = click.option(
     "--ledger",
@@ -260,55 +278,51 @@ fresh_option = click.option(
     is_flag=True,
     help="Pay again and draw new noise, even if the answer is stored.",
 )
-
-
-def charged_option(command: Callable[P, R]) -> Callable[P, R]:
-    """--ledger, --anchor and --spender, for commands that pay for releases."""
-    spender = click.option(
-        "--spender",
-        envvar="SFUMATO_SPENDER",
-        expose_value=False,
-        callback=_remember_spender,
-        help="Who spends, if the account has spenders. A server knows you by your role. "
-        "The environment variable SFUMATO_SPENDER sets it too.",
-    )
-    return anchored_option(spender(command))
-
-
-def _remember_spender(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    context.meta[SPENDER] = value
-
-
-def anchored_option(command: Callable[P, R]) -> Callable[P, R]:
-    """--ledger and --anchor, for commands that write to the ledger or verify it."""
-    anchor = click.option(
+anchored_option = grouped(
+    ledger_option,
+    click.option(
         "--anchor",
         type=click.Path(path_type=Path),
         envvar="SFUMATO_ANCHOR",
         expose_value=False,
-        callback=_remember_anchor,
+        callback=_keep,
         help="File that records the ledger's last entry, to detect that an older copy of the "
         "ledger was put back. Best on another disk. "
         "The environment variable SFUMATO_ANCHOR sets it too.",
-    )
-    return ledger_option(anchor(command))
+    ),
+)
+"""--ledger and --anchor, for commands that write to the ledger or verify it."""
+charged_option = grouped(
+    anchored_option,
+    click.option(
+        "--spender",
+        envvar="SFUMATO_SPENDER",
+        expose_value=False,
+        callback=_keep,
+        help="Who spends, if the account has spenders. A server knows you by your role. "
+        "The environment variable SFUMATO_SPENDER sets it too.",
+    ),
+)
+"""--ledger, --anchor and --spender, for commands that pay for releases."""
 
 
-def _remember_anchor(context: click.Context, _: click.Parameter, value: Path | None) -> None:
-    context.meta[ANCHOR] = value
+def _kept() -> tuple[Path | None, str | None]:
+    """Return the values of --anchor and --spender."""
+    meta = click.get_current_context().meta
+    return meta.get(KEPT.format("anchor")), meta.get(KEPT.format("spender"))
 
 
 def opened(ledger: str | Path, *, create: bool = False) -> Ledger:
     """Open the ledger of the running command, with its anchor, for its spender."""
-    meta = click.get_current_context().meta
-    return open_ledger(ledger, create=create, anchor=meta.get(ANCHOR), spender=meta.get(SPENDER))
+    anchor, spender = _kept()
+    return open_ledger(ledger, create=create, anchor=anchor, spender=spender)
 
 
 def opened_to_charge(ledger: str | Path) -> Ledger:
     """Open the ledger that pays for what the running command publishes."""
-    meta = click.get_current_context().meta
+    anchor, spender = _kept()
     is_new = isinstance(ledger, Path) and not ledger.exists()
-    book = open_to_charge(ledger, anchor=meta.get(ANCHOR), spender=meta.get(SPENDER))
+    book = open_to_charge(ledger, anchor=anchor, spender=spender)
     if is_new:
         talk(f"The ledger {ledger} is new: it knows of nothing that was spent before.")
     return book
@@ -317,109 +331,34 @@ def opened_to_charge(ledger: str | Path) -> Ledger:
 # --- cost -----------------------------------------------------------------------------------------
 
 
-def cost_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--epsilon with --delta, or --rho."""
-    options = [
-        click.option(
-            "--epsilon",
-            help="Privacy cost, such as 0.5, with Laplace noise. A smaller one protects better.",
-        ),
-        click.option(
-            "--rho",
-            help="Instead of --epsilon: the cost in zero-concentrated differential privacy, with "
-            "Gaussian noise.",
-        ),
-        click.option(
-            "--delta",
-            default="0",
-            show_default=True,
-            help="With --epsilon, for columns declared NAME=*: the probability, such as 1e-6, "
-            "with which the protection may fail.",
-        ),
-    ]
-    return _with_options(options, command)
-
-
-def _with_options(
-    options: Sequence[Callable[[Callable[P, R]], Callable[P, R]]], command: Callable[P, R]
-) -> Callable[P, R]:
-    # A decorator that runs last stands first in --help.
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def answer_options(what: str = "the answer") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Which ledger pays for an answer, how it is shown, and where it is saved.
-
-    Parameters
-    ----------
-    what : str
-        What --plot draws, singular or plural.
-    """
-
-    def decorate(command: Callable[P, R]) -> Callable[P, R]:
-        shown = words_options(files_options(plot_option(what)(command)))
-        return charged_option(fresh_option(shown))
-
-    return decorate
-
-
-def bin_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--bins and --width: how numeric columns are divided."""
-    options = [
-        click.option(
-            "--bins",
-            multiple=True,
-            help="Bins of a numeric column: how many (10, or age=10 for one column), or their "
-            "edges (age=0,18,65,100). Repeat for each column.  [default: one for each step of "
-            "the axis, or 10]",
-        ),
-        click.option(
-            "--width",
-            multiple=True,
-            help="Instead of --bins: the width of each bin (5, or age=5 for one column).",
-        ),
-    ]
-    return _with_options(options, command)
+cost_options = grouped(
+    click.option(
+        "--epsilon",
+        help="Privacy cost, such as 0.5, with Laplace noise. A smaller one protects better.",
+    ),
+    click.option(
+        "--rho",
+        help="Instead of --epsilon: the cost in zero-concentrated differential privacy, with "
+        "Gaussian noise.",
+    ),
+    click.option(
+        "--delta",
+        default="0",
+        show_default=True,
+        help="With --epsilon, for columns declared NAME=*: the probability, such as 1e-6, "
+        "with which the protection may fail.",
+    ),
+)
+"""--epsilon with --delta, or --rho."""
 
 
 # --- source and account ---------------------------------------------------------------------------
 
 
-def written_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--separator and all else that says how a file is written: see ``StatedOptions``."""
-    options = [
-        click.option(
-            "--separator",
-            help='CSV: the sign between fields, such as ";" or tab.  [default: a comma]',
-        ),
-        click.option("--decimal", help='CSV: "," if numbers are written 1,5.  [default: a point]'),
-        click.option(
-            "--thousands", help='CSV: "." if numbers are written 1.234.  [default: nothing]'
-        ),
-        click.option("--encoding", help="CSV: such as cp1252 or utf-16.  [default: utf-8]"),
-        click.option(
-            "--date-format",
-            multiple=True,
-            callback=_date_formats,
-            help='How dates are written, such as "%d.%m.%Y", or NAME=FORMAT for one column; '
-            "repeat for others.  [default: ISO, 2026-11-22]",
-        ),
-        click.option("--sheet", help="Excel: the sheet to read.  [default: the only one]"),
-        click.option(
-            "--header-row",
-            type=INTEGER,
-            help="CSV or Excel: the line or row that names the columns.  [default: 1]",
-        ),
-    ]
-    return _with_options(options, command)
-
-
 def _date_formats(
     _: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> str | dict[str, str] | None:
-    """One format, or one of each column; a format begins with no name and an equals sign."""
+    """Return one format, or one of each column; a format begins with no name and equals sign."""
     if not texts:
         return None
     if len(texts) == 1 and ("=" not in texts[0] or texts[0].startswith("%")):
@@ -434,8 +373,36 @@ def _date_formats(
     return {name: text for name, _, text in named}
 
 
-def limit_options(before: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """The limits on a person, for commands that count the rows of a file.
+WRITTEN_HELP = {
+    "separator": 'CSV: the sign between fields, such as ";" or tab.  [default: a comma]',
+    "decimal": 'CSV: "," if numbers are written 1,5.  [default: a point]',
+    "thousands": 'CSV: "." if numbers are written 1.234.  [default: nothing]',
+    "encoding": "CSV: such as cp1252 or utf-16.  [default: utf-8]",
+    "date_format": 'How dates are written, such as "%d.%m.%Y", or NAME=FORMAT for one column; '
+    "repeat for others.  [default: ISO, 2026-11-22]",
+    "sheet": "Excel: the sheet to read.  [default: the only one]",
+    "header_row": "CSV or Excel: the line or row that names the columns.  [default: 1]",
+}
+
+
+def _written_option(field: FieldInfo) -> Callable[[Run], Run]:
+    """Return the option of a field of ``StatedOptions``."""
+    by_column = field.name == "date_format"
+    return click.option(
+        f"--{field.name.replace('_', '-')}",
+        type=INTEGER if field.type == int | None else click.STRING,
+        multiple=by_column,
+        callback=_date_formats if by_column else None,
+        help=WRITTEN_HELP[field.name],
+    )
+
+
+written_options = grouped(*map(_written_option, msgspec.structs.fields(StatedOptions)))
+"""--separator and all else that says how a file is written."""
+
+
+def limit_options(before: str = "") -> Callable[[Decorated], Decorated]:
+    """Return the limits on a person, for commands that count the rows of a file.
 
     Parameters
     ----------
@@ -444,39 +411,25 @@ def limit_options(before: str = "") -> Callable[[Callable[P, R]], Callable[P, R]
     """
     help_of_rows = f"{ROWS_PER_PERSON_HELP}  [default: 1, or what other limits allow]"
     helps = {"--rows-per-person": help_of_rows, **LIMITS_HELP}
-
-    def decorate(command: Callable[P, R]) -> Callable[P, R]:
-        options = [click.option(name, type=INTEGER, help=before + helps[name]) for name in helps]
-        return _with_options(options, command)
-
-    return decorate
+    return grouped(*[click.option(name, type=INTEGER, help=before + helps[name]) for name in helps])
 
 
 def source_options(
-    optional: bool = False, *, optional_axes: bool = False
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """FILE, its axes, its persons and the account, for commands that ask about one file.
+    *, has_file: bool = True, has_axes: bool = True
+) -> Callable[[Decorated], Decorated]:
+    """Return FILE, its axes, its persons and the account, for commands that ask about one file.
 
     Parameters
     ----------
-    optional : bool
-        Whether the command has something to say without a file and axes.
-    optional_axes : bool
-        Whether it has something to say of a file without axes.
+    has_file, has_axes : bool
+        Whether a file and axes must be given.
     """
-    of_rows = [
-        click.argument("file", type=SourceFile(), required=not optional),
-        click.option(
-            "--axis",
-            "axes",
-            multiple=True,
-            required=not (optional or optional_axes),
-            help=AXIS_HELP,
-        ),
+    return grouped(
+        click.argument("file", type=SourceFile(), required=has_file),
+        click.option("--axis", "axes", multiple=True, required=has_axes, help=AXIS_HELP),
         click.option("--where", multiple=True, help=WHERE_HELP),
         click.option("--person", multiple=True, help=PERSONS_HELP),
-    ]
-    of_account = [
+        limit_options(),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -489,20 +442,14 @@ def source_options(
             help="Version of the data, such as 2 or 2026-11. Give a new one when the data change: "
             "stored answers of other versions are not used.",
         ),
+        written_options,
         click.option("--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP),
         click.option(
             "--budget",
             help="The most that the account may ever spend, needed when it is new: EPSILON, or "
             "EPSILON,DELTA; with --rho, a rho.",
         ),
-    ]
-
-    def decorate(command: Callable[P, R]) -> Callable[P, R]:
-        # How the file is written stands after what is asked of it, and before the account.
-        settled = _with_options([*of_account[:-2], written_options, *of_account[-2:]], command)
-        return _with_options(of_rows, limit_options()(settled))
-
-    return decorate
+    )
 
 
 # --- engines --------------------------------------------------------------------------------------
@@ -531,23 +478,19 @@ class EngineSettings(msgspec.Struct, frozen=True):
             yield SparkFiles(path, session)
 
 
-def engine_options(command: Callable[P, R]) -> Callable[P, R]:
-    """--engine, --master and --remote."""
-    options = (
-        click.option(
-            "--engine",
-            type=click.Choice(["spark"]),
-            help="What counts the rows of Parquet files.  [default: this program]",
-        ),
-        click.option(
-            "--master",
-            metavar="URL",
-            help="Where Spark runs, such as local[2] or yarn.  [default: as Spark is configured]",
-        ),
-        click.option(
-            "--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+engine_options = grouped(
+    click.option(
+        "--engine",
+        type=click.Choice(["spark"]),
+        help="What counts the rows of Parquet files.  [default: this program]",
+    ),
+    click.option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs, such as local[2] or yarn.  [default: as Spark is configured]",
+    ),
+    click.option(
+        "--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."
+    ),
+)
+"""--engine, --master and --remote."""

@@ -12,6 +12,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +21,7 @@ import msgspec
 from sfumato.answers import AnyQuestion, Question, Release, answer_of, from_plain, tag_of
 from sfumato.basics.files import file_name, is_folder, made_folder
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
-from sfumato.cli.output import scanning, show_releases, talk
+from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
 from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data.options import StatedOptions
@@ -29,7 +30,6 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy import Neighbours, Unit, limits_of, measure_of, unit_within
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from sfumato.data import Source
@@ -45,20 +45,23 @@ STORED = (
 )
 
 
+@dataclass(frozen=True)
 class Forms:
-    """How an answer is printed, and how it is written; a command may have forms of its own."""
+    """How an answer is printed, and how it is written; a command may have forms of its own.
 
-    def frame(self, release: Release) -> pa.Table:
-        """The table that is printed, one row for each number."""
-        return release.to_frame()
+    Attributes
+    ----------
+    frame : callable
+        Makes the table that is printed, one row for each number.
+    to_csv : callable
+        Writes the CSV file.
+    write_others : callable
+        Writes files of another kind, and returns what to say of them.
+    """
 
-    def to_csv(self, release: Release, path: Path) -> None:
-        """Write the CSV file."""
-        release.to_csv(path)
-
-    def write_others(self, release: Release) -> list[str]:
-        """Write files of another kind; return what to say of them."""
-        return []
+    frame: FrameOf = to_frame
+    to_csv: Callable[[Release, Path], object] = lambda release, path: release.to_csv(path)
+    write_others: Callable[[Release], list[str]] = lambda release: []
 
 
 class AnswerFiles(msgspec.Struct, frozen=True):
@@ -278,7 +281,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
             norm_per_person=self.norm_per_person,
             version=self.data_version,
             where=self.conditions(domain),
-            **self.written.arguments(),
+            **msgspec.structs.asdict(self.written),
         )
 
     def captions(self) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Commands made from questions: one option for each field.
 
-Each question of the library or of an installed package is a command this way, unless a command
-was written for it by hand.
+Each question of the library or of an installed package is a command this way. What the docstring
+of a question does not say of its command, such as examples, stands in a table.
 
 At the end stand four that are written by hand: ``sfumato cluster``, centres of clusters over
 numeric columns of one file; ``sfumato persons``, how many persons are in one file, and how many
@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import click
 import msgspec
-import pyarrow as pa
 from msgspec.inspect import (
     BoolType,
     CollectionType,
@@ -40,30 +38,38 @@ from msgspec.inspect import (
 )
 from msgspec.structs import FieldInfo
 
-from sfumato.answers import AnyQuestion, Release
+from sfumato.answers import AnyQuestion
 from sfumato.cli.options import (
     FLOAT,
     INTEGER,
     Reading,
     Several,
-    answer_options,
-    bin_options,
+    charged_option,
     cost_options,
+    files_options,
+    fresh_option,
     gathers,
     json_option,
+    parameters,
+    plot_option,
     source_options,
+    words_options,
 )
-from sfumato.cli.parsing import parse_bins, parse_clip, parse_totals, parse_widths
+from sfumato.cli.parsing import parse_bins, parse_clip, parse_tables, parse_totals, parse_widths
 from sfumato.cli.publishing import AnswerFiles, Forms, PublishSettings, made, publish
 from sfumato.data.options import StatedOptions
-from sfumato.domain import Domain, Interval, Keys
+from sfumato.domain import Axis, Domain, Interval, Keys
 from sfumato.errors import UsageError
 from sfumato.questions.clustering import KMeans
 from sfumato.questions.clustering.kmeans import Method
 from sfumato.questions.persons import Persons
 from sfumato.questions.persons.measured import Of
 from sfumato.questions.quantiles import Quantiles
-from sfumato.questions.tables import Tables, TablesRelease
+from sfumato.questions.tables import Tables
+from sfumato.questions.tables.totals import plain_totals
+
+if TYPE_CHECKING:
+    from sfumato.questions.tables import TablesRelease
 
 # --- commands from questions ----------------------------------------------------------------------
 
@@ -77,74 +83,10 @@ TAKEN = {
 }
 """The names of options that every such command has, which no field can take."""
 
-
-def command_of(name: str, kind: type[AnyQuestion], short_help: str = "") -> click.Command:
-    """The command that asks a question about one file.
-
-    Parameters
-    ----------
-    name : str
-    kind : type of Question
-    short_help : str
-        What the command does, in one sentence. Empty: the first sentence of the question.
-
-    Raises
-    ------
-    UsageError
-        If the question cannot be asked without a field that has no option.
-    """
-    summary, texts = described(inspect.getdoc(kind) or "")
-    forms = _option_forms(name, kind)
-
-    def ask(settings: PublishSettings, **given: object) -> None:
-        domain = settings.domain()
-        fields = {field: value for field, value in given.items() if value not in (None, ())}
-        # An axis that another option names, such as --by, is not what the question is about.
-        named = {
-            axis
-            for field, value in fields.items()
-            if forms[field].reads is click.STRING
-            for axis in _as_tuple(value)
-        }
-        subject = tuple(axis for axis in settings.subject(domain) if axis not in named)
-        publish(settings, domain, made(kind, fields | _axis_field(kind, subject)))
-
-    own = [
-        _option(field, forms[field.name], texts)
-        for field in msgspec.structs.fields(kind)
-        if field.name in forms
-    ]
-    given = "".join(f" {each.opts[0]} age" for each in own if _names_an_axis(each))
-    # click keeps the lines of a paragraph that begins with \b as they are.
-    example = (
-        f"\b\nExample:\n  sfumato {name} FILE --axis age=0..100{given} \\\n"
-        "    --epsilon 0.5 --budget 2"
-    )
-    begins = short_help or summary
-    return click.Command(
-        name,
-        params=[*_source_options.params, *own, *_answer_options.params],
-        callback=gathers(PublishSettings)(ask),
-        help=f"{begins}\n\n{example}",
-        short_help=short_help or summary,
-    )
-
-
-@click.command()
-@source_options()
-def _source_options() -> None:
-    """Holds the options that stand before those of a question; never run."""
-
-
-@click.command()
-@cost_options
-@answer_options()
-@json_option
-def _answer_options() -> None:
-    """Holds the options that stand after them; never run."""
-
-
-# --- fields as options ----------------------------------------------------------------------------
+Fields: TypeAlias = dict[str, object]
+"""The options of a question that were given, by field."""
+Ask: TypeAlias = Callable[[PublishSettings, Fields], object]
+"""What publishes the answer to a question with these fields."""
 
 
 @dataclass(frozen=True)
@@ -160,147 +102,150 @@ class Form:
     flag : bool
         Whether the name alone says it: --name or --no-name.
     hint : str
-        How it is written, for the help.
+        What the help says of it.
+    gather : callable or None
+        What makes one value of the texts of a repeated option.
     """
 
-    reads: click.ParamType[object]
+    reads: click.ParamType[object] = click.STRING
     several: bool = False
     flag: bool = False
     hint: str = ""
+    gather: Callable[[tuple[str, ...]], object] | None = None
 
 
-SCALARS: Mapping[type[Type], Form] = {
-    BoolType: Form(click.BOOL, flag=True),
-    DecimalType: Form(click.STRING),
-    FloatType: Form(FLOAT),
-    IntType: Form(INTEGER),
-    StrType: Form(click.STRING),
-}
+class Wording(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command says and takes.
 
-
-CLIP_TYPE = type_info(float | tuple[float, float] | Literal["auto"] | None)
-CLIP = Form(
-    Reading("clip", parse_clip, "a number, LOW:HIGH or auto"),
-    hint="Write 200, 0:200 or auto.",
-)
-
-
-def form_of(kind: Type) -> Form | None:
-    """How values of a type are written on a command line; None if they cannot be.
-
-    >>> form_of(type_info(int | None)).reads.name
-    'integer'
-    >>> form_of(type_info(dict[str, int])) is None
-    True
+    Attributes
+    ----------
+    text : str
+        The help above the options.
+    options : mapping of str to str or Form
+        The options in their order, by field: their help, or how they are written where the type of
+        the field does not say it. A name that is no field is for what asks the question.
+    later : mapping of str to str or Form
+        Options that stand behind those of the cost.
+    names : mapping of str to str
+        What options are called that are not called after their field.
+    plots : str
+        What --plot draws, singular or plural.
+    has_file, has_axes : bool
+        Whether a file and axes must be given.
     """
-    if kind == CLIP_TYPE:
-        return CLIP
-    if isinstance(kind, UnionType):
-        return _form_of_union(kind)
-    if isinstance(kind, ListType | VarTupleType | CollectionType):
-        form = form_of(kind.item_type)
-        is_scalar = form is not None and not form.several and not form.flag
-        return replace(form, several=True) if form is not None and is_scalar else None
-    if isinstance(kind, LiteralType) and all(isinstance(value, str) for value in kind.values):
-        return Form(click.Choice([str(value) for value in kind.values]))
-    if isinstance(kind, CustomType) and kind.cls is Fraction:
-        # Text, because a float would be rounded before the question is made.
-        return Form(click.STRING)
-    return SCALARS.get(type(kind))
+
+    text: str
+    options: Mapping[str, str | Form]
+    later: Mapping[str, str | Form] = {}
+    names: Mapping[str, str] = {}
+    plots: str = "the answer"
+    has_file: bool = True
+    has_axes: bool = True
 
 
-def _form_of_union(kind: UnionType) -> Form | None:
-    """The one form in which all types of a union can be written, if there is one."""
-    if any(isinstance(each, TupleType) for each in kind.types):
-        # A tuple is one value of several parts, and an option reads one part only.
-        return None
-    forms = [form for each in kind.types if (form := form_of(each)) is not None]
-    # A single value is a list of one, so that a list is the form for both.
-    if any(form.several for form in forms):
-        forms = [form for form in forms if form.several]
-    reads = {form.reads for form in forms}
-    if len(reads) == 1:
-        return forms[0]
-    if any(form.flag for form in forms):
-        return None
-    if click.STRING in reads:
-        return Form(click.STRING, forms[0].several)
-    if reads == {INTEGER, FLOAT}:
-        return Form(FLOAT, forms[0].several)
-    return None
+def command_of(name: str, kind: type[AnyQuestion], short_help: str = "") -> click.Command:
+    """Make the command that asks a question about one file.
 
-
-def _option_forms(name: str, kind: type[AnyQuestion]) -> dict[str, Form]:
-    """The fields that become options, by name; the others can be set in a plan only.
+    Parameters
+    ----------
+    name : str
+    kind : type of Question
+    short_help : str
+        What the command does, in one sentence. Empty: the first sentence of the question.
 
     Raises
     ------
     UsageError
-        If a field without a default cannot be an option.
+        If the question cannot be asked without a field that has no option.
     """
-    found = {}
-    for field in msgspec.structs.fields(kind):
-        if field.name in AXIS_FIELDS:
-            continue
-        form = None if field.name in TAKEN else form_of(type_info(field.type))
-        if form is not None:
-            found[field.name] = form
-        elif field.required:
-            obstacle = f"its field {field.name!r} cannot be written as an option"
-            remedy = "Ask this question in a plan, or from Python"
-            raise UsageError(f"the command {name!r}", obstacle, remedy)
-    return found
+    summary, texts = described(inspect.getdoc(kind) or "")
+    options = _forms(name, kind, texts)
+    # An option that must be given, and holds text, most likely names an axis.
+    names = [
+        _option_name(field.name)
+        for field in msgspec.structs.fields(kind)
+        if field.required and field.name in options and options[field.name].reads is click.STRING
+    ]
+    # click keeps the lines of a paragraph that begins with \b as they are.
+    example = (
+        f"\b\nExample:\n  sfumato {name} FILE --axis age=0..100"
+        f"{''.join(f' {option} age' for option in names)} \\\n"
+        "    --epsilon 0.5 --budget 2"
+    )
+    wording = Wording(text=f"{short_help or summary}\n\n{example}", options=options)
+    return worded_command(name, [kind], wording, asking(kind))
 
 
-def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> click.Option:
-    """The option of a field. Left out, the field keeps the default of the question."""
-    option_name = f"--{field.name.replace('_', '-')}"
-    # What the docstring says of None is what holds without the option.
-    help_text = texts.get(field.name, "").replace("None: ", "Without it, ")
-    help_text = f"{help_text} {form.hint}".strip()
-    if isinstance(field.default, str | int | float | Fraction):
-        help_text = f"{help_text}  [default: {field.default}]".strip()
-    if form.flag:
-        return click.Option(
-            [f"{option_name}/--no-{option_name[2:]}", field.name],
-            default=None,
-            required=field.required,
-            help=help_text,
-        )
-    if form.several:
-        return click.Option(
-            [option_name, field.name],
-            multiple=True,
-            type=Several(form.reads),
-            callback=_joined,
-            required=field.required,
-            help=help_text,
-        )
-    return click.Option(
-        [option_name, field.name], type=form.reads, required=field.required, help=help_text
+def worded_command(
+    name: str, kinds: Sequence[type[AnyQuestion]], wording: Wording, ask: Ask
+) -> click.Command:
+    """Make the command of questions whose options are stated.
+
+    Parameters
+    ----------
+    name : str
+    kinds : sequence of types of Question
+        Their fields are the options.
+    wording : Wording
+    ask : callable
+    """
+    fields = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}
+
+    def run(settings: PublishSettings, **given: object) -> None:
+        ask(settings, {field: value for field, value in given.items() if value not in (None, ())})
+
+    def made_options(options: Mapping[str, str | Form]) -> list[click.Option]:
+        return [_option(key, options[key], fields.get(key), wording.names) for key in options]
+
+    shown = (words_options, files_options, plot_option(wording.plots), json_option)
+    return click.Command(
+        name,
+        params=[
+            *parameters(source_options(has_file=wording.has_file, has_axes=wording.has_axes)),
+            *made_options(wording.options),
+            *parameters(cost_options),
+            *made_options(wording.later),
+            *parameters(charged_option, fresh_option, *shown),
+        ],
+        callback=gathers(PublishSettings)(run),
+        help=wording.text,
     )
 
 
-def _names_an_axis(option: click.Option) -> bool:
-    """Whether an option must be given, and holds text: then the text is most likely an axis."""
-    return option.required and option.type.name == "text"
+def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
+    """Return what asks a question about the axes without a condition.
 
+    Parameters
+    ----------
+    kind : type of Question
+    axis_kind : type or None
+        Which axes it is about. None: all kinds.
+    """
+    texts = {
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if (form := form_of(type_info(field.type))) is not None and form.reads is click.STRING
+    }
 
-def _joined(
-    _: click.Context,
-    __: click.Parameter,
-    given: tuple[tuple[object, ...], ...],
-) -> tuple[object, ...]:
-    """The lists of a repeated option as one list."""
-    return tuple(value for values in given for value in values)
+    def ask(settings: PublishSettings, given: Fields) -> None:
+        domain = settings.domain()
+        # An axis that another option names, such as --by, is not what the question is about.
+        named = {axis for field in texts & given.keys() for axis in _as_tuple(given[field])}
+        fitting = domain if axis_kind is None else domain.of_kind(axis_kind)
+        subject = tuple(
+            name for name in settings.subject(domain) if name in fitting and name not in named
+        )
+        publish(settings, domain, made(kind, given | _axis_field(kind, subject)))
+
+    return ask
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _axis_field(kind: type[AnyQuestion], subject: tuple[str, ...]) -> dict[str, object]:
-    """The field that names the axes that the question is about, with those axes."""
+def _axis_field(kind: type[AnyQuestion], subject: tuple[str, ...]) -> Fields:
+    """Return the field that names the axes that the question is about, with those axes."""
     for field in msgspec.structs.fields(kind):
         form = form_of(type_info(field.type)) if field.name in AXIS_FIELDS else None
         if form is None or (not subject and not field.required):
@@ -315,11 +260,160 @@ def _axis_field(kind: type[AnyQuestion], subject: tuple[str, ...]) -> dict[str, 
     return {}
 
 
-# --- what the docstring says ----------------------------------------------------------------------
+# --- fields as options ---
+
+
+SCALARS: Mapping[type[Type], Form] = {
+    BoolType: Form(click.BOOL, flag=True),
+    DecimalType: Form(),
+    FloatType: Form(FLOAT),
+    IntType: Form(INTEGER),
+    StrType: Form(),
+}
+CLIP_TYPE = type_info(float | tuple[float, float] | Literal["auto"] | None)
+CLIP = Form(
+    Reading("clip", parse_clip, "a number, LOW:HIGH or auto"),
+    hint="Write 200, 0:200 or auto.",
+)
+
+
+def form_of(kind: Type) -> Form | None:
+    """Return how values of a type are written on a command line; None if they cannot be.
+
+    >>> form_of(type_info(int | None)).reads.name
+    'integer'
+    >>> form_of(type_info(dict[str, int])) is None
+    True
+    """
+    match kind:
+        case UnionType():
+            return CLIP if kind == CLIP_TYPE else _form_of_union(kind)
+        case ListType() | VarTupleType() | CollectionType():
+            return _listed(form_of(kind.item_type))
+        case LiteralType(values=values) if {type(value) for value in values} == {str}:
+            return Form(click.Choice([str(value) for value in values]))
+        case CustomType() if kind.cls is Fraction:
+            # Text, because a float would be rounded before the question is made.
+            return Form()
+    return SCALARS.get(type(kind))
+
+
+def _listed(form: Form | None) -> Form | None:
+    """Return how a list of what is written like this is written, if it can be."""
+    if form is None or form.several or form.flag:
+        return None
+    return replace(form, several=True)
+
+
+def _form_of_union(kind: UnionType) -> Form | None:
+    """Return the one form in which all types of a union can be written, if there is one."""
+    if any(isinstance(part, TupleType) for part in kind.types):
+        # A tuple is one value of several parts, and an option reads one part only.
+        return None
+    forms = [form for part in kind.types if (form := form_of(part)) is not None]
+    # A single value is a list of one, so that a list is the form for both.
+    forms = [form for form in forms if form.several] or forms
+    reads = _common({form.reads for form in forms})
+    return None if reads is None else replace(forms[0], reads=reads)
+
+
+def _common(reads: set[click.ParamType[object]]) -> click.ParamType[object] | None:
+    """Return what reads all that these read, if there is such a type."""
+    if len(reads) == 1:
+        return next(iter(reads))
+    if click.STRING in reads and click.BOOL not in reads:
+        return click.STRING
+    return FLOAT if reads == {INTEGER, FLOAT} else None
+
+
+def _forms(name: str, kind: type[AnyQuestion], texts: Mapping[str, str]) -> dict[str, Form]:
+    """Return the fields that become options, by name; the others can be set in a plan only.
+
+    Parameters
+    ----------
+    name : str
+        Of the command.
+    kind : type of Question
+    texts : mapping of str to str
+        What the docstring says of each field.
+
+    Raises
+    ------
+    UsageError
+        If a field without a default cannot be an option.
+    """
+    forms = {}
+    for field in msgspec.structs.fields(kind):
+        if field.name in AXIS_FIELDS:
+            continue
+        form = None if field.name in TAKEN else form_of(type_info(field.type))
+        if form is not None:
+            # What the docstring says of None is what holds without the option.
+            text = texts.get(field.name, "").replace("None: ", "Without it, ")
+            forms[field.name] = replace(form, hint=f"{text} {form.hint}".strip())
+        elif field.required:
+            obstacle = f"its field {field.name!r} cannot be written as an option"
+            remedy = "Ask this question in a plan, or from Python"
+            raise UsageError(f"the command {name!r}", obstacle, remedy)
+    return forms
+
+
+def _option_name(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _option(
+    name: str, stated: str | Form, field: FieldInfo | None, names: Mapping[str, str]
+) -> click.Option:
+    """Make the option of a field. Left out, the field keeps the default of the question."""
+    form = stated if isinstance(stated, Form) else _form_of_field(field, stated)
+    option_name = names.get(name, _option_name(name))
+    if form.flag and name not in names:
+        option_name = f"{option_name}/--no-{option_name[2:]}"
+    is_repeated = form.several or form.gather is not None
+    return click.Option(
+        [option_name, name],
+        is_flag=form.flag,
+        default=() if is_repeated else None,
+        multiple=is_repeated,
+        type=Several(form.reads) if form.several else form.reads,
+        callback=_gathering(form.gather or _joined) if is_repeated else None,
+        required=field is not None and field.required,
+        help=_help(form.hint, field),
+    )
+
+
+def _form_of_field(field: FieldInfo | None, hint: str) -> Form:
+    """Return how an option is written by the type of its field: without one, as a text."""
+    form = None if field is None else form_of(type_info(field.type))
+    return replace(form or Form(), hint=hint)
+
+
+def _help(hint: str, field: FieldInfo | None) -> str:
+    """Return the help of an option, with the default of its field if it does not state one."""
+    default = None if field is None else field.default
+    if "[default: " in hint or not isinstance(default, str | int | float | Fraction):
+        return hint
+    return f"{hint}  [default: {default}]".strip()
+
+
+def _gathering(
+    gather: Callable[[tuple[str, ...]], object],
+) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], object]:
+    """Return what makes one value of a repeated option; an option that is left out has none."""
+    return lambda _, __, texts: gather(texts) if texts else None
+
+
+def _joined(lists: Sequence[Sequence[object]]) -> tuple[object, ...]:
+    """Join the lists of a repeated option."""
+    return tuple(value for values in lists for value in values)
+
+
+# --- what the docstring says ---
 
 
 def described(doc: str) -> tuple[str, dict[str, str]]:
-    """The first paragraph of a docstring, and what its section "Parameters" says of each name.
+    """Return the first paragraph of a docstring, and what "Parameters" says of each name.
 
     >>> parameters = "Parameters\\n----------\\na, b : int\\n    Two ``numbers``,\\n    or none."
     >>> described(f"How many?\\n\\n{parameters}")
@@ -341,28 +435,21 @@ def described(doc: str) -> tuple[str, dict[str, str]]:
     return " ".join(summary.split()), texts
 
 
-# --- sfumato cluster ------------------------------------------------------------------------------
+# --- the commands ---
 
 
-@click.command(short_help="Publish centres of clusters.")
-@source_options()
-@click.option(
-    "--clusters", type=INTEGER, default=5, show_default=True, help="Number of clusters to find."
+BINS = Form(
+    gather=parse_bins,
+    hint="Bins of a numeric column: how many (10, or age=10 for one column), or their edges "
+    "(age=0,18,65,100). Repeat for each column.  [default: one for each step of the axis, or 10]",
 )
-@click.option(
-    "--method",
-    type=click.Choice(get_args(Method)),
-    default="auto",
-    show_default=True,
-    help="Algorithm: a noisy grid (eugkm), noisy Lloyd steps (dplloyd), a noisy tree (privtree); "
-    "auto chooses by the number of columns and a noisy number of rows.",
+WIDTH = Form(
+    gather=parse_widths,
+    hint="Instead of --bins: the width of each bin (5, or age=5 for one column).",
 )
-@cost_options
-@answer_options()
-@json_option
-@gathers(PublishSettings)
-def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
-    """Publish the centres and sizes of clusters of the rows of FILE, by k-means.
+
+CLUSTER = Wording(
+    text="""Publish the centres and sizes of clusters of the rows of FILE, by k-means.
 
     FILE is Parquet, CSV or Excel. The columns are numeric. Each is scaled by its bounds before
     distances are measured.
@@ -371,44 +458,19 @@ def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
     Example:
       sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 \\
         --clusters 4 --epsilon 1 --budget 2
-    """
-    domain = settings.domain()
-    publish(settings, domain, KMeans(clusters, settings.subject(domain), method=method))
-
-
-# --- sfumato persons ------------------------------------------------------------------------------
-
-
-@click.command(short_help="Publish how many rows each person has.")
-@source_options(optional_axes=True)
-@click.option(
-    "--of",
-    type=click.Choice(get_args(Of)),
-    default="rows",
-    show_default=True,
-    help="What is measured of each person: the rows; or, in the cells of the columns given by "
-    "--axis, the number of cells, the L2 norm of the person's counts, or the rows in the cell that "
-    "has most of them.",
+    """,
+    options={
+        "n_clusters": "Number of clusters to find.",
+        "method": Form(
+            click.Choice(get_args(Method)),
+            hint="Algorithm: a noisy grid (eugkm), noisy Lloyd steps (dplloyd), a noisy tree "
+            "(privtree); auto chooses by the number of columns and a noisy number of rows.",
+        ),
+    },
+    names={"n_clusters": "--clusters"},
 )
-@click.option(
-    "--bins",
-    multiple=True,
-    help="With --of: bins of a numeric column, as for sfumato histogram.",
-)
-@click.option(
-    "--most-rows",
-    type=INTEGER,
-    help="Public bound: nobody has more rows than this. Without it the share of rows that a limit "
-    "keeps is not known.",
-)
-@cost_options
-@answer_options()
-@json_option
-@gathers(PublishSettings)
-def persons(
-    settings: PublishSettings, most_rows: int | None, of: Of, bins: tuple[str, ...]
-) -> None:
-    """Publish how many persons are in FILE, and how many rows each has.
+PERSONS = Wording(
+    text="""Publish how many persons are in FILE, and how many rows each has.
 
     FILE is Parquet, CSV or Excel. The answer says, for every limit on rows per person, how many
     persons have more rows, and which share of the rows the limit keeps. Choose --rows-per-person
@@ -424,55 +486,24 @@ def persons(
     How large the counts of a person are, for --norm-per-person:
       sfumato persons flights.parquet --person tailnum --most-rows 1000 \\
         --of norm --axis hour=0..24/1 --rho 0.05 --budget 1
-    """
-    if not settings.person:
-        raise UsageError(
-            "sfumato persons",
-            "no column was named that identifies the person behind a row",
-            "Give --person NAME",
-        )
-    # No axis is counted. Without one, the person column stands in for the domain of the source.
-    domain = settings.domain() if settings.axes else Domain({settings.person[0]: Keys()})
-    if of != "rows" and not settings.axes:
-        raise UsageError(
-            f"sfumato persons --of {of}",
-            "it is measured in cells, and no column says which",
-            "Give --axis for each column of the table",
-        )
-    table = None if of == "rows" else settings.subject(domain)
-    publish(settings, domain, Persons(most_rows, of, table, parse_bins(bins)))
-
-
-# --- sfumato quantiles ----------------------------------------------------------------------------
-
-
-@click.command(short_help="Publish quantiles.")
-@source_options()
-@click.option(
-    "--at",
-    default="0.25,0.5,0.75",
-    show_default=True,
-    help="The quantiles, as increasing shares of the rows between 0 and 1, separated by commas.",
+    """,
+    options={
+        "of": Form(
+            click.Choice(get_args(Of)),
+            hint="What is measured of each person: the rows; or, in the cells of the columns given "
+            "by --axis, the number of cells, the L2 norm of the person's counts, or the rows in "
+            "the cell that has most of them.",
+        ),
+        "bins": replace(
+            BINS, hint="With --of: bins of a numeric column, as for sfumato histogram."
+        ),
+        "most_rows": "Public bound: nobody has more rows than this. Without it the share of rows "
+        "that a limit keeps is not known.",
+    },
+    has_axes=False,
 )
-@click.option(
-    "--by",
-    help="Column of labels, declared by --axis NAME=a,b,c: the quantiles of each label's rows."
-    "  [default: of all rows]",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "joint", "recursive", "tree"]),
-    default="auto",
-    show_default=True,
-    help="Algorithm: all at once (joint), one after another by halving (recursive), from noisy "
-    "counts (tree); auto chooses by the number of quantiles.",
-)
-@cost_options
-@answer_options("the answers")
-@json_option
-@gathers(PublishSettings)
-def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -> None:
-    """Publish medians, quartiles and other quantiles of the numeric columns of FILE.
+QUANTILES = Wording(
+    text="""Publish medians, quartiles and other quantiles of the numeric columns of FILE.
 
     FILE is Parquet, CSV or Excel. A quantile at 0.9 is a value below which 90% of the rows lie.
 
@@ -480,73 +511,22 @@ def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -
     Example:
       sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b \\
         --by kind --epsilon 0.5 --budget 2
-    """
-    domain = settings.domain()
-    intervals = domain.of_kind(Interval)
-    names = tuple(name for name in settings.subject(domain) if name in intervals)
-    publish(settings, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))
-
-
-# --- sfumato tables -------------------------------------------------------------------------------
-
-ROUNDED = (
-    "The column published has whole numbers of at least 0 that add up. Small counts in it are too "
-    "large on average; compute with the column count."
+    """,
+    options={
+        "at": "The quantiles, as increasing shares of the rows between 0 and 1, separated by "
+        "commas.  [default: 0.25,0.5,0.75]",
+        "by": "Column of labels, declared by --axis NAME=a,b,c: the quantiles of each label's "
+        "rows.  [default: of all rows]",
+        "method": Form(
+            click.Choice(["auto", "joint", "recursive", "tree"]),
+            hint="Algorithm: all at once (joint), one after another by halving (recursive), from "
+            "noisy counts (tree); auto chooses by the number of quantiles.",
+        ),
+    },
+    plots="the answers",
 )
-
-
-class PublishedForms(Forms):
-    """The tables with whole numbers beside the estimates."""
-
-    def frame(self, release: Release) -> pa.Table:
-        """The table that is printed."""
-        assert isinstance(release, TablesRelease)
-        return release.to_frame(published=True)
-
-    def to_csv(self, release: Release, path: Path) -> None:
-        """Write the CSV file, or one for each table."""
-        assert isinstance(release, TablesRelease)
-        release.to_csv(path, published=True)
-
-    def write_others(self, release: Release) -> list[str]:
-        """Nothing else is written; say what the whole numbers are."""
-        return [ROUNDED]
-
-
-@click.command(short_help="Publish several tables that add up.")
-@source_options()
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
-    required=True,
-    help="The columns of one table, separated by commas. Repeat for each table.",
-)
-@bin_options
-@click.option(
-    "--totals",
-    multiple=True,
-    help="Counts that everybody knows, which the tables then have exactly: region=north:120,"
-    "south:80, or 200 for all rows. Repeat for each column.",
-)
-@click.option(
-    "--published",
-    is_flag=True,
-    help="Also give whole numbers of at least 0 that add up exactly, for printing.",
-)
-@cost_options
-@answer_options()
-@json_option
-@gathers(PublishSettings)
-def tables(
-    settings: PublishSettings,
-    tables: Sequence[str],
-    bins: tuple[str, ...],
-    width: tuple[str, ...],
-    totals: tuple[str, ...],
-    published: bool,
-) -> None:
-    """Publish several tables of FILE that agree in all totals they share.
+TABLES = Wording(
+    text="""Publish several tables of FILE that agree in all totals they share.
 
     FILE is Parquet, CSV or Excel. Declare each column with --axis. A row without a value in one of
     these columns is counted in no table.
@@ -566,15 +546,76 @@ def tables(
       sfumato tables flights.csv --axis carrier=AA,DL,UA --axis hour=0..24/1 \\
         --table carrier,hour --table carrier --epsilon 1 --budget 2 \\
         --published --excel tables.xlsx --csv tables/
-    """
-    asked = [[name.strip() for name in table.split(",") if name.strip()] for table in tables]
-    question = Tables(
-        asked,
-        bins=parse_bins(bins),
-        width=parse_widths(width),
-        totals=parse_totals(totals) or None,
-    )
+    """,
+    options={
+        "tables": Form(
+            gather=parse_tables,
+            hint="The columns of one table, separated by commas. Repeat for each table.",
+        ),
+        "bins": BINS,
+        "width": WIDTH,
+        "totals": Form(
+            gather=lambda texts: plain_totals(parse_totals(texts)),
+            hint="Counts that everybody knows, which the tables then have exactly: "
+            "region=north:120,south:80, or 200 for all rows. Repeat for each column.",
+        ),
+        "published": Form(
+            click.BOOL,
+            flag=True,
+            hint="Also give whole numbers of at least 0 that add up exactly, for printing.",
+        ),
+    },
+    names={"tables": "--table", "published": "--published"},
+)
+
+
+def ask_persons(settings: PublishSettings, given: Fields) -> None:
+    """Publish how many rows each person has; only cells are about axes."""
+    if not settings.person:
+        raise UsageError(
+            "sfumato persons",
+            "no column was named that identifies the person behind a row",
+            "Give --person NAME",
+        )
+    # No axis is counted. Without one, the person column stands in for the domain of the source.
+    domain = settings.domain() if settings.axes else Domain({settings.person[0]: Keys()})
+    measured = given.get("of", "rows")
+    if measured != "rows":
+        if not settings.axes:
+            raise UsageError(
+                f"sfumato persons --of {measured}",
+                "it is measured in cells, and no column says which",
+                "Give --axis for each column of the table",
+            )
+        given["axes"] = settings.subject(domain)
+    publish(settings, domain, made(Persons, given))
+
+
+ROUNDED = (
+    "The column published has whole numbers of at least 0 that add up. Small counts in it are too "
+    "large on average; compute with the column count."
+)
+
+
+PUBLISHED_FORMS = Forms(
+    frame=lambda release: cast("TablesRelease", release).to_frame(published=True),
+    to_csv=lambda release, path: cast("TablesRelease", release).to_csv(path, published=True),
+    write_others=lambda release: [ROUNDED],
+)
+"""The tables with whole numbers beside the estimates."""
+
+
+def ask_tables(settings: PublishSettings, given: Fields) -> None:
+    """Publish tables, with whole numbers if they were asked for."""
+    is_published = bool(given.pop("published", False))
+    question = made(Tables, given)
     domain = settings.domain()
-    if published:
+    if is_published:
         question.require_published(domain)
-    publish(settings, domain, question, PublishedForms() if published else None)
+    publish(settings, domain, question, PUBLISHED_FORMS if is_published else None)
+
+
+cluster = worded_command("cluster", [KMeans], CLUSTER, asking(KMeans))
+persons = worded_command("persons", [Persons], PERSONS, ask_persons)
+quantiles = worded_command("quantiles", [Quantiles], QUANTILES, asking(Quantiles, Interval))
+tables = worded_command("tables", [Tables], TABLES, ask_tables)

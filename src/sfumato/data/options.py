@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TypedDict
 
 import msgspec
 
@@ -167,32 +166,8 @@ class StatedOptions(msgspec.Struct, frozen=True):
     sheet: str | None = None
     header_row: int | None = None
 
-    def arguments(self) -> StatedArguments:
-        """The options as arguments of ``source``."""
-        return StatedArguments(
-            separator=self.separator,
-            decimal=self.decimal,
-            thousands=self.thousands,
-            encoding=self.encoding,
-            date_format=self.date_format,
-            sheet=self.sheet,
-            header_row=self.header_row,
-        )
-
 
 NOTHING_STATED = StatedOptions()
-
-
-class StatedArguments(TypedDict):
-    """The same as a dictionary."""
-
-    separator: str | None
-    decimal: str | None
-    thousands: str | None
-    encoding: str | None
-    date_format: str | Mapping[str, str] | None
-    sheet: str | None
-    header_row: int | None
 
 
 def file_options(stated: StatedOptions) -> FileOptions:

@@ -377,7 +377,7 @@ class Source:
         unit = self.unit
         limits = stated_limits(unit.limits)
         where = None if unit.where is msgspec.UNSET else as_written(unit.where)
-        return partial(source, **limits, where=where, **self._stated.arguments()), (
+        return partial(source, **limits, where=where, **msgspec.structs.asdict(self._stated)), (
             self._data,
             self.domain,
             unit.person_columns or None,

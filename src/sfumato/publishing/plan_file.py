@@ -329,20 +329,9 @@ class SourceSpec(StatedOptions, frozen=True, kw_only=True, forbid_unknown_fields
 
     def opened(self, domain: Domain, table: Reader | None = None) -> Source:
         """The table, bounded for each person; ``table`` reads it in place of the path."""
-        return source(
-            of_plan(self.path, os.environ) if table is None else table,
-            domain,
-            self.person,
-            self.rows_per_person,
-            self.neighbours,
-            self.name,
-            self.version,
-            rows_per_cell=self.rows_per_cell,
-            cells_per_person=self.cells_per_person,
-            norm_per_person=self.norm_per_person,
-            where=self.where,
-            **self.arguments(),
-        )
+        stated = msgspec.structs.asdict(self)
+        path = stated.pop("path")
+        return source(of_plan(path, os.environ) if table is None else table, domain, **stated)
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
