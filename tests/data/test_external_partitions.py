@@ -416,5 +416,5 @@ def test_a_bounder_without_rows_gives_nothing() -> None:
     bounder = Bounder(KEY, 1)
     none = np.zeros(0, np.uint64)
     bounder.add(PersonRows([none], [none], none, {}), [[np.zeros(0, np.int32)]])
-    assert list(bounder.bounded()) == []
+    assert list(bounder.of_persons()) == []
     bounder.close()

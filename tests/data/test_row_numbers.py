@@ -12,7 +12,7 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
-from sfumato.data.person_records import RowNumbers
+from sfumato.data.person_records import PersonNumbers
 from sfumato.domain.domain import Domain, Interval, grid_axis
 from sfumato.domain.lattice import EdgesAxis, Lattice
 from sfumato.errors import UsageError
@@ -108,17 +108,17 @@ def test_one_person_moves_one_count_by_one() -> None:
 
 
 def test_joining_parts_of_parts_adds_up() -> None:
-    numbers = RowNumbers()
+    numbers = PersonNumbers("rows of each person")
     for ids in ([3, 1, 3, 3], [1, 3]):
-        numbers.add([np.array(ids, np.uint64)])
+        numbers.add([np.array(ids, np.uint64)], [])
     found = sorted(np.concatenate(list(numbers.of_persons())).tolist())
     numbers.close()
     assert found == [2, 4]
 
 
 def test_without_persons_nothing_comes() -> None:
-    numbers = RowNumbers()
-    numbers.add([np.zeros(0, np.uint64)])
+    numbers = PersonNumbers("rows of each person")
+    numbers.add([np.zeros(0, np.uint64)], [])
     assert list(numbers.of_persons()) == []
     numbers.close()
 

@@ -82,23 +82,24 @@ What is kept in the end is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
+from msgspec import UNSET, structs
 
+from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.external_partitions import Records
 from sfumato.data.hashing import KeyedHash
-from sfumato.data.packed_counts import Cells, Packing
+from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells
 from sfumato.data.person_records import RowRecords, person_numbers
 from sfumato.data.priorities import PersonRows
 from sfumato.data.row_order import first_rows
 from sfumato.domain import DROPPED, KeyAxis, Lattice
-from sfumato.privacy import Limits, StackedNorm
+from sfumato.privacy import Limits, StackedNorm, Unit
 from sfumato.random import bits
 
 # --- limits by cell -------------------------------------------------------------------------------
@@ -336,13 +337,6 @@ class Bounder(RowRecords[list[list[Array]]]):
         self._n_integers = [len(packed) for packed in cells]
         self._add_where(_has_cell(cells), persons.tokens, fields)
 
-    def bounded(self) -> Iterator[list[list[Array]]]:
-        """Give the packed cells of the rows that each lattice keeps, partition by partition.
-
-        The records are forgotten.
-        """
-        return self._all_finished()
-
     def _lattices(self, records: Records) -> list[list[Array]]:
         """The packed cells of records on each lattice."""
         stops = np.cumsum([self._n_tokens + 1, *self._n_integers]).tolist()
@@ -363,6 +357,7 @@ class Bounder(RowRecords[list[list[Array]]]):
         return kept
 
     def _finished(self, records: Records, splits: int) -> list[list[Array]]:
+        """Give the packed cells of the rows that each lattice keeps."""
         indices = self._kept_rows(records, splits)
         return [
             [integers[rows] for integers in packed]
@@ -394,50 +389,41 @@ class CellBounder(RowRecords[list[Array]]):
     if there is one, 4 or 8 for the cell that the limits are about, and what is counted of the row.
     """
 
-    def __init__(self, key: bytes, rows_per_person: int, limits: PersonLimits) -> None:
-        self._limits = limits
-        super().__init__(key, rows_per_person, self._limits.all_kept)
-        self._n_choice = 0
+    def __init__(self, key: bytes, need: Needs, unit: Unit) -> None:
+        assert unit.limits is not UNSET
+        self._form = RowForm(structs.replace(need, lattice=need.row_lattice))
+        # Limits on the cells that are counted need no cells of their own.
+        self._limited = None if need.cells is None else Packing(need.cells)
+        limited_lattice = need.cells or need.row_lattice
+        self._limits: PersonLimits = RowLimits(unit.rows_per_person, unit.limits)
+        if need.norm is not None:
+            self._limits = StackedLimits(need.norm, Packing(limited_lattice))
+        self._choice = None
+        if unit.limits.cells_per_person is not None:
+            self._choice = CellChoice(key, limited_lattice)
+        super().__init__(key, unit.rows_per_person, self._limits.all_kept)
+        self._n_choice = 0 if self._choice is None else 1
         self._n_limited = 0
         self._first_counted = 0
 
-    def add(
-        self,
-        persons: PersonRows,
-        limited: list[Array],
-        counted: list[Array],
-        cell_priorities: Array | None,
-    ) -> None:
-        """Take a batch.
-
-        Parameters
-        ----------
-        persons : PersonRows
-        limited : list of int ndarray of shape (rows,)
-            The packed cells that the limits are about. DROPPED in the first drops the row.
-        counted : list of int ndarray of shape (rows,)
-            What is given back of each row that is kept. DROPPED in the first drops the row.
-        cell_priorities : uint64 ndarray of shape (rows,), or None
-            From ``CellChoice``, where the number of cells is limited.
-        """
-        needed = (limited[0] != DROPPED) & (counted[0] != DROPPED)
-        choice = [] if cell_priorities is None else [cell_priorities]
-        self._n_choice = len(choice)
+    def add(self, persons: PersonRows, cells: Cells) -> None:
+        """Take a batch. A row without a cell that is limited, or counted, is dropped."""
+        counted = self._form.narrowed(self._form.of(cells))
+        limited = counted[: self._form.n_cells]
+        if self._limited is not None:
+            limited = self._limited.narrowed(packed_cells(self._limited, cells))
+        fields = [persons.priorities]
+        if self._choice is not None:
+            fields.append(self._choice.of(persons, limited, cells))
+        needed = limited[0] != DROPPED
         self._n_limited = len(limited)
-        self._first_counted = len(persons.tokens) + 1 + len(choice)
-        fields = [persons.priorities, *choice]
+        self._first_counted = len(persons.tokens) + len(fields)
         # Where the limits are about the cells that are counted, these are remembered once.
-        if any(one is not other for one, other in zip(limited, counted, strict=False)):
+        if self._limited is not None:
+            needed &= counted[0] != DROPPED
             fields += limited
             self._first_counted += len(limited)
         self._add_where(needed, persons.tokens, [*fields, *counted])
-
-    def bounded(self) -> Iterator[list[Array]]:
-        """Give what is counted of the rows that are kept, partition by partition.
-
-        The records are forgotten.
-        """
-        return self._all_finished()
 
     def _sorted_rows(
         self, records: Records, splits: int, *, only_candidates: bool = True
@@ -458,6 +444,7 @@ class CellBounder(RowRecords[list[Array]]):
         return order, LimitedRows(tokens, cells, choice[0] if choice else None)
 
     def _finished(self, records: Records, splits: int) -> list[Array]:
+        """Give what is counted of the rows that are kept."""
         order, rows = self._sorted_rows(records, splits)
         kept = order[self._limits.kept(rows)]
         return [field[kept] for field in records[self._first_counted :]]

@@ -179,7 +179,7 @@ class _TablePass:
             rows = self._priorities.of(ids.kept(has_person), values, key_words)
             persons.add(rows.tokens, [counted[has_person] for counted in counts])
             for counter in self._by_cell.values():
-                counter.add_cells(rows, cells)
+                counter.add(rows, cells)
         return counts
 
     def result(self, hints: tuple[str, ...]) -> Check:

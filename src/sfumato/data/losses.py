@@ -24,14 +24,11 @@ import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
-from sfumato.data.bounding import CellBounder, CellChoice, fresh_key
+from sfumato.data.bounding import CellBounder, fresh_key
 from sfumato.data.cells import calendar_cells
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.external_partitions import Records
-from sfumato.data.packed_counts import Cells, Packing, RowForm, packed_cells
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
-from sfumato.data.priorities import PersonRows
-from sfumato.data.tallies import limits_within
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
 from sfumato.errors import UsageError
 from sfumato.privacy import MOST_ROWS, Limits, Unit
@@ -503,8 +500,8 @@ class PersonCounter(PersonRecords[None]):
             self._add(tokens, [which.astype(np.int64) for which in counted])
 
     def per_question(self) -> list[PersonLosses]:
-        """What the persons of each question lose."""
-        for _ in self._all_finished():
+        """Count what the persons of each question lose."""
+        for _ in self.of_persons():
             pass
         return [
             PersonLosses(kept, persons, beyond) for kept, persons, beyond in self._totals.tolist()
@@ -540,13 +537,7 @@ class CellPersonCounter(CellBounder):
 
     def __init__(self, needs: Needs, unit: Unit) -> None:
         assert unit.limits is not msgspec.UNSET
-        key = fresh_key()
-        super().__init__(key, unit.rows_per_person, limits_within(needs, unit))
-        self._form = RowForm(msgspec.structs.replace(needs, lattice=needs.row_lattice))
-        self._limited = None if needs.cells is None else Packing(needs.cells)
-        self._cell_choice = None
-        if unit.limits.cells_per_person is not None:
-            self._cell_choice = CellChoice(key, needs.cells or needs.row_lattice)
+        super().__init__(fresh_key(), needs, unit)
         self._totals = np.zeros(3, np.int64)
         all_rows = unit.rows_per_person == MOST_ROWS
         rows = [] if all_rows else [f"at most {unit.rows_per_person:,} rows"]
@@ -555,20 +546,9 @@ class CellPersonCounter(CellBounder):
             limits = Limits(norm_in_tables=limits.norm_per_person)
         self._words = ", ".join([*rows, *limits.in_words()])
 
-    def add_cells(self, persons: PersonRows, cells: Cells) -> None:
-        """Take a batch."""
-        counted = self._form.of(cells)
-        limited = counted[: self._form.n_cells]
-        if self._limited is not None:
-            limited = packed_cells(self._limited, cells)
-        choice = (
-            None if self._cell_choice is None else self._cell_choice.of(persons, limited, cells)
-        )
-        self.add(persons, limited, counted, choice)
-
     def losses(self) -> PersonLosses:
-        """What the persons of the question lose."""
-        for _ in self.bounded():
+        """Count what the persons of the question lose."""
+        for _ in self.of_persons():
             pass
         kept, persons, beyond = self._totals.tolist()
         return PersonLosses(kept, persons, beyond, self._words)

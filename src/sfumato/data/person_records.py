@@ -65,10 +65,10 @@ from sfumato.domain import DROPPED
 MOST_SPLITS = 8
 """A partition that is still too large after so many splits holds rows that are all kept."""
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class PersonRecords(ABC, Generic[T]):
+class PersonRecords(ABC, Generic[T_co]):
     """Collects records of persons, and makes something of the persons of each partition.
 
     The first fields of a record are the words of the person's token.
@@ -89,7 +89,7 @@ class PersonRecords(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def _finished(self, records: Records, splits: int) -> T:
+    def _finished(self, records: Records, splits: int) -> T_co:
         """Make of all records of some persons what is wanted of them."""
 
     def close(self) -> None:
@@ -101,15 +101,15 @@ class PersonRecords(ABC, Generic[T]):
         self._n_tokens = len(tokens)
         self._partitions.add(partition_of(tokens[0], 0), [*tokens, *fields])
 
-    def _all_finished(self) -> Iterator[T]:
-        """Give what is made of each partition. The records are forgotten."""
+    def of_persons(self) -> Iterator[T_co]:
+        """Give what is made of each partition; no person is in two. The records are forgotten."""
         return self._drained(self._partitions, 0)
 
     def _new_partitions(self, splits: int) -> ExternalPartitions:
         limit = self._limit // 2 if splits else self._limit
         return ExternalPartitions(limit, lambda records: self._reduced(records, splits))
 
-    def _drained(self, partitions: ExternalPartitions, splits: int) -> Iterator[T]:
+    def _drained(self, partitions: ExternalPartitions, splits: int) -> Iterator[T_co]:
         for partition in range(N_PARTITIONS):
             n_bytes = partitions.n_bytes(partition)
             if splits < MOST_SPLITS and n_bytes > self._most_bytes:
@@ -119,7 +119,7 @@ class PersonRecords(ABC, Generic[T]):
             elif n_bytes:
                 yield self._finished(partitions.whole(partition), splits)
 
-    def _split(self, partitions: ExternalPartitions, partition: int, splits: int) -> Iterator[T]:
+    def _split(self, partitions: ExternalPartitions, partition: int, splits: int) -> Iterator[T_co]:
         """Partition a large partition again, by the next bits of the tokens."""
         finer = self._new_partitions(splits)
         try:
@@ -184,7 +184,7 @@ _MOST_DEPTH = 9
 _COPIES_AT_ONCE = 2**18
 
 
-class RowRecords(PersonRecords[T]):
+class RowRecords(PersonRecords[T_co]):
     """Collects rows; all rows of a person come in the order of their priorities in the end.
 
     Parameters
@@ -231,10 +231,10 @@ class RowRecords(PersonRecords[T]):
         self._copy_numbers.number(rows, priorities, self._all_kept)
         return rows
 
-    def _all_finished(self) -> Iterator[T]:
+    def of_persons(self) -> Iterator[T_co]:
         return self._with_copies(self._partitions, 0)
 
-    def _with_copies(self, partitions: ExternalPartitions, splits: int) -> Iterator[T]:
+    def _with_copies(self, partitions: ExternalPartitions, splits: int) -> Iterator[T_co]:
         """Finish the partitions of rows whose copies have no numbers yet."""
         for partition in range(N_PARTITIONS):
             n_bytes = partitions.n_bytes(partition)
@@ -249,7 +249,7 @@ class RowRecords(PersonRecords[T]):
 
     def _by_person(
         self, partitions: ExternalPartitions, partition: int, splits: int
-    ) -> Iterator[T]:
+    ) -> Iterator[T_co]:
         """Partition a large partition by the next bits of the tokens."""
         finer = ExternalPartitions(self._limit // 2)
         try:
@@ -261,7 +261,7 @@ class RowRecords(PersonRecords[T]):
 
     def _by_priority(
         self, partitions: ExternalPartitions, partition: int, splits: int
-    ) -> Iterator[T]:
+    ) -> Iterator[T_co]:
         """Give copies their numbers part by part; then go on as for any records of persons."""
         numbered = self._new_partitions(splits)
         try:
@@ -353,41 +353,11 @@ class RowRecords(PersonRecords[T]):
         return fields
 
 
-# --- how many rows each person has ----------------------------------------------------------------
+# --- numbers of persons ---------------------------------------------------------------------------
 
 
-class RowNumbers(PersonRecords[Array]):
-    """Counts the rows of each person.
-
-    A record has 8 bytes for the person (16 for text), and 8 for a number of rows.
-    """
-
-    def add(self, tokens: list[Array]) -> None:
-        """Take a batch of rows, all of which have a person.
-
-        Parameters
-        ----------
-        tokens : list of uint64 ndarray of shape (rows,)
-            The words of the person token of each row.
-        """
-        if len(tokens[0]):
-            self._add(tokens, [np.ones(len(tokens[0]), np.int64)])
-
-    def of_persons(self) -> Iterator[Array]:
-        """Give how many rows each person has, partition by partition: int64 ndarrays.
-
-        No person is in two of them. The records are forgotten.
-        """
-        return self._all_finished()
-
-    def _finished(self, records: Records, splits: int) -> Array:
-        return self._reduced(records, splits)[-1]
-
-    def _reduced(self, records: Records, splits: int) -> Records:
-        return joined_by(records, self._n_tokens)
-
-
-# --- how a person's rows spread over cells --------------------------------------------------------
+def _numbers_of_rows(rows: Array, starts: Array) -> Array:
+    return np.add.reduceat(rows, starts).astype(float)
 
 
 def _numbers_of_cells(rows: Array, starts: Array) -> Array:
@@ -411,23 +381,24 @@ NUMBERS: Mapping[Counted, Callable[[Array, Array], Array]] = {
     "norm of each person": _norms,
     "largest cell of each person": _largest_counts,
 }
-"""Each of the numbers, from the rows of each person and cell, and where each person begins."""
+"""The numbers that cells matter to, from the rows of persons in cells, and where persons begin."""
 
 
-class CellNumbers(PersonRecords[Array]):
-    """Finds the number of each person.
+class PersonNumbers(PersonRecords[Array]):
+    """Finds the number of each person, which follows from the person's rows in cells.
 
-    A record has 8 bytes for the person (16 for text), 4 or 8 for the cell, and 8 for a number of
-    rows.
+    A record has 8 bytes for the person (16 for text), 4 or 8 for the cell if it matters, and 8 for
+    a number of rows.
 
     Parameters
     ----------
-    counted : {"cells of each person", "norm of each person", "largest cell of each person"}
+    counted : {"rows of each person", "cells of each person", "norm of each person", ...}
+        Without cells, or a name of ``NUMBERS``.
     """
 
     def __init__(self, counted: Counted) -> None:
         super().__init__()
-        self._number = NUMBERS[counted]
+        self._number = NUMBERS.get(counted, _numbers_of_rows)
 
     def add(self, tokens: list[Array], packed: list[Array]) -> None:
         """Take a batch of rows, all of which have a person. Rows without a cell are dropped.
@@ -437,23 +408,17 @@ class CellNumbers(PersonRecords[Array]):
         tokens : list of uint64 ndarray of shape (rows,)
             The words of the person token of each row.
         packed : list of int ndarray of shape (rows,)
-            The packed cells. DROPPED in the first drops the row.
+            The packed cells; DROPPED in the first drops the row. Empty: cells do not matter.
         """
-        counts = packed[0] != DROPPED
-        if not counts.all():
-            tokens = [word[counts] for word in tokens]
-            packed = [integers[counts] for integers in packed]
+        has_cell = packed[0] != DROPPED if packed else True
+        if not np.all(has_cell):
+            tokens = [word[has_cell] for word in tokens]
+            packed = [integers[has_cell] for integers in packed]
         if len(tokens[0]):
             self._add(tokens, [*packed, np.ones(len(tokens[0]), np.int64)])
 
-    def of_persons(self) -> Iterator[Array]:
-        """Give the number of each person, partition by partition: float64 ndarrays.
-
-        No person is in two of them. The records are forgotten.
-        """
-        return self._all_finished()
-
     def _finished(self, records: Records, splits: int) -> Array:
+        """Find the numbers of the persons of one partition: float64 ndarray."""
         joined = self._reduced(records, splits)
         persons = person_numbers(joined[: self._n_tokens])
         starts = np.flatnonzero(np.diff(persons, prepend=-1))

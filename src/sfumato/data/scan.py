@@ -18,6 +18,7 @@ from itertools import chain
 import pyarrow as pa
 
 from sfumato.answers import Needs
+from sfumato.data.bounding import Bounder
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.keys import with_sorted_keys
 from sfumato.data.packed_counts import Cells
@@ -25,11 +26,9 @@ from sfumato.data.priorities import ChosenBy, PersonRows, RowPriorities, person_
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import of_known_types
 from sfumato.data.tallies import (
-    AllRows,
-    BoundedRows,
-    CellsOfEachPerson,
+    NumbersOfPersons,
     PersonsWithValues,
-    RowsOfEachPerson,
+    Rows,
     RowsWithinCells,
     Tally,
 )
@@ -165,28 +164,28 @@ def _located(
 
 
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
-    """What counts the needs: together where one choice of rows serves them all."""
-    together: dict[int, Needs] = {}
-    of_each_person: dict[int, Needs] = {}
+    """Return what counts the needs: together where one choice of rows serves them all."""
+    rows: dict[int, Needs] = {}
+    numbers_of_rows: dict[int, Needs] = {}
     tallies: list[Tally] = []
     for index, need in enumerate(needs):
+        alone = {index: need}
         if need.counted == "rows of each person":
-            of_each_person[index] = need
+            numbers_of_rows |= alone
         elif need.of_each_person:
-            tallies.append(CellsOfEachPerson(index, need))
+            tallies.append(NumbersOfPersons(alone))
         elif need.counted == "persons":
             within = unit.counting_persons(unit.cells_of_person)
             of_persons = PersonsWithValues if need.sums else RowsWithinCells
-            tallies.append(of_persons(index, need, within, key))
+            tallies.append(of_persons(alone, within, key))
         elif unit.by_cell:
-            tallies.append(RowsWithinCells(index, need, unit, key))
+            tallies.append(RowsWithinCells(alone, unit, key))
         else:
-            together[index] = need
-    if together:
-        bounded = unit.person is not None
-        tallies.append(BoundedRows(together, unit, key) if bounded else AllRows(together))
-    if of_each_person:
-        tallies.append(RowsOfEachPerson(of_each_person))
+            rows |= alone
+    if rows:
+        tallies.append(Rows(rows, Bounder(key, unit.rows_per_person) if unit.person else None))
+    if numbers_of_rows:
+        tallies.append(NumbersOfPersons(numbers_of_rows))
     return tallies
 
 

@@ -15,40 +15,26 @@ persons of at most 2^31 rows, whose sums are below 2^62. The sum of a person wit
 but it still depends on that person's rows alone.
 
 *Tallies.* A tally serves several needs. Needs that count rows share one, so that one choice of a
-person's rows serves them all.
+person's rows serves them all. Each is made from needs by their indices; the unit and the key say
+what of a person is counted.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-import msgspec
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
-from sfumato.data.bounding import (
-    Bounder,
-    CellBounder,
-    CellChoice,
-    LimitedRows,
-    PersonLimits,
-    RowLimits,
-    StackedLimits,
-)
+from sfumato.data.bounding import Bounder, CellBounder, CellChoice, LimitedRows, RowLimits
 from sfumato.data.external_partitions import Records
-from sfumato.data.packed_counts import (
-    CellCounts,
-    Cells,
-    Packing,
-    RowForm,
-    empty_counts,
-    packed_cells,
-)
-from sfumato.data.person_records import CellNumbers, PersonRecords, RowNumbers, joined_by
+from sfumato.data.packed_counts import CellCounts, Cells, Packing, RowForm, empty_counts
+from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords, joined_by
 from sfumato.data.priorities import PersonRows
 from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
 from sfumato.privacy import Unit
@@ -124,14 +110,8 @@ class PersonSums(PersonRecords[SumsInCells]):
         if len(fields[0]):
             self._add(fields[: len(tokens)], fields[len(tokens) :])
 
-    def of_persons(self) -> Iterator[SumsInCells]:
-        """Give what each person adds up to in the chosen cells, partition by partition.
-
-        No person is in two of them. The records are forgotten.
-        """
-        return self._all_finished()
-
     def _finished(self, records: Records, splits: int) -> SumsInCells:
+        """Give what each person adds up to in the chosen cells."""
         del splits
         joined = self._joined(records)
         kept = self._limits.kept(self._pairs(joined))
@@ -164,9 +144,28 @@ PackedRows: TypeAlias = list[list[Array]]
 """What is to be counted: of each need, packed cells (see ``packed_counts``)."""
 
 
-class Tally(Protocol):
-    """Counts some of the needs of a scan."""
+class Tally(ABC):
+    """Counts some of the needs of a scan.
 
+    Parameters
+    ----------
+    needs : mapping of int to Needs
+        By their indices.
+    records : PersonRecords or None
+        What remembers rows until all of a person's were seen. None: all is counted at once.
+    """
+
+    def __init__(
+        self, needs: Mapping[int, Needs], records: PersonRecords[object] | None = None
+    ) -> None:
+        self._records = records
+        self._forms = {index: RowForm(need) for index, need in needs.items()}
+        self._counts: dict[int, CellCounts] = {
+            index: empty_counts(self._forms[index].packing, need.sums)
+            for index, need in needs.items()
+        }
+
+    @abstractmethod
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Take a chunk, and give what of it can be counted at once; an empty list for nothing.
 
@@ -178,27 +177,8 @@ class Tally(Protocol):
         """
 
     def remaining(self) -> Iterator[PackedRows]:
-        """Give what had to wait until all rows were seen."""
-
-    def count(self, packed: PackedRows) -> None:
-        """Count what was given."""
-
-    def cubes(self) -> dict[int, Cube]:
-        """Give the cube of each need, by the need's index."""
-
-    def close(self) -> None:
-        """Free memory and disk, whatever happened."""
-
-
-class _Counted:
-    """The cells of some needs, and the counts of them."""
-
-    def __init__(self, needs: Mapping[int, Needs]) -> None:
-        self._forms = {index: RowForm(need) for index, need in needs.items()}
-        self._counts: dict[int, CellCounts] = {
-            index: empty_counts(self._forms[index].packing, need.sums)
-            for index, need in needs.items()
-        }
+        """Give what had to wait until all rows were seen; as it stands, nothing waits."""
+        return iter(())
 
     def count(self, packed: PackedRows) -> None:
         """Count what was given."""
@@ -210,108 +190,73 @@ class _Counted:
         """Give the cube of each need, by the need's index."""
         return {index: counts.cube() for index, counts in self._counts.items()}
 
+    def close(self) -> None:
+        """Free memory and disk, whatever happened."""
+        if self._records is not None:
+            self._records.close()
+
     def _packed(self, cells: Cells) -> PackedRows:
-        """What each need keeps of a chunk."""
+        """Give what each need keeps of a chunk."""
         return [form.of(cells) for form in self._forms.values()]
 
-    def _narrowed(self, cells: Cells) -> PackedRows:
-        """The same in fewer bytes where it fits."""
-        return [form.narrowed(form.of(cells)) for form in self._forms.values()]
 
+class Rows(Tally):
+    """Counts each person's rows within the limit of a bounder.
 
-class AllRows(_Counted):
-    """Counts all rows: each of them is a person, or the custodian states the limit."""
+    Without a bounder all rows count: each is a person, or the custodian states the limit.
+    """
 
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Give all of a chunk."""
-        return self._packed(cells)
-
-    def remaining(self) -> Iterator[PackedRows]:
-        """Nothing waits."""
-        return iter(())
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class BoundedRows(_Counted):
-    """Counts each person's rows within the limits of the unit."""
-
-    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
-        super().__init__(needs)
-        self._bounder = Bounder(key, unit.rows_per_person)
+    def __init__(self, needs: Mapping[int, Needs], bounder: Bounder | None = None) -> None:
+        super().__init__(needs, bounder)
+        self._bounder = bounder
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Remember a chunk."""
+        """Give all of a chunk, or remember it in as few bytes as it fits in."""
+        packed = self._packed(cells)
+        if self._bounder is None:
+            return packed
         assert persons is not None
-        self._bounder.add(persons, self._narrowed(cells))
+        forms = self._forms.values()
+        narrow = [form.narrowed(rows) for form, rows in zip(forms, packed, strict=True)]
+        self._bounder.add(persons, narrow)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
         """Give the rows that are kept."""
-        return self._bounder.bounded()
-
-    def close(self) -> None:
-        """Free memory and disk."""
-        self._bounder.close()
+        return iter(()) if self._bounder is None else self._bounder.of_persons()
 
 
-def limits_within(need: Needs, unit: Unit) -> PersonLimits:
-    """What bounds a person's rows in the cells of one need."""
-    if need.norm is not None:
-        return StackedLimits(need.norm, Packing(need.cells or need.lattice))
-    assert unit.limits is not msgspec.UNSET
-    return RowLimits(unit.rows_per_person, unit.limits)
-
-
-class RowsWithinCells(_Counted):
+class RowsWithinCells(Tally):
     """Counts each person's rows within limits that hold on the cells of one need."""
 
-    def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
-        super().__init__({index: need})
-        assert unit.limits is not msgspec.UNSET
-        self._limited = None if need.cells is None else Packing(need.cells)
-        limits = limits_within(need, unit)
-        self._bounder = CellBounder(key, unit.rows_per_person, limits)
-        self._cell_choice = None
-        if unit.limits.cells_per_person is not None:
-            self._cell_choice = CellChoice(key, need.cells or need.lattice)
+    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
+        (need,) = needs.values()
+        self._bounder = CellBounder(key, need, unit)
+        super().__init__(needs, self._bounder)
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
-        (form,) = self._forms.values()
-        counted = form.narrowed(form.of(cells))
-        limited = counted[: form.n_cells]
-        if self._limited is not None:
-            packed = packed_cells(self._limited, cells)
-            limited = self._limited.narrowed(packed)
         assert persons is not None
-        choice = None
-        if self._cell_choice is not None:
-            choice = self._cell_choice.of(persons, limited, cells)
-        self._bounder.add(persons, limited, counted, choice)
+        self._bounder.add(persons, cells)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
         """Give the rows that are kept."""
-        return ([rows] for rows in self._bounder.bounded())
-
-    def close(self) -> None:
-        """Free memory and disk."""
-        self._bounder.close()
+        return ([rows] for rows in self._bounder.of_persons())
 
 
-class PersonsWithValues(_Counted):
+class PersonsWithValues(Tally):
     """Counts persons in the cells of one need, and adds up one number of each person there.
 
     The unit says in how many cells a person is counted. No row in these cells is left out.
     """
 
-    def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
-        super().__init__({index: need})
+    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
+        (need,) = needs.values()
         self._need = need
-        self._row_form = RowForm(msgspec.structs.replace(need, lattice=need.row_lattice))
         self._persons = PersonSums(unit)
+        super().__init__(needs, self._persons)
+        self._row_form = RowForm(structs.replace(need, lattice=need.row_lattice))
         self._cell_choice = CellChoice(key, need.row_lattice)
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
@@ -334,7 +279,7 @@ class PersonsWithValues(_Counted):
             yield [[*self._located(pairs.cells, numbers), *numbers]]
 
     def _located(self, packed: list[Array], numbers: list[Array]) -> list[Array]:
-        """The packed cells of persons, of whom the packed cells of their rows are given."""
+        """Give the packed cells of persons, whose rows have the packed cells that are given."""
         lattice = self._need.lattice
         if lattice == self._need.row_lattice:
             return packed
@@ -350,60 +295,34 @@ class PersonsWithValues(_Counted):
         (form,) = self._forms.values()
         return form.packing.pack(cells)
 
-    def close(self) -> None:
-        """Free memory and disk."""
-        self._persons.close()
 
+class NumbersOfPersons(Tally):
+    """Counts persons by a number that follows from their rows, or from their rows in cells.
 
-class RowsOfEachPerson(_Counted):
-    """Counts persons by their number of rows."""
+    The needs count by the same number.
+    """
 
     def __init__(self, needs: Mapping[int, Needs]) -> None:
-        super().__init__(needs)
-        axes = {need.lattice.axes[0] for need in needs.values()}
+        need = next(iter(needs.values()))
+        self._numbers = PersonNumbers(need.counted)
+        super().__init__(needs, self._numbers)
+        self._cells = None
+        if need.cells is not None and need.counted in NUMBERS:
+            self._cells = Packing(need.cells)
+        axes = dict.fromkeys(need.lattice.axes[0] for need in needs.values())
         self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
-        self._numbers = RowNumbers()
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Remember a chunk."""
+        packed: list[Array] = []
+        if self._cells is not None:
+            coordinates = [cells[axis] for axis in self._cells.lattice.axes]
+            packed = self._cells.narrowed(self._cells.pack(coordinates))
         assert persons is not None
-        self._numbers.add(persons.tokens)
-        return []
-
-    def remaining(self) -> Iterator[PackedRows]:
-        """Locate each person's number of rows."""
-        for numbers in self._numbers.of_persons():
-            as_doubles = numbers.astype(np.float64)
-            yield self._packed({axis: axis.locate(as_doubles) for axis in self._axes})
-
-    def close(self) -> None:
-        """Free memory and disk."""
-        self._numbers.close()
-
-
-class CellsOfEachPerson(_Counted):
-    """Counts persons by a number that follows from their counts in the cells of one need."""
-
-    def __init__(self, index: int, need: Needs) -> None:
-        super().__init__({index: need})
-        assert need.cells is not None
-        (self._axis,) = need.lattice.axes
-        self._cells = Packing(need.cells)
-        self._numbers = CellNumbers(need.counted)
-
-    def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
-        """Remember a chunk."""
-        packed = self._cells.pack([cells[axis] for axis in self._cells.lattice.axes])
-        assert persons is not None
-        self._numbers.add(persons.tokens, self._cells.narrowed(packed))
+        self._numbers.add(persons.tokens, packed)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
         """Locate each person's number."""
-        assert isinstance(self._axis, GridAxis | EdgesAxis)
         for numbers in self._numbers.of_persons():
-            yield self._packed({self._axis: self._axis.locate(numbers)})
-
-    def close(self) -> None:
-        """Free memory and disk."""
-        self._numbers.close()
+            yield self._packed({axis: axis.locate(numbers) for axis in self._axes})
