@@ -30,13 +30,12 @@ from sfumato.data.losses import (
     PersonLosses,
     QuestionCheck,
     limits_on_cells,
-    losses_of,
 )
 from sfumato.data.options import stating
 from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, guarded, guarded_batches, with_rows
 from sfumato.data.schema import of_known_types
-from sfumato.domain import Lattice, LatticeAxis, grid_axis
+from sfumato.domain import Lattice, grid_axis
 from sfumato.errors import DataError, without_frames
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class _TablePass:
         self._titles = [title for title, _ in asked]
         self._needs = [needs for _, needs in asked]
         axes = dict.fromkeys(axis for needs in self._needs for axis in needs.columns)
-        self._axes: dict[LatticeAxis, AxisLosses] = {axis: losses_of(axis) for axis in axes}
+        self._axes = {axis: AxisLosses(axis) for axis in axes}
         # Where values are added up in parts of their axis, the axis loses them, not each part.
         self._segments = {
             axis
