@@ -19,17 +19,17 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, SupportsFloat, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, SupportsFloat, TextIO, TypeAlias
 
+from sfumato.data.reader import RowReader, guarded, guarded_batches
 from sfumato.errors import DataError, UsageError, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T")
 Row: TypeAlias = Sequence[object]
 """The entries of one row, in the order of ``StepColumns.names``."""
 
@@ -235,12 +235,31 @@ def from_parquet(
     DataError
         If the file cannot be read, or a column is missing.
     """
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     require_columns(path, columns)
-    whole = _unquoted(path, lambda: pq.ParquetFile(path).read(columns=columns.names))
-    table = whole.drop_null()
+    batches = partial(_parquet(path).batches, dict.fromkeys(columns.names))
+    yield from arrivals(guarded_batches(path.name, batches), columns, calendar)
+
+
+def arrivals(
+    batches: Iterable[pa.RecordBatch], columns: StepColumns, calendar: Calendar | None = None
+) -> Iterator[Arrival]:
+    """Group the rows of a reader's batches by their step, in order.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        All rows, in any order.
+    columns : StepColumns
+    calendar : Calendar or None
+        None: the rows themselves say which steps exist.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks = [batch.select(columns.names) for batch in batches]
+    if not chunks:
+        return
+    table = pa.Table.from_batches(chunks).drop_null()
     if calendar is not None:
         yield from _in_calendar_order(_rows_of_table(table, columns), columns, calendar)
         return
@@ -254,18 +273,10 @@ def _rows_of_table(table: pa.Table, columns: StepColumns) -> Iterator[Row]:
     return (row for row in zip(*values, strict=True) if _has_number(row, columns))
 
 
-def _unquoted(path: Path, read: Callable[[], T]) -> T:
-    """Read a Parquet file; an error says why it failed and quotes nothing."""
-    import pyarrow as pa
+def _parquet(path: Path) -> RowReader:
+    from sfumato.data.readers.arrow import ParquetFile
 
-    try:
-        return read()
-    except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or "it is not a Parquet file that can be read"
-    # Raised outside the except block: Arrow's own message may quote a value.
-    raise DataError(
-        f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header"
-    )
+    return ParquetFile(path, path.name)
 
 
 # --- rows to steps ------------------------------------------------------------------------------
@@ -321,9 +332,7 @@ def require_columns(path: Path, columns: StepColumns | None) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
         return
     if columns is not None and is_parquet(path):
-        import pyarrow.parquet as pq
-
-        header = _unquoted(path, lambda: pq.ParquetFile(path).schema_arrow.names)
+        header: list[str] | None = guarded(path.name, _parquet(path).names)
     else:
         with open_text(path) as text:
             header = next(csv.reader(text), None)
