@@ -242,7 +242,7 @@ def test_what_was_answered_with_equal_shares_is_given_again(monkeypatch):
     questions = unequal([10, 30])
     with publisher(sf.ApproxDP(9, "1e-5")) as pub:
         with monkeypatch.context() as before:
-            before.setattr("sfumato.publishing.publisher.chosen", lambda *_, **__: None)
+            before.setattr("sfumato.publishing.publisher.choose", lambda *_, **__: None)
             old = pub.release(questions, **APPROX)
             old_key = pub.release(questions, epsilon=2, delta="1e-6", key="mine")
             old_rho_cost = {"epsilon": "0.5", "delta": "1e-6"}

@@ -37,7 +37,7 @@ from sfumato.privacy import (
     plan_epsilon,
     rule_of,
 )
-from sfumato.publishing.plan_choice import PlanChoice
+from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan_file import PlanFile, domain_of, read_plan
 
 DELTA = Fraction(1, 10**6)
@@ -86,7 +86,7 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         prose(_together([one.cost for one in previews], unit))
 
 
-def _plain(one: Preview, choice: PlanChoice | None) -> dict[str, object]:
+def _plain(one: Preview, choice: Choice | None) -> dict[str, object]:
     """A preview as JSON, with what was picked for its plan."""
     found = {"preview": one, "accuracy": one.accuracy(), "counted": one.counted}
     if choice is None:

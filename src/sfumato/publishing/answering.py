@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,6 +36,7 @@ from sfumato.answers import (
     AnyQuestion,
     Captions,
     Counts,
+    Kind,
     Needs,
     Release,
     require_registered,
@@ -48,8 +50,8 @@ from sfumato.ledger import Entry, Hold
 from sfumato.privacy import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
+from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan
-from sfumato.publishing.plan_choice import PlanChoice, PlanCost
 from sfumato.questions.counters.question import Counter, Settled
 from sfumato.questions.persons import PersonsRelease
 from sfumato.questions.persons.measured import MEASURED, title_of
@@ -246,9 +248,9 @@ class PlannedRelease:
         The words for people of each question. They are no part of what is charged.
     label : str
         Tells the state of the data that are asked. It goes nowhere but into the ledger's secrets.
-    stated : PlanCost
-        The cost as it was asked for.
-    choice : PlanChoice or None
+    stated : measure or Kind
+        The cost as it was asked for; a kind: the least one of it that is accurate enough.
+    choice : Choice or None
         What was picked for the plan; None: it is answered as it is stated.
     """
 
@@ -260,8 +262,8 @@ class PlannedRelease:
     noise: Bits
     captions: list[Captions | None]
     label: str = ""
-    stated: PlanCost = field(kw_only=True)
-    choice: PlanChoice | None = None
+    stated: CentralMeasure | Kind = field(kw_only=True)
+    choice: Choice | None = None
 
     @property
     def picked(self) -> str:
@@ -498,15 +500,22 @@ def asked_release(account: str, source: Source, planned: PlannedRelease) -> list
 
 
 def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
-    """The parts of the cost where nothing is picked; None without a cost."""
-    return None if planned.stated.cost is None else planned.stated.parts(planned.plan)
+    """Divide the cost as where nothing is picked; None without a cost."""
+    stated = planned.stated
+    return None if isinstance(stated, Kind) else planned.plan.costs(stated)
 
 
 def _picking(planned: PlannedRelease) -> object:
-    """The cost of a plan as it was asked for, with all that decides what is picked."""
+    """Return the cost of a plan as it was asked for, with all that decides what is picked."""
     plan = planned.plan
+    cost = None if isinstance(planned.stated, Kind) else planned.stated
+    delta = planned.stated.delta if isinstance(planned.stated, Kind) else Fraction(0)
     options = (plan.shares, plan.accuracy, plan.weights, plan.minimise, plan.noise, plan.rows)
-    return ("picked", planned.stated, [None if one is UNSET else one for one in options])
+    return (
+        "picked",
+        {"cost": cost, "delta": delta},
+        [None if one is UNSET else one for one in options],
+    )
 
 
 def asked_stream(

@@ -26,12 +26,13 @@ are fixed before any answer is seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+import msgspec
+
 from sfumato.answers import (
-    AccuracyRequest,
     AnyQuestion,
     CountsPreview,
     CountsRelease,
@@ -40,10 +41,9 @@ from sfumato.answers import (
     Within,
     answer_of,
     kind_of,
-    least_alone,
+    least,
 )
 from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, split
-from sfumato.domain import Domain
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.privacy import (
     ZCDP,
@@ -51,7 +51,6 @@ from sfumato.privacy import (
     CentralMeasure,
     Money,
     PureDP,
-    Unit,
     approx_to_zcdp,
     charge,
     of_units,
@@ -64,55 +63,88 @@ from sfumato.privacy import (
 # --- parts ----------------------------------------------------------------------------------------
 
 DIGITS = 6  # of a picked share: the same ones on every machine
-SMALL_DELTA = Fraction(1, 10**6)
+SMALL = ApproxDP(1, Fraction(1, 10**6))  # a cost at which a question shows whether it uses a delta
 
 
-class PlannedQuestion:
-    """One question of a plan, where it is asked, with what the plan asks of it.
+class Choice(msgspec.Struct, frozen=True):
+    """How the cost of a plan is spent, and why.
 
-    Parameters
+    Attributes
+    ----------
+    cost : PureDP, ApproxDP or ZCDP
+        Of the whole plan, at most: as it was stated, or the least one that is accurate enough;
+        without the delta, if no question uses it.
+    costs : tuple of measure
+        What each question may spend. Those in rho add up to the rho that their part of an
+        (epsilon, delta) allows; all others add up to the rest of it.
+    block : ApproxDP or None
+        What the questions in rho are charged together, where the cost is an (epsilon, delta).
+    in_rho : tuple of int
+        The places of the questions that are answered within one rho, out of an (epsilon, delta).
+    sentences : tuple of str
+        What was picked, and why.
+    """
+
+    cost: CentralMeasure
+    costs: tuple[CentralMeasure, ...]
+    block: ApproxDP | None = None
+    in_rho: tuple[int, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+    def money(self, used: Sequence[CentralMeasure], rule: str) -> Money:
+        """Charge for what the questions use of their parts, in the units of an account.
+
+        What is charged for several questions in rho together is charged whole.
+        """
+        together = self.in_rho if self.block is not None and rule != "zcdp" else ()
+        charges = [charge(cost, rule) for i, cost in enumerate(used) if i not in together]
+        if together and self.block is not None:
+            charges.append(charge(self.block, rule))
+        return sum(first for first, _ in charges), sum(second for _, second in charges)
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One question of a plan, with what the plan asks of it.
+
+    Attributes
     ----------
     question : Question
-    domain : Domain
-    unit : Unit
+    preview : function of a cost
+        What the question would publish at a cost; what it refuses, it refuses there.
     within : Within or None
         How accurate its answer must be.
     weight : Fraction
-    rows : int or None
-        The custodian's public guess.
-    found : dict, optional
+        What its errors weigh.
+    share : Fraction or None
+        Its stated share; None: the shares are picked.
+    power : {1, 2}
+        Whether half-widths are added up, or their squares.
+    starts : dict
         What other questions of the plan needed, by measure and accuracy: a search begins there.
+    needs : dict
+        What this question needs, by measure.
     """
 
-    def __init__(
-        self,
-        question: AnyQuestion,
-        domain: Domain,
-        unit: Unit,
-        within: Within | None,
-        weight: Fraction,
-        rows: int | None,
-        found: dict[tuple[Kind, Within], int] | None = None,
-    ) -> None:
-        self.question = question
-        self.within = within
-        self.weight = weight
-        self._domain = domain
-        self._unit = unit
-        self._rows = rows
-        self._previews: dict[CentralMeasure, Preview] = {}
-        self._needs: dict[Kind, int] = {}
-        self._found = {} if found is None else found
+    question: AnyQuestion
+    preview: Callable[[CentralMeasure], Preview]
+    within: Within | None
+    weight: Fraction
+    share: Fraction | None = None
+    power: int = 1
+    starts: dict[tuple[Kind, Within], int] = field(default_factory=dict, repr=False)
+    needs: dict[Kind, int] = field(default_factory=dict, repr=False)
 
-    def preview(self, cost: CentralMeasure) -> Preview:
-        """What it would publish at a cost; what it refuses, it refuses here."""
-        if cost not in self._previews:
-            found = self.question.preview(self._domain, self._unit, cost, self._rows)
-            self._previews[cost] = found
-        return self._previews[cost]
+    @property
+    def is_open(self) -> bool:
+        """Whether no accuracy is asked of it."""
+        return self.within is None
 
     def half_width(self, cost: CentralMeasure) -> float | None:
-        """Of its least accurate number, with 95% confidence; None where it states none."""
+        """Return that of its least accurate number, at 95% confidence; None if it states none."""
         preview = self.preview(cost)
         if not self._states_accuracy(preview):
             return None
@@ -122,7 +154,7 @@ class PlannedQuestion:
             return None
 
     def accepts(self, cost: CentralMeasure) -> bool:
-        """Whether it can be answered at a cost."""
+        """Tell whether it can be answered at a cost."""
         try:
             self.preview(cost)
         except SfumatoError:
@@ -137,13 +169,15 @@ class PlannedQuestion:
     @property
     def uses_delta(self) -> bool:
         """Whether it needs a delta of its own, or makes use of one."""
-        approx = ApproxDP(1, SMALL_DELTA)
-        if not self.accepts(approx):
-            return False
-        return isinstance(self.preview(approx).cost, ApproxDP)
+        return self.accepts(SMALL) and isinstance(self.preview(SMALL).cost, ApproxDP)
 
-    def error(self, cost: CentralMeasure, *, squared: bool) -> float | None:
-        """The sum of the half-widths of its numbers, or of their squares, times its weight.
+    @property
+    def counts(self) -> bool:
+        """Whether it is a table of counts of a known size."""
+        return self.accepts(SMALL) and self.error(SMALL) is not None
+
+    def error(self, cost: CentralMeasure) -> float | None:
+        """Add up the half-widths of its numbers, or their squares, times its weight.
 
         None if it is no table of counts of a known size: its errors are not in rows, or how many
         they are is not known, and they are not added to those of others.
@@ -153,38 +187,28 @@ class PlannedQuestion:
         if not isinstance(preview, CountsPreview) or preview.cells is None or width is None:
             return None
         # Half-widths are whole numbers. Where even the noise is below one, its size still differs.
-        width = max(width, 0.5)
-        power = 2 if squared else 1
-        return float(self.weight) * preview.cells * width**power
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a table of counts of a known size."""
-        at = ApproxDP(1, SMALL_DELTA)
-        return self.accepts(at) and self.error(at, squared=False) is not None
-
-    def _states_accuracy(self, preview: Preview) -> bool:
-        """Whether a preview states the accuracy of the answer.
-
-        That of counts from which the answer is computed, such as centres of clusters, is another.
-        """
-        of_counts = isinstance(preview, CountsPreview)
-        return preview.states_accuracy and (not of_counts or self._answers_with_counts())
-
-    def _answers_with_counts(self) -> bool:
-        """Whether the noisy counts are the answer, and not what it is computed from."""
-        try:
-            return issubclass(answer_of(type(self.question)), CountsRelease)
-        except UsageError:  # a question of the user's, which is not registered
-            return False
+        return float(self.weight) * preview.cells * max(width, 0.5) ** self.power
 
     def loss(self, cost: CentralMeasure) -> float:
-        """Its half-width; where it states none, the inverse of the epsilon that it may spend."""
+        """Return its half-width, or, where it states none, the inverse of its epsilon."""
         width = self.half_width(cost)
         return max(width, 0.5) if width is not None else 1 / float(pure_epsilon(cost))
 
+    def _states_accuracy(self, preview: Preview) -> bool:
+        """Tell whether a preview states the accuracy of the answer.
+
+        That of counts from which the answer is computed, such as centres of clusters, is another.
+        """
+        if not isinstance(preview, CountsPreview):
+            return preview.states_accuracy
+        try:
+            is_answer = issubclass(answer_of(type(self.question)), CountsRelease)
+        except UsageError:  # a question of the user's, which is not registered
+            return False
+        return preview.states_accuracy and is_answer
+
     def need(self, kind: Kind) -> int:
-        """The least units of a measure at which it is as accurate as requested.
+        """Return the least units of a measure at which it is accurate enough; 0 if it is open.
 
         Raises
         ------
@@ -193,31 +217,34 @@ class PlannedQuestion:
         Infeasible
             If no cost suffices.
         """
-        assert self.within is not None
-        if kind not in self._needs:
-            start = self._found.get((kind, self.within))
-            self._needs[kind] = least_alone(self._request(kind), kind, start)
-            self._found[kind, self.within] = self._needs[kind]
-        return self._needs[kind]
+        if self.within is not None and kind not in self.needs:
+            self._require_accuracy(kind.cost(kind.units), self.within)
+            start = self.starts.get((kind, self.within), kind.units)
+            units = least(
+                lambda units: self.is_met(kind.cost(units)), start, kind.most, str(self.within)
+            )
+            self.needs[kind] = self.starts[kind, self.within] = units
+        return self.needs.get(kind, 0)
 
     def is_met(self, cost: CentralMeasure) -> bool:
-        """Whether its answer is as accurate as requested; true where nothing is."""
+        """Tell whether its answer is as accurate as requested; true where nothing is."""
         if self.within is None:
             return True
-        preview = self.preview(cost)
-        width = preview.accuracy(self.within.confidence, self.within.simultaneous)
+        width = self.preview(cost).accuracy(self.within.confidence, self.within.simultaneous)
         return float(width) <= self.within.half_width
 
-    def _request(self, kind: Kind) -> AccuracyRequest:
-        assert self.within is not None
+    def _require_accuracy(self, cost: CentralMeasure, within: Within) -> None:
+        """Refuse a question that cannot say beforehand how accurate its answer would be.
+
+        What it says at some cost, it says at every cost: an axis of keys has no simultaneous
+        accuracy, and a mean none without a number of rows.
+        """
         asked = f"the accuracy of {self.question.title}"
-        # What it says at some cost, it says at every cost: an axis of keys has no simultaneous
-        # accuracy, and a mean none without a number of rows.
         try:
-            preview = self.preview(kind.cost(kind.units))
+            preview = self.preview(cost)
             states = self._states_accuracy(preview)
             if states:
-                preview.accuracy(self.within.confidence, self.within.simultaneous)
+                preview.accuracy(within.confidence, within.simultaneous)
         except UsageError as error:
             remedy = error.remedy
             if "rows=" in remedy:
@@ -226,41 +253,37 @@ class PlannedQuestion:
         if not states:
             obstacle = "it cannot say beforehand how accurate its answer would be"
             raise UsageError(asked, obstacle, "Leave it out: it then takes a share by its weight")
-        return AccuracyRequest(self.question, self._domain, self._unit, self._rows, self.within)
 
 
 @dataclass(frozen=True)
-class Member:
+class Part:
     """What takes part when units of one measure are divided: a question, or several together.
 
     Attributes
     ----------
     need : int
         Units that it needs to be as accurate as requested; 0 where nothing is.
-    is_open : bool
-        Whether it takes part in what the needs leave over.
-    fixed : Fraction
-        The part of that which it takes by its weight.
+    fixed : Fraction or None
+        The part of what the needs leave over that it takes by its weight; None: it takes none.
     size : float
         Its error, times cost^power: what the rest of it is divided by.
     """
 
     need: int
-    is_open: bool
-    fixed: Fraction = Fraction(0)
+    fixed: Fraction | None = None
     size: float = 0.0
 
 
-def parts_of(total: int, members: Sequence[Member], exponent: float) -> list[int] | None:
-    """Divide whole units; None if they are fewer than the members need.
+def divided_units(total: int, parts: Sequence[Part], exponent: float) -> list[int] | None:
+    """Divide whole units; None if they are fewer than the parts need.
 
-    Needs come first. What they leave is divided among the open members; if none is open, all parts
-    grow in proportion.
+    Needs come first. What they leave is divided among the open parts; if none is open, all grow in
+    proportion.
 
     Parameters
     ----------
     total : int
-    members : sequence of Member
+    parts : sequence of Part
     exponent : float
         1 / (1 + p): open parts are proportional to this power of the sizes.
 
@@ -269,40 +292,36 @@ def parts_of(total: int, members: Sequence[Member], exponent: float) -> list[int
     list of int, or None
         They add up to the total exactly, and none is below its need.
     """
-    needs = [member.need for member in members]
+    needs = [part.need for part in parts]
+    is_open = [part.fixed is not None for part in parts]
     left = total - sum(needs)
-    if left < 0:
-        return None
-    is_open = [member.is_open for member in members]
-    if not any(is_open):
-        return split(total, [Fraction(need) for need in needs])
     if left < sum(is_open):
         return None
-    weights = _open_weights(members, exponent)
+    if not any(is_open):
+        return split(total, [Fraction(need) for need in needs])
+    weights = _open_weights(parts, exponent)
     extra = split(left, weights)
     if any(takes and not more for more, takes in zip(extra, is_open, strict=True)):
         # A unit for each at least: no question is answered for nothing.
         extra = split(left - sum(is_open), weights)
-        extra = [more + int(takes) for more, takes in zip(extra, is_open, strict=True)]
+        extra = [more + takes for more, takes in zip(extra, is_open, strict=True)]
     return [need + more for need, more in zip(needs, extra, strict=True)]
 
 
-def _open_weights(members: Sequence[Member], exponent: float) -> list[Fraction]:
-    """The part of each in what is left over: by weight, and the rest by size."""
-    every = [member for member in members if member.is_open]
-    by_weight = sum((member.fixed for member in every), Fraction(0))
-    powers = [member.size**exponent if member.is_open else 0.0 for member in members]
-    fixed = [member.fixed if member.is_open else Fraction(0) for member in members]
+def _open_weights(parts: Sequence[Part], exponent: float) -> list[Fraction]:
+    """Return what each takes of the units left over: by weight, and the rest by size."""
+    fixed = [part.fixed or Fraction(0) for part in parts]
+    powers = [0.0 if part.fixed is None else part.size**exponent for part in parts]
     largest = max(powers)
     if not largest:
         return fixed
     sizes = [digits(power / largest) for power in powers]
-    rest = (1 - by_weight) / sum(sizes)
-    return [part + rest * size for part, size in zip(fixed, sizes, strict=True)]
+    rest = (1 - sum(fixed, Fraction(0))) / sum(sizes)
+    return [share + rest * size for share, size in zip(fixed, sizes, strict=True)]
 
 
 def digits(value: float) -> Fraction:
-    """A number in few digits, so that shares are the same on every machine.
+    """Round a number to few digits, so that shares are the same on every machine.
 
     >>> digits(1 / 3)
     Fraction(333333, 1000000)
@@ -310,229 +329,179 @@ def digits(value: float) -> Fraction:
     return Fraction(f"{value:.{DIGITS}g}")
 
 
-# --- divisions ------------------------------------------------------------------------------------
+def spent(
+    candidates: Sequence[Candidate], cost: CentralMeasure, in_rho: Sequence[int]
+) -> CentralMeasure:
+    """Return a cost without its delta, where no question would use it."""
+    return cost if in_rho or _delta_users(candidates, in_rho) else without_delta(cost)
 
 
-@dataclass(frozen=True)
-class Division:
-    """One way to spend a cost.
-
-    Attributes
-    ----------
-    in_rho : tuple of int
-        The questions that are answered within one rho.
-    costs : tuple of measure
-        What each question may spend.
-    block : ApproxDP or None
-        What the questions in rho are charged together, where the cost is an (epsilon, delta).
-    """
-
-    in_rho: tuple[int, ...]
-    costs: tuple[CentralMeasure, ...]
-    block: ApproxDP | None = None
-
-    def money(self, used: Sequence[CentralMeasure], rule: str) -> Money:
-        """The charge for what the questions use of their parts, in an account's units.
-
-        What is charged for several questions in rho together is charged whole.
-        """
-        together = self.in_rho if self.block is not None and rule != "zcdp" else ()
-        charges = [charge(cost, rule) for i, cost in enumerate(used) if i not in together]
-        if together and self.block is not None:
-            charges.append(charge(self.block, rule))
-        return sum(first for first, _ in charges), sum(second for _, second in charges)
-
-
-class Divider:
-    """Divides costs among the questions of a plan.
+def needed(candidates: Sequence[Candidate], kind: Kind, in_rho: Sequence[int]) -> Fraction:
+    """Return the least epsilon, or rho, at which every question is as accurate as requested.
 
     Parameters
     ----------
-    questions : sequence of PlannedQuestion
-    shares : sequence of Fraction or None
-        As stated; None: they are picked.
-    squared : bool
-        Whether the sum of squared half-widths is made least, and not that of half-widths.
+    candidates : sequence of Candidate
+    kind : Kind
+        The measure of the cost.
+    in_rho : sequence of int
     """
+    if kind.name == "zcdp":
+        return sum((Fraction(one.need(kind), kind.units) for one in candidates), Fraction(0))
+    deltas, for_block = _deltas(candidates, kind.delta, in_rho)
+    alone = [i for i in range(len(candidates)) if i not in in_rho]
+    together = _block_need([candidates[i] for i in in_rho], for_block)
+    units = sum(candidates[i].need(Kind.of("pure", deltas[i])) for i in alone)
+    return together + Fraction(units, kind.units)
 
-    def __init__(
-        self,
-        questions: Sequence[PlannedQuestion],
-        shares: Sequence[Fraction] | None,
-        *,
-        squared: bool,
-    ) -> None:
-        self.questions = list(questions)
-        self.shares = shares
-        self.squared = squared
-        self._equal = self._equal_parts()
-        self._delta_users = [i for i, each in enumerate(self.questions) if each.uses_delta]
 
-    def spent(self, cost: CentralMeasure, in_rho: tuple[int, ...]) -> CentralMeasure:
-        """A cost without its delta, where no question would use it."""
-        users = set(self._delta_users) - set(in_rho)
-        return cost if in_rho or users else without_delta(cost)
-
-    # --- what is needed ---------------------------------------------------------------------------
-
-    def needed(self, kind: Kind, in_rho: tuple[int, ...]) -> Fraction:
-        """The least epsilon, or rho, at which every question is as accurate as requested.
-
-        Parameters
-        ----------
-        kind : Kind
-            The measure of the cost.
-        in_rho : tuple of int
-        """
-        if kind.name == "zcdp":
-            wanted = [each for each in self.questions if each.within is not None]
-            return sum((Fraction(each.need(kind), kind.units) for each in wanted), Fraction(0))
-        deltas, for_block = self._deltas(kind.delta, in_rho)
-        found = self._block_need(in_rho, for_block)
-        for i, each in enumerate(self.questions):
-            if each.within is not None and i not in in_rho:
-                found += Fraction(each.need(Kind.of("pure", deltas[i])), kind.units)
-        return found
-
-    def _block_need(self, in_rho: tuple[int, ...], delta: Fraction) -> Fraction:
-        """The epsilon that the questions in rho need together."""
-        kind = Kind.of("zcdp")
-        wanted = [self.questions[i] for i in in_rho if self.questions[i].within is not None]
-        units = sum(each.need(kind) for each in wanted)
-        if not units:
-            return Fraction(0)
-        return Fraction(zcdp_to_approx(Fraction(units, kind.units), delta).epsilon)
-
-    def _deltas(self, delta: Fraction, in_rho: tuple[int, ...]) -> tuple[list[Fraction], Fraction]:
-        """The delta of each question outside of the rho, and that of the rho: equal parts."""
-        users = [i for i in self._delta_users if i not in in_rho]
-        if self.shares is None:
-            weights = [Fraction(1)] * len(users) + [Fraction(1)] * bool(in_rho)
-        else:
-            weights = [self.shares[i] for i in users]
-            weights += [sum((self.shares[i] for i in in_rho), Fraction(0))] * bool(in_rho)
-        found = [Fraction(0)] * len(self.questions)
-        if not weights or not delta:
-            return found, Fraction(0)
-        parts = [Fraction(part, DELTA_UNITS) for part in split(int(delta * DELTA_UNITS), weights)]
-        for i, part in zip(users, parts, strict=False):
-            found[i] = part
-        return found, parts[-1] if in_rho else Fraction(0)
-
-    # --- division ---------------------------------------------------------------------------------
-
-    def divided(self, cost: CentralMeasure, in_rho: tuple[int, ...]) -> Division | None:
-        """Divide a cost; None if it is less than the questions need."""
-        everyone = tuple(range(len(self.questions)))
-        if not isinstance(cost, ApproxDP):
-            parts = self._parts(cost, everyone)
-            return None if parts is None else Division((), tuple(parts))
-        deltas, for_block = self._deltas(cost.delta, in_rho)
-        alone = [i for i in everyone if i not in in_rho]
-        each = Fraction(1, len(everyone))
-        members = [
-            self._member(i, self._equal[i], _epsilon_part(cost, each, deltas[i]), each)
-            for i in alone
-        ]
-        if in_rho:
-            members.append(self._block(cost, in_rho, for_block))
-        units = self._shared(int(cost.epsilon * EPSILON_UNITS), members, 1.0)
-        if units is None:
-            return None
-        epsilons = [Fraction(part, EPSILON_UNITS) for part in units]
-        found: dict[int, CentralMeasure] = {
-            i: _with_delta(epsilon, deltas[i]) for i, epsilon in zip(alone, epsilons, strict=False)
-        }
-        if not in_rho:
-            return Division((), tuple(found[i] for i in everyone))
-        block = ApproxDP(epsilons[-1], for_block)
-        inner = self._parts(approx_to_zcdp(block.epsilon, block.delta), in_rho)
+def divide(
+    candidates: Sequence[Candidate], cost: CentralMeasure, in_rho: tuple[int, ...]
+) -> Choice | None:
+    """Divide a cost among questions, some in one rho; None if it is less than they need."""
+    whole = spent(candidates, cost, in_rho)
+    if not isinstance(cost, ApproxDP):
+        parts = _divide_alike(candidates, cost, range(len(candidates)))
+        return None if parts is None else Choice(whole, tuple(parts))
+    deltas, for_block = _deltas(candidates, cost.delta, in_rho)
+    level = Fraction(1, len(candidates))
+    alone = [i for i in range(len(candidates)) if i not in in_rho]
+    shares = _shares(candidates)
+    members = [
+        _part(candidates[i], shares[i], _epsilon_part(cost, level, deltas[i]), level) for i in alone
+    ]
+    if in_rho:
+        members.append(_block(candidates, cost, in_rho, for_block))
+    units = divided_units(int(cost.epsilon * EPSILON_UNITS), members, _exponent(candidates, 1.0))
+    if units is None:
+        return None
+    epsilons = [Fraction(part, EPSILON_UNITS) for part in units]
+    costs: dict[int, CentralMeasure] = {
+        i: _with_delta(epsilon, deltas[i]) for i, epsilon in zip(alone, epsilons, strict=False)
+    }
+    block = ApproxDP(epsilons[-1], for_block) if in_rho else None
+    if block is not None:
+        inner = _divide_alike(candidates, approx_to_zcdp(block.epsilon, block.delta), in_rho)
         if inner is None:
             return None
-        found |= dict(zip(in_rho, inner, strict=True))
-        return Division(in_rho, tuple(found[i] for i in everyone), block)
-
-    def _parts(self, cost: PureDP | ZCDP, among: Sequence[int]) -> list[CentralMeasure] | None:
-        """Divide an epsilon or a rho among some questions, all in its measure."""
-        whole = sum((self._equal[i] for i in among), Fraction(0))
-        each = Fraction(1, len(among))
-        members = []
-        for i in among:
-            part = self._equal[i] / whole if whole else Fraction(0)
-            members.append(self._member(i, part, _part_of(cost, each), each))
-        power = 0.5 if isinstance(cost, ZCDP) else 1.0
-        units = self._shared(units_of(cost), members, power)
-        return None if units is None else [of_units(cost, part) for part in units]
-
-    def _shared(self, total: int, members: list[Member], power: float) -> list[int] | None:
-        return parts_of(total, members, 1 / (1 + self._power(power)))
-
-    def _power(self, power: float) -> float:
-        """The power of its cost to which the error that counts falls."""
-        return 2 * power if self.squared else power
-
-    def _member(self, i: int, part: Fraction, reference: CentralMeasure, level: Fraction) -> Member:
-        """A question that takes part: by its share, its need, its error at a cost, or its weight.
-
-        Parameters
-        ----------
-        i : int
-        part : Fraction
-            Its part of what is divided, by its share or its weight.
-        reference : measure
-            The cost at which its error is looked up. It is the same for all, so that rounding to
-            whole half-widths does not tell apart what is alike.
-        level : Fraction
-            Which part of what is divided that cost is.
-        """
-        if self.shares is not None:
-            return Member(0, True, part)
-        each = self.questions[i]
-        if each.within is not None:
-            return Member(each.need(kind_of(reference)), False)
-        power = self._power(0.5 if isinstance(reference, ZCDP) else 1.0)
-        error = each.error(reference, squared=self.squared)
-        if error is None:
-            return Member(0, True, part)
-        return Member(0, True, size=error * float(level) ** power)
-
-    def _block(self, cost: ApproxDP, in_rho: tuple[int, ...], delta: Fraction) -> Member:
-        """The questions in rho as one member: their error falls with their epsilon as one's does,
-        since the rho of an (epsilon, delta) grows about with the square of epsilon.
-        """
-        part = sum((self._equal[i] for i in in_rho), Fraction(0))
-        if self.shares is not None:
-            return Member(0, True, part)
-        need = int(self._block_need(in_rho, delta) * EPSILON_UNITS)
-        is_open = [i for i in in_rho if self.questions[i].within is None]
-        if not is_open:
-            return Member(need, False)
-        reference = _epsilon_part(cost, part, Fraction(0))
-        inner = self._parts(approx_to_zcdp(Fraction(reference.epsilon), delta), is_open)
-        size = 0.0
-        by_weight = Fraction(0)
-        for i, own in zip(is_open, inner or [], strict=False):
-            error = self.questions[i].error(own, squared=self.squared)
-            size += error or 0.0
-            by_weight += self._equal[i] if error is None else 0
-        return Member(need, True, by_weight, size * float(part) ** self._power(1.0))
-
-    def _equal_parts(self) -> list[Fraction]:
-        """The part of each question by its share, or by its weight among those that are open."""
-        weights = [each.weight if each.within is None else Fraction(0) for each in self.questions]
-        if self.shares is not None:
-            weights = list(self.shares)
-        whole = sum(weights, Fraction(0))
-        return [weight / whole if whole else Fraction(0) for weight in weights]
+        costs |= dict(zip(in_rho, inner, strict=True))
+    return Choice(whole, tuple(costs[i] for i in range(len(candidates))), block, in_rho)
 
 
-def _part_of(cost: PureDP | ZCDP, part: Fraction) -> CentralMeasure:
-    """A part of a cost, one unit at least."""
-    return of_units(cost, max(1, int(units_of(cost) * part)))
+def _delta_users(candidates: Sequence[Candidate], in_rho: Sequence[int]) -> list[int]:
+    return [i for i, one in enumerate(candidates) if i not in in_rho and one.uses_delta]
+
+
+def _block_need(candidates: Sequence[Candidate], delta: Fraction) -> Fraction:
+    """Return the epsilon that questions in rho need together."""
+    kind = Kind.of("zcdp")
+    units = sum(one.need(kind) for one in candidates)
+    if not units:
+        return Fraction(0)
+    return Fraction(zcdp_to_approx(Fraction(units, kind.units), delta).epsilon)
+
+
+def _deltas(
+    candidates: Sequence[Candidate], delta: Fraction, in_rho: Sequence[int]
+) -> tuple[list[Fraction], Fraction]:
+    """Divide a delta among the questions outside of the rho that use it, and the rho."""
+    users = _delta_users(candidates, in_rho)
+    stated = [one.share for one in candidates if one.share is not None]
+    weights = [stated[i] if stated else Fraction(1) for i in users]
+    if in_rho:
+        weights.append(sum((stated[i] for i in in_rho), Fraction(0)) if stated else Fraction(1))
+    deltas = [Fraction(0)] * len(candidates)
+    if not weights or not delta:
+        return deltas, Fraction(0)
+    parts = [Fraction(part, DELTA_UNITS) for part in split(int(delta * DELTA_UNITS), weights)]
+    for i, part in zip(users, parts, strict=False):
+        deltas[i] = part
+    return deltas, parts[-1] if in_rho else Fraction(0)
+
+
+def _divide_alike(
+    candidates: Sequence[Candidate], cost: PureDP | ZCDP, among: Sequence[int]
+) -> list[CentralMeasure] | None:
+    """Divide an epsilon or a rho among some questions, all in its measure."""
+    shares = _shares(candidates)
+    whole = sum((shares[i] for i in among), Fraction(0))
+    level = Fraction(1, len(among))
+    reference = of_units(cost, max(1, int(units_of(cost) * level)))
+    members = [
+        _part(candidates[i], shares[i] / whole if whole else Fraction(0), reference, level)
+        for i in among
+    ]
+    exponent = _exponent(candidates, 0.5 if isinstance(cost, ZCDP) else 1.0)
+    units = divided_units(units_of(cost), members, exponent)
+    return None if units is None else [of_units(cost, part) for part in units]
+
+
+def _exponent(candidates: Sequence[Candidate], power: float) -> float:
+    """Return 1 / (1 + p), where the error that counts falls to the power p of its cost."""
+    return 1 / (1 + power * candidates[0].power)
+
+
+def _part(
+    candidate: Candidate, fixed: Fraction, reference: CentralMeasure, level: Fraction
+) -> Part:
+    """Make a question a part: by its share, its need, its error at a cost, or its weight.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    fixed : Fraction
+        Its part of what is divided, by its share or its weight.
+    reference : measure
+        The cost at which its error is looked up. It is the same for all, so that rounding to whole
+        half-widths does not tell apart what is alike.
+    level : Fraction
+        Which part of what is divided that cost is.
+    """
+    if candidate.share is not None:
+        return Part(0, fixed)
+    if not candidate.is_open:
+        return Part(candidate.need(kind_of(reference)))
+    error = candidate.error(reference)
+    if error is None:
+        return Part(0, fixed)
+    power = candidate.power * (0.5 if isinstance(reference, ZCDP) else 1.0)
+    return Part(0, Fraction(0), error * float(level) ** power)
+
+
+def _block(
+    candidates: Sequence[Candidate], cost: ApproxDP, in_rho: Sequence[int], delta: Fraction
+) -> Part:
+    """Make the questions in rho one part: their error falls with their epsilon as one's does,
+    since the rho of an (epsilon, delta) grows about with the square of epsilon.
+    """
+    shares = _shares(candidates)
+    part = sum((shares[i] for i in in_rho), Fraction(0))
+    if candidates[0].share is not None:
+        return Part(0, part)
+    need = int(_block_need([candidates[i] for i in in_rho], delta) * EPSILON_UNITS)
+    is_open = [i for i in in_rho if candidates[i].is_open]
+    if not is_open:
+        return Part(need)
+    reference = _epsilon_part(cost, part, Fraction(0))
+    inner = _divide_alike(candidates, approx_to_zcdp(Fraction(reference.epsilon), delta), is_open)
+    errors = [candidates[i].error(own) for i, own in zip(is_open, inner or [], strict=False)]
+    unknown = [shares[i] for i, error in zip(is_open, errors, strict=False) if error is None]
+    size = sum(error or 0.0 for error in errors) * float(part) ** candidates[0].power
+    return Part(need, sum(unknown, Fraction(0)), size)
+
+
+def _shares(candidates: Sequence[Candidate]) -> list[Fraction]:
+    """Return the part of each by its share, or by its weight among those that are open."""
+    weights = [
+        one.share if one.share is not None else one.weight if one.is_open else Fraction(0)
+        for one in candidates
+    ]
+    whole = sum(weights, Fraction(0))
+    return [weight / whole if whole else Fraction(0) for weight in weights]
 
 
 def _epsilon_part(cost: ApproxDP, part: Fraction, delta: Fraction) -> PureDP | ApproxDP:
-    """A part of an epsilon, one unit at least, with a delta."""
+    """Return a part of an epsilon, one unit at least, with a delta."""
     units = max(1, int(cost.epsilon * part * EPSILON_UNITS))
     return _with_delta(Fraction(units, EPSILON_UNITS), delta)
 

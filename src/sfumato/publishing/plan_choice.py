@@ -8,286 +8,98 @@ picked is said in sentences, which previews, receipts and reports show.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import msgspec
 
-from sfumato.answers import Kind, Within, kind_of
+from sfumato.answers import AnyQuestion, Kind, Preview, Within, kind_of
 from sfumato.basics.numbers import Exactly, decimal
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
-from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Money, Unit, asked_cost, share
-from sfumato.publishing.divisions import Divider, Division, PlannedQuestion
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Unit, asked_cost, share
+from sfumato.publishing.divisions import Candidate, Choice, divide, needed, spent
 from sfumato.publishing.plan import Plan
 
 # --- the sentences --------------------------------------------------------------------------------
 
 WORTH_SAYING = 1.005  # times as much
 
-
-@dataclass(frozen=True)
-class Offer:
-    """One way to spend a cost, and what it leads to.
-
-    Attributes
-    ----------
-    division : Division
-    score : float
-        The predicted error, or the cost that is needed: the least one is taken.
-    """
-
-    division: Division
-    score: float
+Way: TypeAlias = tuple[int, ...]
+"""The places of the questions that are answered within one rho."""
 
 
 @dataclass(frozen=True)
-class Why:
-    """Why the best of several offers is the best.
+class Asked:
+    """What a choice is made for.
 
     Attributes
     ----------
     plan : Plan
-    cost : measure
-        Of the whole plan.
-    divider : Divider
-    best : Offer
-    offers : tuple of Offer
-        All that are accurate enough.
+    candidates : list of Candidate
+        Its questions.
+    kind : Kind
+        The measure of its cost.
     rule : str or None
         The measure of the account.
-    needs : dict
-        If every question has an accuracy: the epsilon or rho that they need, by the questions that
-        are answered in rho.
     """
 
     plan: Plan
-    cost: CentralMeasure
-    divider: Divider
-    best: Offer
-    offers: tuple[Offer, ...]
+    candidates: list[Candidate]
+    kind: Kind
     rule: str | None
-    needs: Mapping[tuple[int, ...], Fraction]
-
-    def sentences(self, *, is_least: bool) -> tuple[str, ...]:
-        """What was picked, and why; ``is_least``: the cost was picked, too."""
-        said = [self._of_noise(), self._of_shares(is_least)]
-        return tuple(f"{one[:1].upper()}{one[1:]}." for one in said if one)
-
-    # --- noise ------------------------------------------------------------------------------------
-
-    def _of_noise(self) -> str:
-        if not isinstance(self.cost, ApproxDP):
-            return ""
-        picked = self._noise(self.best.division.in_rho)
-        if self.needs:
-            return f"{picked}, {self._of_needs()}"
-        others = [offer for offer in self.offers if offer is not self.best]
-        if not others:
-            return f"{picked}, {self._only_way()}"
-        rival = min(others, key=lambda offer: offer.score)
-        with_rival = self._noise(rival.division.in_rho)
-        return f"{picked}, because {self._errors(rival, with_rival)}"
-
-    def _of_needs(self) -> str:
-        """What the accuracies need with the noise that was picked, and with another."""
-        best = self.best.division.in_rho
-        others = [way for way in self.needs if way != best]
-        if not others:
-            return self._only_way()
-        rival = min(others, key=self.needs.__getitem__)
-        ours, theirs = (self._level(way) for way in (best, rival))
-        asked = "because the accuracy that is asked for needs"
-        return f"{asked} {ours} with it and {theirs} with {self._noise(rival)}"
-
-    def _level(self, way: tuple[int, ...]) -> CentralMeasure:
-        """The cost that the accuracies need."""
-        kind = kind_of(self.cost)
-        return self.divider.spent(kind.cost(int(self.needs[way] * kind.units)), way)
-
-    def _only_way(self) -> str:
-        """Why there was nothing to compare it with."""
-        if self.plan.noise is not msgspec.UNSET:
-            return "as the plan states"
-        if self.rule == "pure":
-            return "because the account counts epsilon alone"
-        if self.plan.shares is not None:
-            return "because with any other some answer would be less accurate, at the stated shares"
-        return "because with any other the cost is not enough"
-
-    def _noise(self, in_rho: tuple[int, ...]) -> str:
-        """The noise, in words, if these questions are answered in rho."""
-        questions = self.divider.questions
-        number = len(questions)
-        if not in_rho:
-            named = "Laplace noise"
-            return named if all(each.counts for each in questions) else f"pure epsilon ({named})"
-        named = "Gaussian noise"
-        if not all(questions[i].counts for i in in_rho):
-            named = "a common rho (Gaussian noise on counts)"
-        return (
-            named if len(in_rho) == number else f"{named} for {len(in_rho)} of {number} questions"
-        )
-
-    def _errors(self, rival: Offer, with_rival: str) -> str:
-        """How accurate the two are, side by side."""
-        ours = self._widths(self.best.division.costs)
-        theirs = self._widths(rival.division.costs)
-        number = len(self.plan.questions)
-        if ours is None or theirs is None:
-            times = rival.score / self.best.score
-            return f"at {self.cost} errors are {times:.2f} times as large with {with_rival}"
-        if len(set(ours)) == len(set(theirs)) == 1:
-            each = "one question has" if number == 1 else f"{number:,} questions have"
-            return (
-                f"{each} +-{ours[0]:,.6g} at {self.cost} with it and +-{theirs[0]:,.6g} "
-                f"with {with_rival}"
-            )
-        sums = [self._total(offer.division.costs) for offer in (self.best, rival)]
-        return (
-            f"{self._what} add up to {sums[0]:,.6g} at {self.cost} with it "
-            f"and to {sums[1]:,.6g} with {with_rival}"
-        )
-
-    def _widths(self, costs: Sequence[CentralMeasure]) -> list[float] | None:
-        """The half-widths of the open questions; None unless all of them are counts."""
-        found = []
-        for each, cost in zip(self.divider.questions, costs, strict=True):
-            width = each.half_width(cost)
-            if each.within is None:
-                if width is None or not each.counts:
-                    return None
-                found.append(width)
-        return found
-
-    def _total(self, costs: Sequence[CentralMeasure]) -> float:
-        """The error of all open questions that are counts."""
-        parts = zip(self.divider.questions, costs, strict=True)
-        squared = self.divider.squared
-        errors = [each.error(cost, squared=squared) for each, cost in parts if each.within is None]
-        return sum(error for error in errors if error is not None)
 
     @property
-    def _what(self) -> str:
-        """What is added up."""
-        squares = "squares of the " if self.divider.squared else ""
-        weighed = "weighted " if self.plan.weights is not msgspec.UNSET else ""
-        return f"the {weighed}{squares}half-widths of all counts"
+    def is_open(self) -> list[bool]:
+        """Whether each question is one of which no accuracy is asked."""
+        return [candidate.is_open for candidate in self.candidates]
 
-    # --- shares -----------------------------------------------------------------------------------
+    @functools.cached_property
+    def ways(self) -> list[Way]:
+        """List the questions that may be answered in rho: none; all that can; counts that can."""
+        if self.kind.name != "approx" or self.plan.noise == "laplace" or self.rule == "pure":
+            return [()]
+        able = [i for i, candidate in enumerate(self.candidates) if candidate.takes_rho]
+        counts = [i for i in able if self.candidates[i].counts]
+        in_rho = [way for way in dict.fromkeys([tuple(able), tuple(counts)]) if way]
+        if self.plan.noise != "gaussian":
+            # An account in rho cannot pay for a question that uses its delta.
+            is_paid_in_rho = self.rule == "zcdp" and len(able) < len(self.candidates)
+            return in_rho if is_paid_in_rho else [(), *in_rho]
+        if not in_rho:
+            obstacle = "none of its questions can be answered at a rho"
+            raise UsageError("Gaussian noise for a plan", obstacle, "Leave noise out")
+        return in_rho
 
-    def _of_shares(self, is_least: bool) -> str:
-        if self.plan.shares is not None:
-            return ""
-        if is_least:
-            least = self.divider.spent(self.cost, self.best.division.in_rho)
-            return f"{least} is the least cost at which every answer is as accurate as requested"
-        is_open = [each.within is None for each in self.divider.questions]
-        if not any(is_open):
-            enough = self._level(self.best.division.in_rho)
-            return (
-                "each question has what it needs for the accuracy that is asked for, and "
-                f"{enough} would be enough"
-            )
-        if not all(is_open):
-            return (
-                "questions with an accuracy have what they need; with the rest, "
-                f"{self._what} of the others add up to the least"
-            )
-        return self._beside_equal_shares()
+    @functools.cached_property
+    def needs(self) -> dict[Way, Fraction]:
+        """Return the epsilon or rho that the accuracies need, on each way that can keep them."""
+        needs: dict[Way, Fraction] = {}
+        refusals: list[SfumatoError] = []
+        for way in self.ways:
+            try:
+                needs[way] = needed(self.candidates, self.kind, way)
+            except SfumatoError as refusal:
+                refusals.append(refusal)
+        if not needs:
+            raise refusals[0]
+        return needs
 
-    def _beside_equal_shares(self) -> str:
-        """What picked shares gain over equal ones, and at whose expense."""
-        ours = self.best.division
-        shares = [Fraction(1)] * len(self.plan.questions)
-        divider = Divider(self.divider.questions, shares, squared=self.divider.squared)
-        try:
-            equal = divider.divided(self.cost, ours.in_rho)
-        except SfumatoError:
-            return ""
-        if equal is None or equal == ours or not self._total(ours.costs):
-            return ""
-        least = f"the shares make {self._what} add up to the least{self._reach(ours)}"
-        times = self._total(equal.costs) / self._total(ours.costs)
-        if times < WORTH_SAYING:
-            return least
-        ones = ", ".join("1" for _ in shares[:3])
-        dots = ", ..." if len(shares) > 3 else ""
-        return (
-            f"{least}: with equal shares, shares=[{ones}{dots}], "
-            f"they add up to {times:.2f} times as much{self._reach(equal)}"
-        )
-
-    def _reach(self, division: Division) -> str:
-        """The smallest and the largest half-width of a count, in brackets."""
-        widths = [
-            width
-            for each, cost in zip(self.divider.questions, division.costs, strict=True)
-            if each.counts and (width := each.half_width(cost)) is not None
-        ]
-        ends = dict.fromkeys(f"+-{width:,.6g}" for width in (min(widths), max(widths)))
-        return f" ({' to '.join(ends)})"
-
-
-# --- the choice -----------------------------------------------------------------------------------
-
-
-class PlanChoice(msgspec.Struct, frozen=True):
-    """What was picked for a plan, and why.
-
-    Attributes
-    ----------
-    cost : PureDP, ApproxDP or ZCDP
-        Of the whole plan, at most: as it was stated, or the least one that is accurate enough;
-        without the delta, if no question uses it.
-    costs : tuple of measure
-        What each question may spend. Those in rho add up to the rho that their part of an
-        (epsilon, delta) allows; all others add up to the rest of it.
-    in_rho : tuple of int
-        The places of the questions that are answered within one rho, out of an (epsilon, delta).
-    sentences : tuple of str
-        What was picked, and why.
-    """
-
-    cost: CentralMeasure
-    costs: tuple[CentralMeasure, ...]
-    in_rho: tuple[int, ...]
-    block: ApproxDP | None
-    sentences: tuple[str, ...]
-
-    def money(self, used: Sequence[CentralMeasure], rule: str) -> Money:
-        """The charge for what the questions use, in the units of an account."""
-        return Division(self.in_rho, self.costs, self.block).money(used, rule)
-
-    def __str__(self) -> str:
-        return " ".join(self.sentences)
-
-
-class PlanCost(msgspec.Struct, frozen=True):
-    """What a plan may cost, as it was stated.
-
-    Attributes
-    ----------
-    cost : measure or None
-        None: the least cost at which every answer is as accurate as requested.
-    delta : Fraction
-        The delta of that least cost.
-    """
-
-    cost: CentralMeasure | None
-    delta: Fraction = Fraction(0)
-
-    def parts(self, plan: Plan) -> list[CentralMeasure]:
-        """The parts of a plan for which nothing is picked."""
-        assert self.cost is not None
-        return plan.costs(self.cost)
+    def at(self, level: Fraction) -> CentralMeasure:
+        """Return the cost of an epsilon or rho."""
+        return self.kind.cost(int(level * self.kind.units))
 
 
 def plan_cost(
     plan: Plan, *, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None
-) -> PlanCost:
-    """Read what a plan may cost. A plan with accuracies may leave epsilon and rho out.
+) -> CentralMeasure | Kind:
+    """Read what a plan may cost; a kind: the least cost of it that is accurate enough.
+
+    A plan with accuracies may leave epsilon and rho out.
 
     Raises
     ------
@@ -295,30 +107,39 @@ def plan_cost(
         As ``asked_cost``.
     """
     if epsilon is None and rho is None and plan.accuracy is not msgspec.UNSET:
-        return PlanCost(None, Kind.of("pure", delta).delta)
-    return PlanCost(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        return Kind.of("pure", delta)
+    return asked_cost(epsilon=epsilon, delta=delta, rho=rho)
 
 
-def is_picked(plan: Plan, cost: CentralMeasure | None) -> bool:
-    """Whether something is picked for a plan, which otherwise is answered as it is stated."""
-    if cost is None or plan.picks_shares:
+def costs_of(
+    plan: Plan, stated: CentralMeasure | Kind, choice: Choice | None
+) -> list[CentralMeasure]:
+    """Return what each question of a plan may spend: as was picked, or as the plan states it."""
+    if choice is not None:
+        return list(choice.costs)
+    assert not isinstance(stated, Kind)  # a least cost is always picked
+    return plan.costs(stated)
+
+
+def is_picked(plan: Plan, stated: CentralMeasure | Kind) -> bool:
+    """Tell whether something is picked for a plan, which otherwise is answered as it is stated."""
+    if isinstance(stated, Kind) or plan.picks_shares:
         return True
     if plan.noise is not msgspec.UNSET:
         # Laplace noise at the stated shares is what a plan without a choice has.
-        return plan.noise != "laplace" or not isinstance(cost, ApproxDP)
+        return plan.noise != "laplace" or not isinstance(stated, ApproxDP)
     if len(plan.questions) == 1:
         return False
-    return isinstance(cost, ApproxDP) or (isinstance(cost, ZCDP) and plan.shares is None)
+    return isinstance(stated, ApproxDP) or (isinstance(stated, ZCDP) and plan.shares is None)
 
 
-def chosen(
+def choose(
     plan: Plan,
     domain: Domain,
     unit: Unit,
-    stated: PlanCost,
-    *,
+    stated: CentralMeasure | Kind,
     rule: str | None = None,
-) -> PlanChoice | None:
+) -> Choice | None:
     """Pick the noise and the shares of a plan; None if it is answered as it is stated.
 
     Parameters
@@ -326,13 +147,14 @@ def chosen(
     plan : Plan
     domain : Domain
     unit : Unit
-    stated : PlanCost
+    stated : measure or Kind
+        The cost; a kind: the least cost of it at which every answer is as accurate as requested.
     rule : {"pure", "approx", "zcdp"} or None
         The measure of the account that pays; None: any one.
 
     Returns
     -------
-    PlanChoice or None
+    Choice or None
 
     Raises
     ------
@@ -342,196 +164,52 @@ def chosen(
         If a question cannot say beforehand how accurate it would be, or no cost is given and a
         question has no accuracy, or the noise that is stated does not fit the cost.
     """
-    if not is_picked(plan, stated.cost):
+    if not is_picked(plan, stated):
         return None
-    return Chooser(plan, domain, unit, stated, rule).choice()
+    candidates = candidates_of(plan, domain, unit)
+    asked = Asked(plan, candidates, _kind(candidates, stated, rule), rule)
+    _check_noise(plan, asked.kind, rule)
+    is_least = isinstance(stated, Kind)
+    cost = asked.at(min(asked.needs.values())) if isinstance(stated, Kind) else stated
+    scored = _scored(asked, cost)
+    best, _ = min(scored, key=lambda pair: pair[1])
+    is_plain = not isinstance(cost, ApproxDP) and list(best.costs) == plan.costs(cost)
+    if is_plain and not plan.picks_shares:
+        return None
+    sentences = reasons(asked, cost, best, scored, is_least=is_least)
+    return msgspec.structs.replace(best, sentences=sentences)
 
 
-class Chooser:
-    """Picks the noise and the shares of one plan; the parameters are those of ``chosen``."""
+def candidates_of(plan: Plan, domain: Domain, unit: Unit) -> list[Candidate]:
+    """Make the questions of a plan candidates for parts of its cost."""
+    stated = [None] * len(plan.questions) if plan.shares is None else plan.proportions
+    power = 2 if plan.minimise == "squared" else 1
+    starts: dict[tuple[Kind, Within], int] = {}
 
-    def __init__(
-        self,
-        plan: Plan,
-        domain: Domain,
-        unit: Unit,
-        stated: PlanCost,
-        rule: str | None,
-    ) -> None:
-        asked = zip(plan.questions, plan.accuracies, plan.weighed, strict=True)
-        self.plan = plan
-        found: dict[tuple[Kind, Within], int] = {}
-        self.questions = [
-            PlannedQuestion(question, domain, unit, within, weight, plan.guess, found)
-            for question, within, weight in asked
-        ]
-        self.is_open = [each.within is None for each in self.questions]
-        self.rule = rule
-        self.stated = stated.cost
-        self.kind = self._kind(stated)
-        _check_noise(plan, self.kind, rule)
-        shares = None if plan.shares is None else plan.proportions
-        self.divider = Divider(self.questions, shares, squared=plan.minimise == "squared")
-        self.ways = self._ways()
+    def previewing(question: AnyQuestion) -> Callable[[CentralMeasure], Preview]:
+        return functools.cache(lambda cost: question.preview(domain, unit, cost, plan.guess))
 
-    def _kind(self, stated: PlanCost) -> Kind:
-        """The measure of the cost: as it was stated, or as the account counts."""
-        if stated.cost is not None:
-            return kind_of(stated.cost)
-        if any(self.is_open):
-            open_question = self.questions[self.is_open.index(True)].question
+    return [
+        Candidate(question, previewing(question), within, weight, share, power, starts)
+        for question, within, weight, share in zip(
+            plan.questions, plan.accuracies, plan.weighed, stated, strict=True
+        )
+    ]
+
+
+def _kind(candidates: Sequence[Candidate], stated: CentralMeasure | Kind, rule: str | None) -> Kind:
+    """Return the measure of the cost: as it was stated, or as the account counts."""
+    if not isinstance(stated, Kind):
+        return kind_of(stated)
+    for candidate in candidates:
+        if candidate.is_open:
             raise UsageError(
                 "a plan without a cost",
-                f"{open_question.title} has no accuracy, and any cost would do for it",
+                f"{candidate.question.title} has no accuracy, and any cost would do for it",
                 'State the cost, such as epsilon="1", or an accuracy for each question',
             )
-        if self.rule == "zcdp":
-            # Such an account pays for no delta, so what is least is its own rho.
-            return Kind.of("zcdp")
-        return Kind.of("pure", stated.delta)
-
-    def _ways(self) -> list[tuple[int, ...]]:
-        """The questions that may be answered in rho: none; all that can; all counts that can."""
-        if self.kind.name != "approx" or self.plan.noise == "laplace" or self.rule == "pure":
-            return [()]
-        able = [i for i, each in enumerate(self.questions) if each.takes_rho]
-        counts = [i for i in able if self.questions[i].counts]
-        rest = set(range(len(self.questions))) - set(able)
-        found = [way for way in dict.fromkeys([tuple(able), tuple(counts)]) if way]
-        if self.plan.noise == "gaussian":
-            if not found:
-                raise UsageError(
-                    "Gaussian noise for a plan",
-                    "none of its questions can be answered at a rho",
-                    "Leave noise out",
-                )
-            return found
-        # An account in rho cannot pay for a question that uses its delta.
-        return found if self.rule == "zcdp" and rest else [(), *found]
-
-    # --- picking ----------------------------------------------------------------------------------
-
-    def choice(self) -> PlanChoice | None:
-        """The way whose predicted error is least, or that needs the least cost."""
-        cost = self._least_cost() if self.stated is None else self.stated
-        offers = self.offers(cost)
-        best = min(offers, key=lambda offer: offer.score)
-        division = best.division
-        if not self.plan.picks_shares and self._is_plain(cost, division):
-            return None
-        needs = {} if any(self.is_open) else self._needs()
-        why = Why(self.plan, cost, self.divider, best, tuple(offers), self.rule, needs)
-        sentences = why.sentences(is_least=self.stated is None)
-        spent = self.divider.spent(cost, division.in_rho)
-        return PlanChoice(spent, division.costs, division.in_rho, division.block, sentences)
-
-    def _is_plain(self, cost: CentralMeasure, division: Division) -> bool:
-        """Whether nothing was picked that a plan without any choice does not have."""
-        return not isinstance(cost, ApproxDP) and list(division.costs) == self.plan.costs(cost)
-
-    def offers(self, cost: CentralMeasure) -> list[Offer]:
-        """What each way to spend the cost leads to, for those that are accurate enough."""
-        found: list[Offer] = []
-        refusals: list[SfumatoError] = []
-        for way in self.ways:
-            try:
-                offer = self._offer(cost, way)
-            except SfumatoError as refusal:
-                refusals.append(refusal)
-                continue
-            if offer is not None and self._is_welcome(offer, found):
-                found.append(offer)
-        if not found:
-            raise refusals[0] if refusals else self._too_little(cost)
-        return found
-
-    def _offer(self, cost: CentralMeasure, way: tuple[int, ...]) -> Offer | None:
-        """What one way leads to; None if it is not accurate enough."""
-        division = self.divider.divided(cost, way)
-        if division is None:
-            return None
-        parts = list(zip(self.questions, division.costs, strict=True))
-        if not all(each.is_met(part) for each, part in parts):
-            return None
-        if not any(self.is_open):
-            return Offer(division, float(self.divider.needed(self.kind, way)))
-        return Offer(division, self._error(division.costs, share_equally(cost, len(parts))))
-
-    def _error(self, costs: Sequence[CentralMeasure], equal: Sequence[CentralMeasure]) -> float:
-        """The error of the open questions, as a multiple of what it is with equal parts.
-
-        Half-widths of counts are in rows, and are added up before they are compared. Others are in
-        units of their own, and are compared question by question.
-        """
-        ours = others = weight_of_counts = 0.0
-        theirs = 0.0
-        for each, cost, plain in zip(self.questions, costs, equal, strict=True):
-            if each.within is not None:
-                continue
-            error = each.error(cost, squared=self.divider.squared)
-            before = each.error(plain, squared=self.divider.squared)
-            if error is None or before is None:
-                ratio = each.loss(cost) / each.loss(plain)
-                others += float(each.weight) * ratio ** (2 if self.divider.squared else 1)
-                continue
-            ours += error
-            theirs += before
-            weight_of_counts += float(each.weight)
-        return others + (weight_of_counts * ours / theirs if theirs else 0.0)
-
-    def _is_welcome(self, offer: Offer, before: Sequence[Offer]) -> bool:
-        """Whether it may be taken: shares that are stated say what each question is worth, so no
-        question may be answered worse than with Laplace noise.
-        """
-        if self.plan.shares is None or not before:
-            return True
-        every = zip(self.questions, offer.division.costs, before[0].division.costs, strict=True)
-        return all(each.loss(cost) <= each.loss(plain) for each, cost, plain in every)
-
-    # --- costs ------------------------------------------------------------------------------------
-
-    def _least_cost(self) -> CentralMeasure:
-        """The least cost, of all ways to spend it, at which every question is accurate enough."""
-        return self._cost(self._least_needed())
-
-    def _least_needed(self) -> Fraction:
-        """What the questions with an accuracy need, on the way on which it is least."""
-        return min(self._needs().values())
-
-    def _needs(self) -> dict[tuple[int, ...], Fraction]:
-        """What the questions with an accuracy need, on each way that can be accurate enough."""
-        found: dict[tuple[int, ...], Fraction] = {}
-        refusals: list[SfumatoError] = []
-        for way in self.ways:
-            try:
-                found[way] = self.divider.needed(self.kind, way)
-            except SfumatoError as refusal:
-                refusals.append(refusal)
-        if not found:
-            raise refusals[0]
-        return found
-
-    def _cost(self, level: Fraction) -> CentralMeasure:
-        return self.kind.cost(int(level * self.kind.units))
-
-    def _too_little(self, cost: CentralMeasure) -> UsageError:
-        """The error of a cost that is less than the questions need."""
-        if all(self.is_open):
-            obstacle = "some part of it is less than the smallest unit that is counted"
-            return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
-        needed = self._least_needed()
-        enough = f'{self.kind.letter}="{decimal(needed)}"'
-        obstacle = f"the accuracy that is asked for needs {self._cost(needed)}"
-        remedy = f"Give {enough} or more, or allow larger half-widths"
-        if any(self.is_open):
-            obstacle += ", and leaves too little for the other questions"
-            remedy = f"Give more than {enough}, or allow larger half-widths"
-        return Infeasible(f"a plan at {cost}", obstacle, remedy)
-
-
-def share_equally(cost: CentralMeasure, number: int) -> list[CentralMeasure]:
-    """Equal parts of a cost."""
-    return share(cost, [Fraction(1)] * number)
+    # An account in rho pays for no delta, so what is least is its own rho.
+    return Kind.of("zcdp") if rule == "zcdp" else stated
 
 
 def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
@@ -548,3 +226,278 @@ def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
     if rule == "pure" and plan.noise == "gaussian":
         obstacle = "the account counts pure epsilon, and Gaussian noise has none"
         raise UsageError(asked, obstacle, "Open an account whose budget has a delta, or a rho")
+
+
+# --- picking --------------------------------------------------------------------------------------
+
+Scored: TypeAlias = tuple[Choice, float]
+"""A choice, and its predicted error or the cost that it needs: the least one is taken."""
+
+
+def _scored(asked: Asked, cost: CentralMeasure) -> list[Scored]:
+    """Return what each way to spend the cost leads to, for those that are accurate enough."""
+    scored: list[Scored] = []
+    refusals: list[SfumatoError] = []
+    for way in asked.ways:
+        try:
+            choice = divide(asked.candidates, cost, way)
+            if choice is None or not _is_accurate(asked, choice, scored):
+                continue
+            scored.append((choice, _score(asked, choice, cost)))
+        except SfumatoError as refusal:
+            refusals.append(refusal)
+    if not scored:
+        raise refusals[0] if refusals else _too_little(asked, cost)
+    return scored
+
+
+def _is_accurate(asked: Asked, choice: Choice, before: Sequence[Scored]) -> bool:
+    """Tell whether every accuracy is kept, and no question is worse off at stated shares.
+
+    Shares that are stated say what each question is worth, so none may be answered worse than with
+    Laplace noise.
+    """
+    pairs = list(zip(asked.candidates, choice.costs, strict=True))
+    if not all(candidate.is_met(cost) for candidate, cost in pairs):
+        return False
+    if asked.plan.shares is None or not before:
+        return True
+    plain = before[0][0].costs
+    return all(
+        candidate.loss(cost) <= candidate.loss(other)
+        for (candidate, cost), other in zip(pairs, plain, strict=True)
+    )
+
+
+def _score(asked: Asked, choice: Choice, cost: CentralMeasure) -> float:
+    """Return the error of the open questions, as a multiple of what it is with equal parts.
+
+    Half-widths of counts are in rows, and are added up before they are compared. Others are in
+    units of their own, and are compared question by question. Without open questions: the cost that
+    the accuracies need.
+    """
+    if not any(asked.is_open):
+        return float(needed(asked.candidates, asked.kind, choice.in_rho))
+    equal = share(cost, [Fraction(1)] * len(choice.costs))
+    ours = theirs = others = weight_of_counts = 0.0
+    for candidate, own, plain in zip(asked.candidates, choice.costs, equal, strict=True):
+        if not candidate.is_open:
+            continue
+        error = candidate.error(own)
+        before = candidate.error(plain)
+        if error is None or before is None:
+            ratio = candidate.loss(own) / candidate.loss(plain)
+            others += float(candidate.weight) * ratio**candidate.power
+            continue
+        ours += error
+        theirs += before
+        weight_of_counts += float(candidate.weight)
+    return others + (weight_of_counts * ours / theirs if theirs else 0.0)
+
+
+def _too_little(asked: Asked, cost: CentralMeasure) -> UsageError:
+    """Make the error of a cost that is less than the questions need."""
+    if all(asked.is_open):
+        obstacle = "some part of it is less than the smallest unit that is counted"
+        return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
+    level = min(asked.needs.values())
+    enough = f'{asked.kind.letter}="{decimal(level)}"'
+    obstacle = f"the accuracy that is asked for needs {asked.at(level)}"
+    remedy = f"Give {enough} or more, or allow larger half-widths"
+    if any(asked.is_open):
+        obstacle += ", and leaves too little for the other questions"
+        remedy = f"Give more than {enough}, or allow larger half-widths"
+    return Infeasible(f"a plan at {cost}", obstacle, remedy)
+
+
+# --- reasons --------------------------------------------------------------------------------------
+
+
+def reasons(
+    asked: Asked,
+    cost: CentralMeasure,
+    choice: Choice,
+    scored: Sequence[Scored],
+    *,
+    is_least: bool,
+) -> tuple[str, ...]:
+    """Say what was picked, and why.
+
+    Parameters
+    ----------
+    asked : Asked
+    cost : measure
+        Of the whole plan.
+    choice : Choice
+        The best one.
+    scored : sequence of Scored
+        All that are accurate enough.
+    is_least : bool
+        Whether the cost was picked, too.
+    """
+    needs = {} if any(asked.is_open) else asked.needs
+    sentences = [
+        _why_this_noise(asked, cost, choice, scored, needs),
+        _why_these_shares(asked, cost, choice, needs, is_least),
+    ]
+    return tuple(f"{said[:1].upper()}{said[1:]}." for said in sentences if said)
+
+
+def _why_this_noise(
+    asked: Asked,
+    cost: CentralMeasure,
+    choice: Choice,
+    scored: Sequence[Scored],
+    needs: Mapping[Way, Fraction],
+) -> str:
+    if not isinstance(cost, ApproxDP):
+        return ""
+    noise = _noise(asked.candidates, choice.in_rho)
+    if needs:
+        ways = [way for way in needs if way != choice.in_rho]
+        if not ways:
+            return f"{noise}, {_only_way(asked)}"
+        cheapest = min(ways, key=needs.__getitem__)
+        ours, theirs = (_level(asked, needs, way) for way in (choice.in_rho, cheapest))
+        return (
+            f"{noise}, because the accuracy that is asked for needs {ours} with it and {theirs} "
+            f"with {_noise(asked.candidates, cheapest)}"
+        )
+    rivals = [pair for pair in scored if pair[0] is not choice]
+    if not rivals:
+        return f"{noise}, {_only_way(asked)}"
+    rival, score = min(rivals, key=lambda pair: pair[1])
+    own_score = next(own for other, own in scored if other is choice)
+    return f"{noise}, because {_errors(asked, cost, choice, rival, score / own_score)}"
+
+
+def _level(asked: Asked, needs: Mapping[Way, Fraction], way: Way) -> CentralMeasure:
+    """Return the cost that the accuracies need."""
+    return spent(asked.candidates, asked.at(needs[way]), way)
+
+
+def _only_way(asked: Asked) -> str:
+    """Say why there was nothing to compare it with."""
+    if asked.plan.noise is not msgspec.UNSET:
+        return "as the plan states"
+    if asked.rule == "pure":
+        return "because the account counts epsilon alone"
+    if asked.plan.shares is not None:
+        return "because with any other some answer would be less accurate, at the stated shares"
+    return "because with any other the cost is not enough"
+
+
+def _noise(candidates: Sequence[Candidate], in_rho: Way) -> str:
+    """Name the noise in words, if these questions are answered in rho."""
+    number = len(candidates)
+    if not in_rho:
+        is_table = all(candidate.counts for candidate in candidates)
+        return "Laplace noise" if is_table else "pure epsilon (Laplace noise)"
+    name = "Gaussian noise"
+    if not all(candidates[i].counts for i in in_rho):
+        name = "a common rho (Gaussian noise on counts)"
+    return name if len(in_rho) == number else f"{name} for {len(in_rho)} of {number} questions"
+
+
+def _errors(asked: Asked, cost: CentralMeasure, choice: Choice, rival: Choice, times: float) -> str:
+    """Say how accurate two choices are, side by side."""
+    with_rival = f"with {_noise(asked.candidates, rival.in_rho)}"
+    ours, theirs = (_open_widths(asked.candidates, one.costs) for one in (choice, rival))
+    if ours is None or theirs is None:
+        return f"at {cost} errors are {times:.2f} times as large {with_rival}"
+    if len(set(ours)) == len(set(theirs)) == 1:
+        number = len(ours)
+        have = "one question has" if number == 1 else f"{number:,} questions have"
+        return f"{have} +-{ours[0]:,.6g} at {cost} with it and +-{theirs[0]:,.6g} {with_rival}"
+    sums = [_total(asked.candidates, one.costs) for one in (choice, rival)]
+    return (
+        f"{_summed(asked.plan)} add up to {sums[0]:,.6g} at {cost} with it and to {sums[1]:,.6g} "
+        f"{with_rival}"
+    )
+
+
+def _open_widths(
+    candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]
+) -> list[float] | None:
+    """Return the half-widths of the open questions; None unless all of them are counts."""
+    widths = []
+    for candidate, cost in zip(candidates, costs, strict=True):
+        width = candidate.half_width(cost)
+        if not candidate.is_open:
+            continue
+        if width is None or not candidate.counts:
+            return None
+        widths.append(width)
+    return widths
+
+
+def _total(candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]) -> float:
+    """Add up the errors of all open questions that are counts."""
+    pairs = zip(candidates, costs, strict=True)
+    return sum(one.error(cost) or 0.0 for one, cost in pairs if one.is_open)
+
+
+def _summed(plan: Plan) -> str:
+    """Name what is added up."""
+    squares = "squares of the " if plan.minimise == "squared" else ""
+    weighted = "weighted " if plan.weights is not msgspec.UNSET else ""
+    return f"the {weighted}{squares}half-widths of all counts"
+
+
+def _why_these_shares(
+    asked: Asked,
+    cost: CentralMeasure,
+    choice: Choice,
+    needs: Mapping[Way, Fraction],
+    is_least: bool,
+) -> str:
+    if asked.plan.shares is not None:
+        return ""
+    if is_least:
+        return f"{choice.cost} is the least cost at which every answer is as accurate as requested"
+    if not any(asked.is_open):
+        return (
+            "each question has what it needs for the accuracy that is asked for, and "
+            f"{_level(asked, needs, choice.in_rho)} would be enough"
+        )
+    if not all(asked.is_open):
+        return (
+            "questions with an accuracy have what they need; with the rest, "
+            f"{_summed(asked.plan)} of the others add up to the least"
+        )
+    return _beside_equal_shares(asked, cost, choice)
+
+
+def _beside_equal_shares(asked: Asked, cost: CentralMeasure, choice: Choice) -> str:
+    """Say what picked shares gain over equal ones, and at whose expense."""
+    candidates = asked.candidates
+    alike = [dataclasses.replace(candidate, share=Fraction(1)) for candidate in candidates]
+    try:
+        equal = divide(alike, cost, choice.in_rho)
+    except SfumatoError:
+        return ""
+    least = _total(candidates, choice.costs)
+    if equal is None or equal == choice or not least:
+        return ""
+    said = (
+        f"the shares make {_summed(asked.plan)} add up to the least"
+        f"{_span(candidates, choice.costs)}"
+    )
+    times = _total(candidates, equal.costs) / least
+    if times < WORTH_SAYING:
+        return said
+    ones = ", ".join(["1"] * min(len(alike), 3) + ["..."] * (len(alike) > 3))
+    return (
+        f"{said}: with equal shares, shares=[{ones}], "
+        f"they add up to {times:.2f} times as much{_span(candidates, equal.costs)}"
+    )
+
+
+def _span(candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]) -> str:
+    """Write the smallest and the largest half-width of a count, in brackets."""
+    pairs = zip(candidates, costs, strict=True)
+    widths = [
+        width for one, cost in pairs if one.counts and (width := one.half_width(cost)) is not None
+    ]
+    ends = dict.fromkeys(f"+-{width:,.6g}" for width in (min(widths), max(widths)))
+    return f" ({' to '.join(ends)})"

@@ -19,7 +19,7 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Within, from_plain, registry
+from sfumato.answers import AnyQuestion, Kind, Within, from_plain, registry
 from sfumato.basics.numbers import Exactly, positive, probability
 from sfumato.data import Source, source
 from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
@@ -37,7 +37,7 @@ from sfumato.privacy import (
     unit_within,
 )
 from sfumato.publishing.plan import Plan
-from sfumato.publishing.plan_choice import PlanCost, plan_cost
+from sfumato.publishing.plan_choice import plan_cost
 from sfumato.publishing.verifying import Publication
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The cost of the whole plan."""
         return asked_cost(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
-    def stated(self, plan: Plan) -> PlanCost:
+    def stated(self, plan: Plan) -> CentralMeasure | Kind:
         """The same, or that the least cost is asked for."""
         return plan_cost(plan, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 

@@ -12,13 +12,14 @@ from typing import overload
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Needs, Preview, Question, which_answers
+from sfumato.answers import AnyQuestion, Kind, Needs, Preview, Question, which_answers
 from sfumato.basics.numbers import Exactly
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
-from sfumato.privacy import ZCDP, CommonCost, Unit, asked_cost, common_cost
+from sfumato.privacy import ZCDP, CentralMeasure, CommonCost, Unit, asked_cost, common_cost
+from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan, as_plan, check_rows
-from sfumato.publishing.plan_choice import PlanChoice, PlanCost, chosen, plan_cost
+from sfumato.publishing.plan_choice import choose, costs_of, plan_cost
 from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.questions.tables import Tables
 
@@ -31,13 +32,13 @@ class PlanPreviews(tuple[Preview, ...]):
 
     Attributes
     ----------
-    choice : PlanChoice or None
+    choice : Choice or None
         What was picked, and why; None: the plan is answered as it is stated.
     """
 
-    choice: PlanChoice | None
+    choice: Choice | None
 
-    def __new__(cls, previews: Iterable[Preview], choice: PlanChoice | None = None) -> PlanPreviews:
+    def __new__(cls, previews: Iterable[Preview], choice: Choice | None = None) -> PlanPreviews:
         """Make them of previews in their order."""
         made = super().__new__(cls, previews)
         made.choice = choice
@@ -186,7 +187,7 @@ def previews(
     plan: Plan,
     domain: Domain,
     unit: Unit,
-    stated: PlanCost,
+    stated: CentralMeasure | Kind,
     *,
     rows: int | None = None,
     rule: str | None = None,
@@ -199,7 +200,7 @@ def previews(
     plan : Plan
     domain : Domain
     unit : Unit
-    stated : PlanCost
+    stated : measure or Kind
     rows : int or None
     rule : {"pure", "approx", "zcdp"} or None
         The measure of the account; None: any one.
@@ -210,8 +211,8 @@ def previews(
     # What does not fit is refused here, as a release would refuse it.
     plan.require_unit(unit)
     plan.needs(domain)
-    choice = None if single else chosen(plan, domain, unit, stated, rule=rule)
-    parts = stated.parts(plan) if choice is None else list(choice.costs)
+    choice = None if single else choose(plan, domain, unit, stated, rule)
+    parts = costs_of(plan, stated, choice)
     # What cannot be counted, answered and stored is refused, too.
     plan.needs_at(domain, unit, parts)
     guess = rows if rows is not None else plan.guess

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar, Unpack, overloa
 
 import msgspec
 
-from sfumato.answers import AnyQuestion, Preview, Question, Release, marked
+from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marked
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
@@ -34,7 +34,7 @@ from sfumato.publishing.answering import (
     asked_stream,
 )
 from sfumato.publishing.plan import Plan, as_plan, check_rows
-from sfumato.publishing.plan_choice import PlanCost, chosen, plan_cost
+from sfumato.publishing.plan_choice import choose, costs_of, plan_cost
 from sfumato.publishing.previews import PlanPreviews, needs_to_check, preview, previews
 from sfumato.publishing.stream import Opening, Stream, first_state, spec
 from sfumato.questions.counters.question import Counter, CounterPreview
@@ -528,7 +528,9 @@ class Publisher:
 
     # --- what is asked ----------------------------------------------------------------------------
 
-    def _planned(self, asked: Plan, stated: PlanCost, *, single: bool) -> PlannedRelease:
+    def _planned(
+        self, asked: Plan, stated: CentralMeasure | Kind, *, single: bool
+    ) -> PlannedRelease:
         """Check a plan against domain, unit and account, without any data.
 
         What each question may spend, and is charged, is fixed here.
@@ -537,16 +539,15 @@ class Publisher:
         unit = self.source.unit
         plan = as_stored(asked)
         plan.require_unit(unit)
-        choice = None if single else chosen(plan, domain, unit, stated, rule=self._account.rule)
-        costs = stated.parts(plan) if choice is None else list(choice.costs)
+        rule = self._account.rule
+        choice = None if single else choose(plan, domain, unit, stated, rule)
+        costs = costs_of(plan, stated, choice)
         # A question may need less than its part, such as one that needs no delta.
         used = [
             question.preview(domain, unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)
         ]
-        money = (
-            self._account.money(used) if choice is None else choice.money(used, self._account.rule)
-        )
+        money = self._account.money(used) if choice is None else choice.money(used, rule)
         needs = plan.needs_at(domain, unit, costs)
         captions = [question.captions for question in asked.questions]
         for words, question in zip(captions, plan.questions, strict=True):
