@@ -73,7 +73,7 @@ _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`(?: - at `\$\[([0-9]+)
 def refused(
     plain: object, tables: Mapping[str, type[msgspec.Struct]], asked: str, fault: str
 ) -> UsageError:
-    """The error of a plan that was parsed and does not fit.
+    """Make the error of a plan that was parsed and does not fit.
 
     Parameters
     ----------
@@ -86,21 +86,15 @@ def refused(
     fault : str
         What the decoder says, for a fault that is not found here.
     """
-    for found in _faults(plain, tables, asked):
-        return found
-    return UsageError(asked, fault, TO_FILL_IN)
+    return next(_faults(plain, tables, asked), UsageError(asked, fault, TO_FILL_IN))
 
 
 def refused_table(
     table: object, kind: type[msgspec.Struct], where: str, fault: msgspec.ValidationError
 ) -> UsageError:
-    """The error of one table that was parsed and does not fit; as for ``refused``."""
-    for found in _field_faults(table, kind, where):
-        return found
-    cause = fault.__cause__
-    if isinstance(cause, UsageError):
-        return type(cause)(f"{where}, {cause.asked}", cause.obstacle, cause.remedy)
-    return UsageError(where, str(fault), "Correct it there")
+    """Make the error of one table that was parsed and does not fit; as for ``refused``."""
+    fallback = UsageError(where, str(fault), "Correct it there")
+    return next(_struct_faults(table, kind, where), fallback)
 
 
 def _faults(
@@ -128,21 +122,14 @@ def _axis_faults(domain: object, asked: str) -> Iterator[UsageError]:
     if not isinstance(domain, dict):
         yield UsageError(f"{asked}, domain", "it is not a table", "Write [domain] above the axes")
         return
+    remedy = 'Write type = "interval" for numbers and dates, or "categories" for labels'
     for name, axis in domain.items():
         where = f"{asked}, axis {name!r}"
-        if not isinstance(axis, dict):
-            remedy = f'Write {name} = {{ type = "interval", lower = 0, upper = 100 }}'
-            yield UsageError(where, "it is not a table in braces", remedy)
-            continue
-        tag = axis.get("type")
-        if not isinstance(tag, str) or tag not in AXES:
-            obstacle = "it lacks a type"
-            if "type" in axis:
-                obstacle = f"there is no type {shown(tag)}; {nearest(tag, AXES)}"
-            remedy = 'Write type = "interval" for numbers and dates, or "categories" for labels'
-            yield UsageError(where, obstacle, remedy)
-            continue
-        yield from _struct_faults(axis, AXES[tag], where)
+        if isinstance(axis, dict):
+            yield from _typed_faults(axis, AXES, where, "type", (remedy, remedy))
+        else:
+            example = f'Write {name} = {{ type = "interval", lower = 0, upper = 100 }}'
+            yield UsageError(where, "it is not a table in braces", example)
 
 
 def _question_faults(questions: object, asked: str) -> Iterator[UsageError]:
@@ -152,54 +139,74 @@ def _question_faults(questions: object, asked: str) -> Iterator[UsageError]:
             f"{asked}, [questions]", obstacle, "Write [[questions]], with two brackets"
         )
         return
-    kinds = {registry.tag_of(kind): kind for kind in registry.questions()}
+    remedies = (
+        'Write type = "histogram"',
+        "Correct the type, or install the package that defines it",
+    )
     for number, question in enumerate(questions, 1):
         where = f"{asked}, question {number}"
-        tag = question.get("type") if isinstance(question, dict) else None
-        if tag in kinds:
-            yield from _struct_faults(question, kinds[tag], where)
-        elif not isinstance(tag, str):
-            yield UsageError(where, "it lacks a type", 'Write type = "histogram"')
-        else:
-            obstacle = f"there is no question of type {tag!r}; {nearest(tag, kinds)}"
-            remedy = "Correct the type, or install the package that defines it"
-            yield UsageError(where, obstacle, remedy)
+        table = question if isinstance(question, dict) else {}
+        yield from _typed_faults(table, _question_kinds(), where, "question of type", remedies)
 
 
-def _struct_faults(
-    table: Mapping[str, object], kind: type[msgspec.Struct], where: str
+def _question_kinds() -> dict[str, type[AnyQuestion]]:
+    return {registry.tag_of(kind): kind for kind in registry.questions()}
+
+
+def _typed_faults(
+    table: Mapping[str, object],
+    kinds: Mapping[str, type[msgspec.Struct]],
+    where: str,
+    noun: str,
+    remedies: tuple[str, str],
 ) -> Iterator[UsageError]:
-    """What is wrong with a table that has a type, fields first and then all of them together."""
+    """Yield what is wrong with a table whose ``type`` names its kind.
+
+    ``remedies`` say what to do if there is no type, and if it is unknown.
+    """
+    tag = table.get("type")
+    if tag is None:
+        yield UsageError(where, "it lacks a type", remedies[0])
+    elif not isinstance(tag, str) or tag not in kinds:
+        obstacle = f"there is no {noun} {shown(tag)}; {nearest(tag, kinds)}"
+        yield UsageError(where, obstacle, remedies[1])
+    else:
+        yield from _struct_faults(table, kinds[tag], where)
+
+
+def _struct_faults(table: object, kind: type[msgspec.Struct], where: str) -> Iterator[UsageError]:
+    """Yield what is wrong with a table of one kind: its fields, then all of them together."""
     yield from _field_faults(table, kind, where)
     try:
         from_plain(table, kind)
     except msgspec.ValidationError as error:
         cause = error.__cause__
         if isinstance(cause, UsageError):
-            found = type(cause)(f"{where}, {cause.asked}", cause.obstacle, cause.remedy)
-            yield found
+            yield type(cause)(f"{where}, {cause.asked}", cause.obstacle, cause.remedy)
         elif not isinstance(cause, SfumatoError):
             yield UsageError(where, str(error), "Correct it there")
 
 
 def _field_faults(table: object, kind: type[msgspec.Struct], where: str) -> Iterator[UsageError]:
-    """Unknown, missing and misread fields of a table."""
+    """Yield the unknown, missing and misread fields of a table."""
     if not isinstance(table, dict):
         if table is not None:
             yield UsageError(where, "it is not a table", f"Write fields below it. {TO_FILL_IN}")
         return
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    known = {*fields, kind.__struct_config__.tag_field}
     for name in table:
-        if name not in fields and name != kind.__struct_config__.tag_field:
+        if name not in known:
             obstacle = f"it has no field {shown(name)}; {nearest(name, fields)}"
             yield UsageError(where, obstacle, "Correct the name, or remove the field")
     for name, field in fields.items():
         remedy = f"Write {name} = {_example(field.type)}"
-        if field.required and name not in table:
+        if name in table:
+            misread = _misread(table[name], field.type)
+            if misread is not None:
+                yield UsageError(f"{where}, {name}", misread, remedy)
+        elif field.required:
             yield UsageError(where, f"it lacks {name}", remedy)
-        misread = _misread(table[name], field.type) if name in table else None
-        if misread is not None:
-            yield UsageError(f"{where}, {name}", misread, remedy)
 
 
 def _misread(value: object, kind: object) -> str | None:
@@ -555,32 +562,34 @@ def _with_wishes_together(plain: object, asked: str) -> object:
 
     Questions themselves have no such fields: an answer would otherwise depend on them.
     """
-    if not isinstance(plain, dict) or not isinstance(plain.get("questions"), list):
+    if not isinstance(plain, dict):
         return plain
-    questions = [dict(one) if isinstance(one, dict) else one for one in plain["questions"]]
+    questions = plain.get("questions")
     release = plain.get("release")
-    found = {}
+    if not isinstance(questions, list) or not isinstance(release, dict):
+        return plain
+    questions = [dict(table) if isinstance(table, dict) else table for table in questions]
+    kinds = _question_kinds()
+    wishes: dict[str, list[object]] = {}
     for name, field in WISHES.items():
-        if not any(_is_a_wish(name, one) for one in questions):
+        entries = [_taken_wish(name, question, kinds) for question in questions]
+        if all(entry is None for entry in entries):
             continue
-        if isinstance(release, dict) and field in release:
+        if field in release:
             obstacle = f"[release] states {field} already"
             where = f"{asked}, {name} of a question"
             raise UsageError(where, obstacle, "Leave one of them out")
-        found[field] = [one.pop(name) if _is_a_wish(name, one) else None for one in questions]
-    if not found or not isinstance(release, dict):
-        return plain
-    return plain | {"questions": questions, "release": release | found}
+        wishes[field] = entries
+    return plain | {"questions": questions, "release": release | wishes}
 
 
-def _is_a_wish(name: str, question: object) -> bool:
-    """Whether a question's table has this field, and its kind has none of that name."""
-    if not isinstance(question, dict) or name not in question:
-        return False
-    kinds = {registry.tag_of(kind): kind for kind in registry.questions()}
+def _taken_wish(name: str, question: object, kinds: Mapping[str, type[AnyQuestion]]) -> object:
+    """Take this field out of a question's table, unless its kind has one of that name."""
+    if not isinstance(question, dict):
+        return None
     kind = kinds.get(str(question.get("type")))
     own = () if kind is None else kind.__struct_fields__
-    return name not in own
+    return None if name in own else question.pop(name, None)
 
 
 def _require_numbers(spec: PlanFile, asked: str) -> None:
