@@ -266,7 +266,7 @@ def test_a_ledger_that_was_replaced_while_nothing_was_open_is_noticed(tmp_path: 
     with closing(sqlite3.connect(secrets_of(tmp_path / "b.db"))) as db:
         db.execute("VACUUM INTO ?", (str(tmp_path / "old.db"),))
     stream.push(1)
-    publisher.ledger._parts.secrets().store.database._drop()  # type: ignore[attr-defined]
+    publisher.ledger._opened_secrets().store.database._drop()  # type: ignore[attr-defined]
     (tmp_path / "old.db").replace(secrets_of(tmp_path / "b.db"))
     with pytest.raises(sf.LedgerError, match="moved or replaced"):
         stream.push(1)

@@ -15,7 +15,7 @@ from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Book
 from sfumato.ledger import postgres_server as database
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.store import StoreError
+from sfumato.ledger.store import Request, StoreError
 from support.servers import Server
 from support.storms import begin, judge, published, work
 from support.workers import HANG, Worker
@@ -36,7 +36,7 @@ def open_book(server: Server) -> Book:
 
 def open_and_say_so(server: Server, place: Path, name: int) -> Book:
     book = open_book(server)
-    book._parts.secrets()  # they have a connection of their own
+    book._opened_secrets()  # they have a connection of their own
     (place / f"{name}.open").touch()
     return book
 
@@ -134,14 +134,16 @@ def test_an_answer_that_reached_no_disk_was_never_shown(server: Server) -> None:
 def test_the_name_of_a_question_is_as_durable_as_its_charge(
     server: Server, after_the_charge: bool
 ) -> None:
-    """It is written ahead, and waits for no disk by itself."""
+    """It is on disk no later than the charge, and may be there without one."""
     with open_book(server) as book:
         book.open_account("trips", "marbles", (10, 0))
-        secrets = book._parts.secrets()
+        secrets = book._opened_secrets()
         if after_the_charge:
             book.reserve("trips", "k", "asked", (3, 0), "", lease=0)
         else:
-            secrets.name("trips", "k", "asked", lambda key: False)
+            secrets.name(
+                Request("trips", "k", "asked", (3, 0), "", 900.0, 1), lambda key: False, None
+            )
         server.stop(signal.SIGKILL)
         server.start()
         if after_the_charge:

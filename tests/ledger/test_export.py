@@ -27,9 +27,9 @@ def test_an_auditor_gets_the_public_part_only(path):
     ):
         stream.push(3, persons=WHO, event="2026-01-01")
         release = publisher.release(sf.Histogram("x"), rho="1")
-        secrets = publisher.ledger._parts.secrets()
-        state, secret = secrets.store.database.reading(
-            lambda db: db.execute("SELECT state, secret FROM streams").fetchone()
+        secrets = publisher.ledger._opened_secrets()
+        state, secret = secrets.store.reading(
+            lambda rows: rows._db.execute("SELECT state, secret FROM streams").fetchone()
         )
         found = exported(publisher.ledger)
         totals = stream.history()

@@ -177,7 +177,7 @@ def test_a_store_with_a_ledger_in_it_is_no_target(tmp_path: Path) -> None:
 def test_a_ledger_that_was_edited_stays_where_it_is(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "a.db")
     lived_in(store)
-    store.database.atomic(lambda db: db.execute("DROP TRIGGER entries_stay"))
-    store.database.atomic(lambda db: db.execute("DELETE FROM entries WHERE sequence = 5"))
+    store.writing(lambda rows: rows._db.execute("DROP TRIGGER entries_stay"))
+    store.writing(lambda rows: rows._db.execute("DELETE FROM entries WHERE sequence = 5"))
     with pytest.raises(LedgerError, match="Restore a copy that verifies"):
         migrate(SQLiteStore(tmp_path / "a.db"), SQLiteStore(tmp_path / "b.db"))

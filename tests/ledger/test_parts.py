@@ -87,13 +87,13 @@ def test_threads_make_one_set_of_secrets(monkeypatch):
 
     def slow(rows: SQLitePublicRows) -> bool:
         if not others:
-            others.append(threading.Thread(target=lambda: made.append(ledger._parts.secrets())))
+            others.append(threading.Thread(target=lambda: made.append(ledger._opened_secrets())))
             others[0].start()
             others[0].join(0.2)  # it waits for this thread, or has made its own
         return plain(rows)
 
     monkeypatch.setattr(SQLitePublicRows, "charged", slow)
     with monkeypatch.context():
-        made.append(ledger._parts.secrets())
+        made.append(ledger._opened_secrets())
     others[0].join()
-    assert made[0] is made[1] is ledger._parts.secrets()
+    assert made[0] is made[1] is ledger._opened_secrets()

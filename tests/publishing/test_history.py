@@ -91,7 +91,7 @@ def judge(place: Path, name: str, events: int) -> int:
         with publisher.open(counter, key="k", **cost) as stream:
             history = stream.history()
             stored = (
-                publisher.ledger._parts.secrets()
+                publisher.ledger._opened_secrets()
                 .store.database._connection.execute("SELECT state FROM streams")
                 .fetchone()[0]
             )  # type: ignore[attr-defined]

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.errors import LedgerError, UsageError
+from sfumato.ledger.secrets import Secrets
+from sfumato.ledger.store import SecretRows, Store
+from sfumato.ledger.stream_record import StreamRecord
 
 MODE = 0o600
 ENTRY = r"entry (?P<entry>[0-9]{1,18})"
@@ -106,3 +110,45 @@ class Anchor:
                 return
             reason = "its disk is full"
         raise LedgerError(self.label, reason, "Name a file that can be written")
+
+    def note_entry(self, store: Store) -> None:
+        """Append the last entry."""
+        tip = store.reading(lambda rows: rows.tip(""))
+        self.note(f"entry {tip.sequence} {tip.hash}")
+
+    def note_steps(self, streams: Sequence[StreamRecord]) -> None:
+        """Append the last step of each stream that has taken one."""
+        heads = [(stream.entry.sequence, *stream.head()) for stream in streams]
+        lines = [f"stream {number} {step} {digest}" for number, step, digest in heads if step]
+        if lines:
+            self.note(*lines)
+
+    def fault(self, store: Store, secrets: Secrets | None) -> str | None:
+        """What it remembers and the ledger lacks, as a sentence; None if nothing.
+
+        Without the secrets, only entries are compared: steps of streams are among the secrets.
+        """
+        reached = self.read()
+        sequence, digest = reached.entry
+        agrees = sequence == 0 or hash_of(store, sequence) == digest
+        if agrees and secrets is not None:
+            agrees = secrets.store.reading(lambda rows: _has_steps(rows, reached))
+        if agrees:
+            return None
+        obstacle = "an older copy was put back, or its history was rewritten"
+        return f"it is not the ledger that {self.label} knows: {obstacle}"
+
+
+def hash_of(store: Store, sequence: int) -> str | None:
+    """The hash of the entry of a number; None where there is no such entry."""
+    entry = store.reading(lambda rows: rows.entry(sequence))
+    return None if entry is None else entry.hash
+
+
+def _has_steps(rows: SecretRows, reached: Reached) -> bool:
+    """Whether each stream has the step, with the hash, that the anchor remembers."""
+    for number, (step, digest) in reached.streams.items():
+        taken = rows.step(number, step)
+        if step and (taken is None or taken.hash != digest):
+            return False
+    return True

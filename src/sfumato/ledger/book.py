@@ -1,28 +1,31 @@
 """The account book of a data set: what may be spent, what was spent, and what was answered.
 
-``BookReader`` reads and checks a ledger: all that an auditor needs, without its secrets. ``Book``
-charges as well. It is written once, over any `Store`, and knows nothing of questions, measures or
-data, and nothing of SQL. ``open_ledger`` opens a ledger from the path that a user gives.
+A `Book` is written once, over any `Store`, and knows nothing of questions, measures or data, and
+nothing of SQL. To read and check a ledger, it needs no secrets. ``open_ledger`` opens a ledger from
+the path that a user gives.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from sfumato.basics import signing
+from sfumato.basics.processes import renewed_in_children
 from sfumato.basics.text import kind_of
-from sfumato.errors import UsageError
-from sfumato.ledger import journal, refusals, stream_record
-from sfumato.ledger.anchor import Anchor
-from sfumato.ledger.audit import MOST_FAULTS, audit, faults
-from sfumato.ledger.charge import OPEN_IT, Charges, Hold, Parts, require_account
+from sfumato.errors import LedgerError, UsageError
+from sfumato.ledger import charge, journal, refusals, stream_record
+from sfumato.ledger.anchor import Anchor, hash_of
+from sfumato.ledger.audit import MOST_FAULTS, audit, faults, first_fault
+from sfumato.ledger.charge import OPEN_IT, Hold, Payer, require_account
 from sfumato.ledger.entries import Account, Amount, Binding, Entry, Spender, Verification
 from sfumato.ledger.postgres import PostgresStore
-from sfumato.ledger.secrets import Secrets
+from sfumato.ledger.secrets import Secrets, opened
 from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.ledger.store import (
     MOVED,
@@ -36,25 +39,142 @@ from sfumato.ledger.store import (
 )
 from sfumato.ledger.stream_record import StreamRecord
 
-# --- reading and checking -------------------------------------------------------------------------
+# --- the book -------------------------------------------------------------------------------------
 
 BATCH = 500  # entries of the log that are read at a time
 
 
-class BookReader:
-    """The part of a `Book` that changes nothing.
+class Book:
+    """The record of what was spent, by account. Processes and threads may share it.
+
+    ``sfumato.ledger.open_ledger(path)`` opens one in a file. ``sf.Publisher`` takes it, or its
+    path, and calls what is needed. In annotations, write ``sf.Ledger``.
 
     Parameters
     ----------
     store : Store
+        Keeps the rows. Its secret part is opened only if it is needed: to read or verify a copy,
+        the public part suffices.
     anchor : str, Path or None
-        As for `Book`.
+        A second file, best on another disk, to which every charge appends the last entry's number
+        and hash. If an older copy of the ledger is put back, it is then refused.
+
+    spender : str or None
+        Who spends, where an account has spenders. A server knows by the role that logged in, and
+        refuses another name.
+
+    Guarantee: entries are only added, each account keeps within its total, all accounts that pay
+    for one data set keep within its ceiling, and each spender within their own.
+    Not covered: charges in another ledger; whoever can write to the files can replace them.
+
+    Raises
+    ------
+    UsageError
+        If a path is given instead of a store.
+
+    >>> import numpy as np, sfumato as sf
+    >>> from sfumato.ledger import open_ledger
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> with open_ledger(None) as ledger:
+    ...     publisher = sf.Publisher(src, ledger=ledger, account="trial", budget="2")
+    ...     _ = publisher.release(sf.Histogram("x", bins=4), epsilon="1")
+    ...     ledger.account("trial").spent, ledger.verify().ok
+    ...     [entry.kind for entry in ledger.log()]
+    ((1000000000, 0), True)
+    ['open', 'bind', 'reserve', 'store', 'hand']
     """
 
-    def __init__(self, store: Store, anchor: str | Path | None) -> None:
-        self._parts = Parts(store, None if anchor is None else Anchor(anchor))
+    def __init__(
+        self,
+        store: Store,
+        *,
+        anchor: str | Path | None = None,
+        spender: str | None = None,
+    ) -> None:
+        if isinstance(store, str | Path):
+            raise UsageError(
+                f"Ledger({str(store)!r})",
+                "it is a path, and a book is kept over a store",
+                "Give the path to sf.Publisher(ledger=...), or to sfumato.ledger.open_ledger",
+            )
         self._store = store
-        self._charges = Charges(self._parts)
+        self._anchor = None if anchor is None else Anchor(anchor)
+        self._secrets: Secrets | None = None
+        self._spender = spender
+        self._streams: list[StreamRecord] = []
+        self._examined = False
+        self._renew()
+        renewed_in_children(self, Book._renew)
+
+    def _renew(self) -> None:
+        """Begin with a new lock, as a child process must: its parent may hold the old one."""
+        self._opening = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"Book({self._store!r})"
+
+    def __enter__(self) -> Book:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the ledger; closing twice is harmless."""
+        streams = self._streams
+        self._streams = []
+        try:
+            if self._anchor is not None:
+                self._anchor.note_steps(streams)
+        finally:
+            if self._secrets is not None:
+                self._secrets.close()
+            self._store.close()
+
+    # --- its parts --------------------------------------------------------------------------------
+
+    def _opened_secrets(self) -> Secrets:
+        """The secrets, opened before any transaction that needs them begins."""
+        if self._secrets is None:
+            # Without the lock, two threads would make two secrets for one ledger in memory.
+            with self._opening:
+                self._secrets = self._secrets or opened(self._store)
+        return self._secrets
+
+    def _secrets_if_any(self) -> Secrets | None:
+        """The secrets; None where the ledger has none, as an auditor's copy."""
+        if self._secrets is None and not self._store.has_secrets():
+            return None
+        return self._opened_secrets()
+
+    def _examine(self) -> Secrets | None:
+        """Check the whole ledger once, as must be done before any change: its secrets.
+
+        It finds what a damaged or an older ledger shows at once; `audit` finds the rest. A caller
+        who may not read the secrets looks at the public part, and gets None.
+        """
+        secrets = self._opened_secrets() if self._store.caller(None).is_custodian else None
+        if self._examined:
+            return secrets
+        fault = self._store.reading(first_fault)
+        if fault is not None:
+            remedy = "Restore a copy that verifies; do not publish from this one"
+            raise LedgerError(self._store.label, fault, remedy)
+        if secrets is not None and secrets.store.reading(lambda rows: rows.any_stream()):
+            self._store.require_private()
+        if self._anchor is not None:
+            fault = self._anchor.fault(self._store, secrets)
+            if fault is not None:
+                remedy = "Restore the latest copy, with its secrets"
+                raise LedgerError(self._store.label, fault, remedy)
+            self._anchor.require_writable()
+        self._examined = True
+        return secrets
 
     @property
     def label(self) -> str:
@@ -113,13 +233,23 @@ class BookReader:
         LedgerError
             The answer is missing, or is not the one that was entered.
         """
-        first = self._charges.find(entry)
-        return None if first is None else self._charges.answer(first)
+        first = self._reservation(entry)
+        if first is None:
+            return None
+        past, payload = self._store.reading(partial(charge.sound_answer, first=first))
+        if payload is None and charge.is_answered(past):
+            raise refusals.damaged_answer(first)
+        return payload
+
+    def _reservation(self, number: int) -> Entry | None:
+        """The reservation of a number; None where the entry is no reservation."""
+        entry = self._store.reading(lambda rows: rows.entry(number))
+        return entry if entry is not None and entry.kind == "reserve" else None
 
     def steps(self, entry: int) -> StreamRecord | None:
         """The stream that a charge paid for; None where there is none."""
-        first = self._charges.find(entry)
-        secrets = self._parts.secrets_if_any()
+        first = self._reservation(entry)
+        secrets = self._secrets_if_any()
         if first is None or secrets is None:
             return None
         store = secrets.store
@@ -129,156 +259,8 @@ class BookReader:
 
     def was(self, entry: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded; None where it has no other."""
-        secrets = self._parts.secrets_if_any()
+        secrets = self._secrets_if_any()
         return None if secrets is None else secrets.replaced(entry)
-
-    # --- checking it ------------------------------------------------------------------------------
-
-    def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
-        """Recompute the whole ledger, and say what does not agree.
-
-        It finds an entry, answer, step or account that was edited, added, deleted or moved; a
-        balance, lease or total that does not follow from the entries; a stream's state that does
-        not belong to its last step; triggers that were dropped or replaced; a damaged file; and a
-        plain cut of the tail.
-
-        Alone, it cannot find a history that someone with write access rewrote as a whole, hashes
-        and counters included, or an older copy put back in place: both are valid chains. Against
-        them, keep the ``head`` of an earlier verification, or any receipt, elsewhere, and pass it
-        here: that entry must then still stand where it stood. What was added after the latest head
-        kept elsewhere can be cut without being noticed.
-
-        Parameters
-        ----------
-        head : Entry, or tuple of int and str, or None
-            An entry, or its number and hash, that must stand in this ledger.
-
-        Returns
-        -------
-        Verification
-            Also where the ledger cannot be read at all: that is then its fault.
-        """
-        try:
-            return self._verify((head.sequence, head.hash) if isinstance(head, Entry) else head)
-        except StoreError as error:
-            return Verification(0, (0, ""), (f"the ledger cannot be read: {error.obstacle}",))
-
-    def _verify(self, known: tuple[int, str] | None) -> Verification:
-        parts = self._parts
-        secrets = parts.secrets_if_any()
-        if secrets is not None and known is not None:
-            known = self._upgraded(secrets, known)
-        # The public part comes first. A stream that is paid for between the two looks has a later
-        # number than the last entry seen, and is not judged.
-        found = self._store.reading(partial(audit, known=known))
-        noticed = list(found.verification.faults)
-        if parts.anchor is not None:
-            fault = parts.anchor_fault(parts.anchor, secrets)
-            if fault is not None:
-                noticed.append(fault)
-        if secrets is not None:
-            last = found.verification.head[0]
-
-            def look(rows: SecretRows) -> list[str]:
-                return [*rows.damage(), *faults(rows, found.paid, found.begun, last)]
-
-            noticed += secrets.store.reading(look)
-        return dataclasses.replace(found.verification, faults=tuple(noticed[:MOST_FAULTS]))
-
-    def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
-        """An entry known by its hash before the ledger was upgraded, by the one it has now."""
-        number, digest = known
-        if secrets.replaced(number) != digest:
-            return known
-        return number, self._parts.hash_of(number) or ""
-
-
-def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
-    return list(rows.entries(after, account, BATCH))
-
-
-# --- the book -------------------------------------------------------------------------------------
-
-
-class Book(BookReader):
-    """The record of what was spent, by account. Processes and threads may share it.
-
-    ``sfumato.ledger.open_ledger(path)`` opens one in a file. ``sf.Publisher`` takes it, or its
-    path, and calls what is needed. In annotations, write ``sf.Ledger``.
-
-    Parameters
-    ----------
-    store : Store
-        Keeps the rows. Its secret part is opened only if it is needed: to read or verify a copy,
-        the public part suffices.
-    anchor : str, Path or None
-        A second file, best on another disk, to which every charge appends the last entry's number
-        and hash. If an older copy of the ledger is put back, it is then refused.
-
-    spender : str or None
-        Who spends, where an account has spenders. A server knows by the role that logged in, and
-        refuses another name.
-
-    Guarantee: entries are only added, each account keeps within its total, all accounts that pay
-    for one data set keep within its ceiling, and each spender within their own.
-    Not covered: charges in another ledger; whoever can write to the files can replace them.
-
-    Raises
-    ------
-    UsageError
-        If a path is given instead of a store.
-
-    >>> import numpy as np, sfumato as sf
-    >>> from sfumato.ledger import open_ledger
-    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
-    >>> with open_ledger(None) as ledger:
-    ...     publisher = sf.Publisher(src, ledger=ledger, account="trial", budget="2")
-    ...     _ = publisher.release(sf.Histogram("x", bins=4), epsilon="1")
-    ...     ledger.account("trial").spent, ledger.verify().ok
-    ...     [entry.kind for entry in ledger.log()]
-    ((1000000000, 0), True)
-    ['open', 'bind', 'reserve', 'store', 'hand']
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        *,
-        anchor: str | Path | None = None,
-        spender: str | None = None,
-    ) -> None:
-        if isinstance(store, str | Path):
-            raise UsageError(
-                f"Ledger({str(store)!r})",
-                "it is a path, and a book is kept over a store",
-                "Give the path to sf.Publisher(ledger=...), or to sfumato.ledger.open_ledger",
-            )
-        super().__init__(store, anchor)
-        self._spender = spender
-        self._streams: list[StreamRecord] = []
-
-    def __repr__(self) -> str:
-        return f"Book({self._store!r})"
-
-    def __enter__(self) -> Book:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the ledger; closing twice is harmless."""
-        opened = self._streams
-        self._streams = []
-        try:
-            self._parts.anchor_last_steps(opened)
-        finally:
-            self._parts.close()
 
     # --- signatures -------------------------------------------------------------------------------
 
@@ -301,14 +283,14 @@ class Book(BookReader):
             return None
         self._require_custodian("making the key of the ledger", "Ask its custodian to make it")
         make = signing.new_key if create else None
-        private = self._parts.secrets().value(signing.NAME, make)
+        private = self._opened_secrets().value(signing.NAME, make)
         return None if private is None else signing.public_of(private)
 
     def sign(self, message: bytes) -> str:
         """Sign bytes under the ledger's key; "" where it has none."""
         if self._lacks_secrets():
             return ""
-        private = self._parts.secrets().value(signing.NAME)
+        private = self._opened_secrets().value(signing.NAME)
         return "" if private is None else signing.sign(private, message)
 
     def moved_to(self) -> str | None:
@@ -318,11 +300,11 @@ class Book(BookReader):
         """
         if self._lacks_secrets():
             return None
-        where = self._parts.secrets().value(MOVED)
+        where = self._opened_secrets().value(MOVED)
         return None if where is None else where.decode()
 
     def _lacks_secrets(self) -> bool:
-        return not self._store.caller(None).is_custodian or self._parts.secrets_if_any() is None
+        return not self._store.caller(None).is_custodian or self._secrets_if_any() is None
 
     def _require_custodian(self, asked: str, remedy: str) -> None:
         caller = self._store.caller(None)
@@ -354,30 +336,30 @@ class Book(BookReader):
         require_text("account", name)
         require_text("rule", rule)
         if total is None:
-            found = self.account(name)
+            account = self.account(name)
         else:
             require_amount("total", total)
-            found = self._find_or_open(name, rule, total)
-        if found.rule != rule or (total is not None and found.total != tuple(total)):
-            raise refusals.differs(found, rule, total)
-        return found
+            account = self._find_or_open(name, rule, total)
+        if account.rule != rule or (total is not None and account.total != tuple(total)):
+            raise refusals.differs(account, rule, total)
+        return account
 
     def _find_or_open(self, name: str, rule: str, total: Amount) -> Account:
-        self._parts.examine()
+        self._examine()
 
         def settle(rows: PublicRows) -> Account:
             return rows.account(name) or journal.open_account(rows, name, rule, total)
 
-        found = self._store.reading(lambda rows: rows.account(name))
-        if found is not None:
-            return found
+        account = self._store.reading(lambda rows: rows.account(name))
+        if account is not None:
+            return account
         remedy = "Ask the custodian to run `sfumato ledger init`, or name an account that exists"
         self._require_custodian(f"opening account {name!r}", remedy)
         return self._store.writing(settle)
 
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, or that it may not begin with."""
-        self._parts.examine()
+        self._examine()
         journal.require_fit(account, binding)
         self._store.reading(lambda rows: journal.require_named(rows, account, binding))
 
@@ -386,7 +368,7 @@ class Book(BookReader):
 
         A charge with another ceiling is refused.
         """
-        self._parts.examine()
+        self._examine()
 
         def is_capped(rows: PublicRows) -> bool:
             return journal.is_capped(rows, self._known(rows, account), binding)
@@ -438,15 +420,16 @@ class Book(BookReader):
         self._require_custodian(
             f"the ceiling of {name!r} in account {account!r}", "Ask the custodian to set it"
         )
-        self._parts.examine()
+        self._examine()
 
         def settle(rows: PublicRows) -> Spender:
             known = self._known(rows, account)
             return journal.name_spender(rows, known, name, limit, new=new)
 
-        found = self._store.writing(settle)
-        self._parts.anchor_last_entry()
-        return found
+        spender = self._store.writing(settle)
+        if self._anchor is not None:
+            self._anchor.note_entry(self._store)
+        return spender
 
     def left(self, account: str, spender: str | None = None) -> Amount:
         """What is left of an account for whoever uses it now, component by component.
@@ -466,8 +449,8 @@ class Book(BookReader):
 
         def look(rows: PublicRows) -> Amount:
             left = self._known(rows, account).remaining
-            found = rows.spender(account, caller.name) if caller.name else None
-            own = left if found is None else found.remaining
+            known = rows.spender(account, caller.name) if caller.name else None
+            own = left if known is None else known.remaining
             return min(left[0], own[0]), min(left[1], own[1])
 
         return self._store.reading(look)
@@ -554,8 +537,10 @@ class Book(BookReader):
         caller = self._store.caller(request.spender)
         if caller.role == "auditor":
             raise refusals.reads_only(account, caller)
-        self._parts.examine()
-        return self._charges.reserve(request, wait)
+        payer = Payer(self._store, self._examine(), self._anchor, caller)
+        deadline = time.monotonic() + wait
+        hold = charge.call(payer, request) or charge.attempt(payer, request)
+        return hold if isinstance(hold, Hold) else charge.await_turn(payer, request, hold, deadline)
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -615,13 +600,17 @@ class Book(BookReader):
         caller = self._store.caller(request.spender)
         if not caller.is_custodian:
             raise refusals.stream_of_analyst(account, caller)
-        secrets = self._parts.examined_secrets().store
-        entry, begun = self._charges.reserve_stream(request)
+        payer = Payer(self._store, self._examine(), self._anchor, caller)
+        secrets = self._opened_secrets().store
+        entry, begun = self._store.writing(
+            partial(charge.settle_stream, request=request, payer=payer)
+        )
         if not begun:
             secrets.writing(lambda rows: stream_record.begin(rows, entry, spec, state, secret))
         record = secrets.reading(lambda rows: stream_record.found(rows, entry, secrets))
         if not begun:
-            self._charges.enter_stream(entry, record.spec)
+            self._store.writing(partial(charge.keep_spec, first=entry, spec=record.spec))
+            payer.note_entry()
         self._streams.append(record)
         return record
 
@@ -636,7 +625,7 @@ class Book(BookReader):
             Any text that tells this state from others. What was noted first stays.
         """
         if self._store.caller(None).is_custodian:
-            self._parts.secrets().note_state(entry.digest, state)
+            self._opened_secrets().note_state(entry.digest, state)
             return
 
         def note(rows: PublicRows) -> None:
@@ -651,8 +640,71 @@ class Book(BookReader):
         if not self._store.caller(None).is_custodian:
             look = partial(_is_of_state, charge=entry.sequence, state=state)
             return self._store.reading(look)
-        secrets = self._parts.secrets_if_any()
+        secrets = self._secrets_if_any()
         return secrets is not None and secrets.is_of_state(entry.digest, state)
+
+    # --- checking it ------------------------------------------------------------------------------
+
+    def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
+        """Recompute the whole ledger, and say what does not agree.
+
+        It finds an entry, answer, step or account that was edited, added, deleted or moved; a
+        balance, lease or total that does not follow from the entries; a stream's state that does
+        not belong to its last step; triggers that were dropped or replaced; a damaged file; and a
+        plain cut of the tail.
+
+        Alone, it cannot find a history that someone with write access rewrote as a whole, hashes
+        and counters included, or an older copy put back in place: both are valid chains. Against
+        them, keep the ``head`` of an earlier verification, or any receipt, elsewhere, and pass it
+        here: that entry must then still stand where it stood. What was added after the latest head
+        kept elsewhere can be cut without being noticed.
+
+        Parameters
+        ----------
+        head : Entry, or tuple of int and str, or None
+            An entry, or its number and hash, that must stand in this ledger.
+
+        Returns
+        -------
+        Verification
+            Also where the ledger cannot be read at all: that is then its fault.
+        """
+        try:
+            return self._verify((head.sequence, head.hash) if isinstance(head, Entry) else head)
+        except StoreError as error:
+            return Verification(0, (0, ""), (f"the ledger cannot be read: {error.obstacle}",))
+
+    def _verify(self, known: tuple[int, str] | None) -> Verification:
+        secrets = self._secrets_if_any()
+        if secrets is not None and known is not None:
+            known = self._upgraded(secrets, known)
+        # The public part comes first. A stream that is paid for between the two looks has a later
+        # number than the last entry seen, and is not judged.
+        audited = self._store.reading(partial(audit, known=known))
+        noticed = list(audited.verification.faults)
+        if self._anchor is not None:
+            fault = self._anchor.fault(self._store, secrets)
+            if fault is not None:
+                noticed.append(fault)
+        if secrets is not None:
+            last = audited.verification.head[0]
+
+            def look(rows: SecretRows) -> list[str]:
+                return [*rows.damage(), *faults(rows, audited.paid, audited.begun, last)]
+
+            noticed += secrets.store.reading(look)
+        return dataclasses.replace(audited.verification, faults=tuple(noticed[:MOST_FAULTS]))
+
+    def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
+        """An entry known by its hash before the ledger was upgraded, by the one it has now."""
+        number, digest = known
+        if secrets.replaced(number) != digest:
+            return known
+        return number, hash_of(self._store, number) or ""
+
+
+def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
+    return list(rows.entries(after, account, BATCH))
 
 
 def _is_of_state(rows: PublicRows, charge: int, state: str) -> bool:

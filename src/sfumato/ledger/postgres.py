@@ -140,7 +140,7 @@ class PostgresGuard(SQLRows, Guard):
             if error.sqlstate != NO_SPENDER:
                 raise
             raise refusals.no_spender_here(account) from None
-        return Named._make(cast("tuple[Verdict, str, str]", found))
+        return Named(*cast("tuple[Verdict, str, str]", found))
 
     def note_state(self, charge: int, state: str) -> None:
         self._one(IS_OF_STATE, charge, state, True)
@@ -361,14 +361,8 @@ class PostgresSecretStore(SecretStore):
     def reading(self, action: Callable[[SecretRows], T]) -> T:
         return self.database.reading(self._given(action))
 
-    def looking(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.apart(self._given(action))
-
     def writing(self, action: Callable[[SecretRows], T]) -> T:
         return self.database.atomic(self._given(action))
-
-    def writing_ahead(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.atomic(self._given(action), ahead=True)
 
     def _given(self, action: Callable[[SecretRows], T]) -> Callable[[Ask], T]:
         return lambda ask: action(PostgresSecretRows(ask, self.database.reached))

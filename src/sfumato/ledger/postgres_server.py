@@ -530,7 +530,6 @@ BEGIN = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
     "SELECT take_turn(), clock_timestamp()",
 )
-AHEAD = (BEGIN[0], "SET LOCAL synchronous_commit = off", BEGIN[1])
 FACTS = """
     SELECT current_setting('fsync'), current_setting('full_page_writes'),
            current_setting('server_encoding'), current_setting('synchronous_commit'),
@@ -585,7 +584,7 @@ class Database:
         self._was_reached = was_reached
         self._turns = Turns(self.label)
         renewed_in_children(self, Database._renew)
-        self._turns.alone(lambda: self._until_settled(partial(self._prepare, create=create)))
+        self._turns.alone(self._until_settled, partial(self._prepare, create=create))
 
     def _renew(self) -> None:
         """Begin with a new lock and no connection, as a child process must."""
@@ -596,22 +595,17 @@ class Database:
 
     # --- transactions -----------------------------------------------------------------------------
 
-    def atomic(self, action: Callable[[Ask], T], *, ahead: bool = False) -> T:
-        """Run one transaction that writes: durable when this returns, undone if it raises.
-
-        ``ahead``: it may become durable with the next one of the server that does so at once. The
-        server writes down everything in the order in which it is committed.
-        """
-        begin = AHEAD if ahead else BEGIN
-        return self._turns.alone(lambda: self._until_settled(partial(self._write, action, begin)))
+    def atomic(self, action: Callable[[Ask], T]) -> T:
+        """Run one transaction that writes: durable when this returns, undone if it raises."""
+        return self._turns.alone(self._until_settled, partial(self._write, action))
 
     def reading(self, action: Callable[[Ask], T]) -> T:
         """Look at one consistent view."""
-        return self._turns.alone(lambda: self._until_settled(partial(self._read, action)))
+        return self._turns.alone(self._until_settled, partial(self._read, action))
 
     def apart(self, action: Callable[[Ask], T]) -> T:
         """Run statements, each a transaction of its own; they may be run again."""
-        return self._turns.alone(lambda: self._until_settled(partial(self._apart, action)))
+        return self._turns.alone(self._until_settled, partial(self._apart, action))
 
     def at_once(self, query: str, values: tuple[object, ...]) -> Row | None:
         """Run a call that is a transaction of its own: the row that it finds, once it is durable.
@@ -620,7 +614,7 @@ class Database:
         cut. A later transaction that waits for its turn sees what became of it: the turn is free
         only once the server is done with it. One that the server begins later finds nothing to do.
         """
-        return self._turns.alone(lambda: self._until_settled(partial(self._call, query, values)))
+        return self._turns.alone(self._until_settled, partial(self._call, query, values))
 
     def run(self, statements: Sequence[str]) -> None:
         """Run statements without values, which may hold any sign, in one transaction."""
@@ -630,7 +624,7 @@ class Database:
                 for statement in statements:
                     db.execute(plain(statement))
 
-        self._turns.alone(lambda: self._until_settled(run))
+        self._turns.alone(self._until_settled, run)
 
     def _until_settled(self, action: Callable[[Connection], T]) -> T:
         """Try until no other transaction gets in the way, and the connection holds."""
@@ -654,7 +648,7 @@ class Database:
                 raise failure
             time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
 
-    def _write(self, action: Callable[[Ask], T], begin: Sequence[str], db: Connection) -> T:
+    def _write(self, action: Callable[[Ask], T], db: Connection) -> T:
         import psycopg
 
         number = ""
@@ -665,7 +659,7 @@ class Database:
             self.reached.now = cast("datetime", row[1])
 
         self.reached.begin(None)
-        statements = Statements(db, begin, begun)
+        statements = Statements(db, BEGIN, begun)
         try:
             found = action(statements)
         except BaseException as error:

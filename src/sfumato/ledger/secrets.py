@@ -14,12 +14,12 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.store import (
     MOVED,
-    Guard,
+    Named,
     NameRow,
     NameRows,
     NewCharge,
@@ -27,28 +27,23 @@ from sfumato.ledger.store import (
     Request,
     SecretRows,
     SecretStore,
+    Store,
 )
-
-T = TypeVar("T")
 
 KEY_BYTES = 16
 DIGEST_BYTES = 32
 SECRET_BYTES = 32
 
 
-class Name(NamedTuple):
-    """The name under which a question is entered: its key and a random digest."""
+class Known(NamedTuple):
+    """What the secrets know when a question is asked.
 
-    key: str
-    digest: str
+    ``name`` is what it was called before; None where it was not asked. ``moved_to`` says where the
+    ledger was moved to; None where it was not.
+    """
 
-
-class Conflict(Exception):
-    """The key stands for another question."""
-
-
-class Unknown(Exception):
-    """The key was charged, and these secrets do not know for what."""
+    name: NameRow | None
+    moved_to: bytes | None
 
 
 class Secrets:
@@ -80,63 +75,52 @@ class Secrets:
         self.store.close()
 
     def name(
-        self,
-        account: str,
-        key: str | None,
-        asked: str,
-        charged: Callable[[str], object],
-        *,
-        formerly: Sequence[str] = (),
-        rows: NameRows | None = None,
-    ) -> Name:
+        self, request: Request, charged: Callable[[str], object], rows: NameRows | None
+    ) -> Named:
         """Find the name of a question, or give it one.
 
         Parameters
         ----------
-        account : str
-        key : str or None
-            As the user gave it; None: the one that was made for this question, or a new one.
-        asked : str
-            All that tells the question from others. It is stored as an HMAC only.
+        request : Request
+            The question and its key; None: the key that was made for it, or a new one. What was
+            asked is stored as an HMAC only.
         charged : callable
             What was entered in the ledger under a key: something, if it was charged. A name
             without a charge is left over from a charge that was refused, and may be given again.
-        formerly : sequence of str
-            ``asked`` in the words of earlier versions, under which it may be known.
         rows : NameRows or None
             The names in the transaction of the charge; None: in transactions of their own.
-
-        Raises
-        ------
-        Conflict
-            The key stands for another question.
-        Unknown
-            The key was charged, and nothing here says for what.
         """
-        tags = [self.tag(account, words) for words in (asked, *formerly)]
-        found = self._look(rows, lambda names: _known(names, account, key, tags))
+        account = request.account
+        key = request.key
+        tags = self.tags(request)
+        look = partial(known, account=account, key=key, tags=tags)
+        name, where = self.store.reading(look) if rows is None else look(rows)
         # These secrets are older than the book, or another ledger's: they never heard of the key.
-        if found is None and key is not None and charged(key):
-            raise Unknown
-        if found is not None and found.tag in tags:
-            return Name(found.key, found.digest)
-        if found is not None and charged(found.key):
-            raise Conflict
-        fresh = fresh_name(key)
-        self.adopt(account, fresh, tags[0], derived=key is None, rows=rows)
-        return fresh
+        if name is None and key is not None and charged(key):
+            return Named("unknown")
+        if name is not None and name.tag in tags:
+            return Named("named", name.key, name.digest, where)
+        if name is not None and charged(name.key):
+            return Named("conflict")
+        fresh_key, digest = fresh_name(key)
+        row = NameRow(fresh_key, tags[0], digest)
+        if rows is not None:
+            rows.keep(account, row, derived=key is None)
+        else:
+            # A charge follows, and is of no use without it. The other way round does no harm.
+            self.store.writing(lambda names: names.keep(account, row, derived=key is None))
+        return Named("named", fresh_key, digest, where)
 
     def new_charge(self, request: Request, holder: str) -> NewCharge:
         """A request as a charge under a fresh name, in case the question has none."""
-        name = fresh_name(request.key)
-        asked = (request.asked, *request.formerly)
-        tags = [self.tag(request.account, words) for words in asked]
+        key, digest = fresh_name(request.key)
+        tag, *former = self.tags(request)
         bound = request.binding
         return NewCharge(
             request.account,
-            NameRow(name.key, tags[0], name.digest),
+            NameRow(key, tag, digest),
             request.key is not None,
-            tags[1:],
+            former,
             (request.cost[0], request.cost[1]),
             request.note,
             request.lease,
@@ -146,36 +130,19 @@ class Secrets:
             None if bound is None else bound.ceiling,
         )
 
-    def foresee(
-        self, account: str, key: str | None, asked: str, formerly: Sequence[str], rows: NameRows
-    ) -> None:
-        """Read what `name` and `require_here` are going to read."""
-        _known(rows, account, key, [self.tag(account, words) for words in (asked, *formerly)])
-        self.require_here(rows)
+    def moved_to(self, rows: NameRows | None = None) -> bytes | None:
+        """Where the ledger was moved to, if it was; ``rows`` as for `name`."""
+        return self.store.reading(moved_to) if rows is None else moved_to(rows)
 
-    def require_here(self, rows: NameRows | None = None) -> None:
-        """Refuse to pay from a ledger that was moved; ``rows`` as for `name`."""
-        self._look(rows, partial(require_here, label=self.store.label))
+    def require_here(self, where: bytes | None) -> None:
+        """Refuse to pay from a ledger that was moved somewhere."""
+        require_here(where, self.store.label)
 
-    def _look(self, rows: NameRows | None, action: Callable[[NameRows], T]) -> T:
-        return self.store.looking(action) if rows is None else action(rows)
-
-    def tag(self, account: str, asked: str) -> bytes:
-        """The HMAC under which a question is kept."""
+    def tags(self, request: Request) -> list[bytes]:
+        """The HMACs under which a question is kept: in the words of now, then of before."""
         # As JSON, no two pairs of texts run together into one.
-        text = json.dumps([account, asked], ensure_ascii=True)
-        return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
-
-    def adopt(
-        self, account: str, name: Name, tag: bytes, *, derived: bool, rows: NameRows | None = None
-    ) -> None:
-        """Write the name of a question; ``derived``: its key was made for it."""
-        row = NameRow(name.key, tag, name.digest)
-        if rows is not None:
-            rows.keep(account, row, derived=derived)
-            return
-        # A charge follows, and is of no use without it. The other way round does no harm.
-        self.store.writing_ahead(lambda rows: rows.keep(account, row, derived=derived))
+        texts = [json.dumps([request.account, words]) for words in request.words]
+        return [hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256) for text in texts]
 
     def note_state(self, digest: str, state: str) -> None:
         """Keep, once, which state of the data the charge of a digest asked about."""
@@ -211,43 +178,33 @@ class Secrets:
         return self.store.reading(settle) if make is None else self.store.writing(settle)
 
 
-def fresh_name(key: str | None) -> Name:
-    """A name that no question has: a random digest, and a random key where none is given."""
-    return Name(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
+def fresh_name(key: str | None) -> tuple[str, str]:
+    """The key and digest of no question yet; both random, but for a key that is given."""
+    return key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES)
 
 
-def named_by(guard: Guard, account: str, key: str | None, asked: Sequence[str]) -> Name:
-    """The name of a question where a guard stands for the secrets.
-
-    Raises
-    ------
-    Conflict, Unknown
-        As for `Secrets.name`.
-    """
-    found = guard.name(account, key, asked, fresh_name(key))
-    match found.found:
-        case "conflict":
-            raise Conflict
-        case "unknown":
-            raise Unknown
-        case "named":
-            return Name(found.key, found.digest)
+def known(rows: NameRows, account: str, key: str | None, tags: Sequence[bytes]) -> Known:
+    """What is known by a key; without one, by the first of some tags that has a name."""
+    moved = rows.value(MOVED)
+    if key is not None:
+        return Known(rows.of_key(account, key), moved)
+    for tag in tags:
+        name = rows.of_tag(account, tag)
+        if name is not None:
+            return Known(name, moved)
+    return Known(None, moved)
 
 
-def require_here(rows: NameRows, label: str) -> None:
-    """Refuse to use the rows of a ledger that was moved."""
-    where = rows.value(MOVED)
+def moved_to(rows: NameRows) -> bytes | None:
+    """Where the ledger was moved to, if it was."""
+    return rows.value(MOVED)
+
+
+def require_here(where: bytes | None, label: str) -> None:
+    """Refuse to use the rows of a ledger that was moved somewhere."""
     if where is not None:
         obstacle = f"the ledger was moved to {where.decode()}"
         raise LedgerError(label, obstacle, "Name that one with ledger=")
-
-
-def _known(rows: NameRows, account: str, key: str | None, tags: Sequence[bytes]) -> NameRow | None:
-    """The name of a key; without one, the name under the first of some tags that has one."""
-    if key is not None:
-        return rows.of_key(account, key)
-    found = (rows.of_tag(account, tag) for tag in tags)
-    return next((row for row in found if row is not None), None)
 
 
 def _state_name(digest: str) -> str:
@@ -261,10 +218,19 @@ def _settle(rows: SecretRows, identity: str) -> None:
         rows.add_value("secret", secrets.token_bytes(SECRET_BYTES))
 
 
-def new_identity(rows: PublicRows) -> str:
+def opened(store: Store) -> Secrets:
+    """The secrets of a ledger, made once if it was never charged."""
+    identity = store.reading(lambda rows: rows.identity()) or store.writing(_new_identity)
+    # A ledger that was charged had secrets. New ones would let its streams begin again under their
+    # old charge, with new noise for steps that are already published.
+    create = not store.reading(lambda rows: rows.charged())
+    return Secrets(store.secrets(create=create), identity, create=create)
+
+
+def _new_identity(rows: PublicRows) -> str:
     """The ledger's own name for itself: random, made when the ledger is first written to."""
-    found = rows.identity()
-    if found is None:
-        found = secrets.token_hex(16)
-        rows.set_identity(found)
-    return found
+    identity = rows.identity()
+    if identity is None:
+        identity = secrets.token_hex(16)
+        rows.set_identity(identity)
+    return identity

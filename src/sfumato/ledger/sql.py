@@ -299,16 +299,17 @@ class SQLNameRows(SQLRows, NameRows):
     place = ""
 
     def value(self, name: str) -> bytes | None:
-        found = self._one(VALUE.format(self.place), name)
-        return None if found is None else cast("bytes", found[0])
+        rows = [*self._ask(VALUE.format(self.place), (name,))]
+        return cast("bytes", rows[0][0]) if rows else None
 
     def of_key(self, account: str, key: str) -> NameRow | None:
-        found = self._one(f"{NAMES.format(self.place)} AND key = ?", account, key)
-        return None if found is None else NameRow._make(found)
+        rows = [*self._ask(f"{NAMES.format(self.place)} AND key = ?", (account, key))]
+        return NameRow._make(rows[0]) if rows else None
 
     def of_tag(self, account: str, tag: bytes) -> NameRow | None:
-        found = self._one(f"{NAMES.format(self.place)} AND tag = ? AND derived", account, tag)
-        return None if found is None else NameRow._make(found)
+        query = f"{NAMES.format(self.place)} AND tag = ? AND derived"
+        rows = [*self._ask(query, (account, tag))]
+        return NameRow._make(rows[0]) if rows else None
 
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
         if derived:

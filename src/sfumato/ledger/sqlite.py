@@ -16,7 +16,9 @@ from sfumato.ledger.entries import NOTHING, Entry, Step
 from sfumato.ledger.sql import SQLPublicRows, SQLSecretRows, SQLStreamRows
 from sfumato.ledger.sqlite_file import (
     BOOK,
+    READING,
     SECRETS,
+    WRITING,
     Database,
     damage,
     differences,
@@ -127,10 +129,14 @@ class SQLiteStore(Store):
         return self.database.label
 
     def reading(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.reading(lambda db: action(SQLitePublicRows(db)))
+        return self.database.turns.alone(
+            self.database.transaction, READING, SQLitePublicRows, action
+        )
 
     def writing(self, action: Callable[[PublicRows], T]) -> T:
-        return self.database.atomic(lambda db: action(SQLitePublicRows(db)))
+        return self.database.turns.alone(
+            self.database.transaction, WRITING, SQLitePublicRows, action
+        )
 
     def has_secrets(self) -> bool:
         path = beside(self.database.path)
@@ -172,13 +178,17 @@ class SQLiteSecretStore(SecretStore):
         return self.database.label
 
     def reading(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.reading(lambda db: action(SQLiteSecretRows(db)))
+        return self.database.turns.alone(
+            self.database.transaction, READING, SQLiteSecretRows, action
+        )
 
     def writing(self, action: Callable[[SecretRows], T]) -> T:
-        return self.database.atomic(lambda db: action(SQLiteSecretRows(db)))
+        return self.database.turns.alone(
+            self.database.transaction, WRITING, SQLiteSecretRows, action
+        )
 
     def singly(self, action: Callable[[StreamRows], T]) -> T:
-        return self.database.singly(lambda execute: action(SQLiteStreamRows(execute)))
+        return self.database.turns.alone(self.database.singly, SQLiteStreamRows, action)
 
     def forget(self) -> None:
         self.database.forget_log()

@@ -23,10 +23,10 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, TypeVarTuple
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError, missing_file
@@ -207,6 +207,8 @@ def error_name(error: sqlite3.Error) -> str:
 # --- turns ----------------------------------------------------------------------------------------
 
 T = TypeVar("T")
+R = TypeVar("R")
+Given = TypeVarTuple("Given")
 
 
 class Turns:
@@ -234,8 +236,8 @@ class Turns:
         self.lock = threading.RLock()
         self._entered = False
 
-    def alone(self, action: Callable[[], T]) -> T:
-        """Run an action while nobody else can run one.
+    def alone(self, action: Callable[[*Given], T], *given: *Given) -> T:
+        """Run an action with what it is given, while nobody else can run one.
 
         Raises
         ------
@@ -252,7 +254,7 @@ class Turns:
                 raise LedgerError(self.label, "it is closed", REOPEN)
             self._entered = True
             try:
-                return action()
+                return action(*given)
             finally:
                 self._entered = False
 
@@ -263,6 +265,10 @@ Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
 """Runs one statement, with the values of its question marks."""
 
 OTHERS = 0o077  # the bits of a file's mode that let anyone but its owner in
+# The lock for writing is taken at once, so nothing that is read can change before it is written to:
+# two charges cannot both see the same balance.
+WRITING = "BEGIN IMMEDIATE"
+READING = "BEGIN"  # one consistent view
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
 SHORTEST_PAUSE = 0.001  # seconds between two tries
 LONGEST_PAUSE = 0.008
@@ -279,12 +285,12 @@ PRAGMAS = (
 )
 
 
-def _patiently(action: Callable[[], T]) -> T:
+def _patiently(action: Callable[[*Given], T], *given: *Given) -> T:
     """Try until the file is free."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            return action()
+            return action(*given)
         except sqlite3.OperationalError as error:
             busy = primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             if not busy or time.monotonic() > until:
@@ -308,9 +314,10 @@ _NUMBERS = itertools.count()
 
 
 class Database:
-    """A file, or a database in memory, used through `atomic`, `reading` and `singly` only.
+    """A file, or a database in memory, used through `transaction` and `singly` only.
 
-    They take a function, and are not context managers: an interrupt on the way into the body of a
+    Each runs while nobody else does: ``turns.alone(database.transaction, ...)``. They take a
+    function, and are not context managers: an interrupt on the way into the body of a
     ``with``, or at the first instruction of its end, would leave a lock or a transaction behind.
     The ``with`` of a lock has no such gap.
 
@@ -339,35 +346,19 @@ class Database:
             self._connect(create=create)
             _LIVE.add(self)
 
-    # --- transactions -----------------------------------------------------------------------------
+    # --- transactions, each to be run alone -------------------------------------------------------
 
-    def atomic(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Run one transaction that writes: durable when this returns, undone if it raises."""
-        # The lock for writing is taken at once, so nothing that the action reads can change before
-        # it writes: two charges cannot both see the same balance.
-        return self._alone(partial(self._transaction, "BEGIN IMMEDIATE", action))
-
-    def reading(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Look at one consistent view."""
-        return self._alone(partial(self._transaction, "BEGIN", action))
-
-    def singly(self, action: Callable[[Execute], T]) -> T:
-        """Run statements, each a transaction of its own and durable when it returns."""
-        return self._alone(partial(self._singly, action))
-
-    def _alone(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Let nobody else use the connection meanwhile."""
-        return self.turns.alone(lambda: action(self._ready()))
-
-    def _transaction(
-        self,
-        begin: str,
-        action: Callable[[sqlite3.Connection], T],
-        connection: sqlite3.Connection,
+    def transaction(
+        self, begin: str, view: Callable[[sqlite3.Connection], R], action: Callable[[R], T]
     ) -> T:
+        """Run one transaction, `WRITING` or `READING`, with the rows that a view shows.
+
+        One that writes is durable when this returns, and undone if it raises.
+        """
+        connection = self._ready()
         try:
-            _patiently(lambda: connection.execute(begin))
-            found = action(connection)
+            _patiently(connection.execute, begin)
+            result = action(view(connection))
             connection.execute("COMMIT")
         except BaseException as error:
             with suppress(sqlite3.Error):
@@ -375,14 +366,17 @@ class Database:
             if isinstance(error, sqlite3.Error):
                 raise self._broken(error) from error
             raise
-        return found
+        return result
 
-    def _singly(self, action: Callable[[Execute], T], connection: sqlite3.Connection) -> T:
+    def singly(self, view: Callable[[Execute], R], action: Callable[[R], T]) -> T:
+        """Run statements, each a transaction of its own and durable when it returns."""
+        connection = self._ready()
+
         def execute(statement: str, values: tuple[object, ...]) -> sqlite3.Cursor:
-            return _patiently(lambda: connection.execute(statement, values))
+            return _patiently(connection.execute, statement, values)
 
         try:
-            return action(execute)
+            return action(view(execute))
         except sqlite3.Error as error:
             raise self._broken(error) from error
 
@@ -405,7 +399,7 @@ class Database:
         if self._connection is None:
             self._connect(create=False)
         else:
-            self._require_same_file()
+            self._checked_identity()
         assert self._connection is not None
         # An interrupt may have left a transaction open. Nobody was told of what is in it.
         if self._connection.in_transaction:
@@ -415,16 +409,32 @@ class Database:
                 raise self._broken(error) from error
         return self._connection
 
-    def _require_same_file(self) -> None:
-        """Refuse a file that is not the one that this object opened first."""
-        if self.path is None or self._identity is None:
-            return
-        if self._file_identity() != self._identity:
+    def _checked_identity(self) -> tuple[int, int] | None:
+        """Device and number of the file that the path names now; None if there is none.
+
+        It must be the file that this object opened first. The file may have one name only: SQLite
+        finds the write-ahead log by the name, so that two processes with two names would not see
+        each other's charges.
+        """
+        if self.path is None:
+            return None
+        identity = None
+        with suppress(OSError):
+            facts = os.stat(self.path)
+            if facts.st_nlink > 1:
+                raise LedgerError(
+                    self.label,
+                    "its file has several names (hard links)",
+                    "Keep one name, and remove the others",
+                )
+            identity = (facts.st_dev, facts.st_ino)
+        if self._identity not in (None, identity):
             raise LedgerError(
                 self.label,
                 "its file was moved or replaced while it was open",
                 "Put the file back, and open it again",
             )
+        return identity
 
     def _require_owner_only(self) -> None:
         if self.kind.owner_only and self.open_to_others():
@@ -437,35 +447,15 @@ class Database:
             return False
         return bool(os.stat(self.path).st_mode & OTHERS)
 
-    def _file_identity(self) -> tuple[int, int] | None:
-        """Device and number of the file that the path names now; None if there is none.
-
-        The file may have one name only: SQLite finds the write-ahead log by the name, so that two
-        processes with two names would not see each other's charges.
-        """
-        assert self.path is not None
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        if found.st_nlink > 1:
-            raise LedgerError(
-                self.label,
-                "its file has several names (hard links)",
-                "Keep one name, and remove the others",
-            )
-        return found.st_dev, found.st_ino
-
     def _connect(self, *, create: bool) -> None:
         connection = self._opened(create=create)
         try:
             self._require_owner_only()
-            _patiently(lambda: self._prepare(connection))
+            _patiently(self._prepare, connection)
             # Secrets that a stream wiped may still be in a log that could not be cut then.
             if self.kind is SECRETS:
                 _cut_log(connection)
-            self._require_same_file()
-            identity = None if self.path is None else self._file_identity()
+            identity = self._checked_identity()
         except sqlite3.Error as error:
             connection.close()
             raise self._failure(error) from error
@@ -478,7 +468,8 @@ class Database:
 
     def _opened(self, *, create: bool) -> sqlite3.Connection:
         """A connection to the file, which is made if it is missing and may be made."""
-        self._require_same_file()
+        if self._identity is not None:
+            self._checked_identity()
         if self.path is not None and os.path.isdir(self.path):
             raise LedgerError(self.label, "it is a directory", "Name a file in it, as budget.db")
         if self.path is not None and not os.path.lexists(self.path):
@@ -587,7 +578,7 @@ class Database:
         While others read the log, it cannot be cut. Then the next process that opens the file cuts
         it.
         """
-        self._alone(_cut_log)
+        self.turns.alone(lambda: _cut_log(self._ready()))
 
     def _drop(self) -> None:
         """Forget a connection to a file after an error, so that the next use opens a new one.

@@ -83,8 +83,8 @@ LONGEST_LEASE = 366 * 86400.0  # seconds
 class Request:
     """A request for a charge; the parameters of `Book.reserve`.
 
-    ``digest`` is random. It is found, or made, together with the key. ``formerly`` is what was
-    asked for in the words of earlier versions. ``spender`` is as the user stated it.
+    ``formerly`` is what was asked for in the words of earlier versions. ``spender`` is as the user
+    stated it.
     """
 
     account: str
@@ -95,7 +95,6 @@ class Request:
     lease: float
     resumes: int | None
     binding: Binding | None = None
-    digest: str = ""
     formerly: tuple[str, ...] = ()
     spender: str | None = None
 
@@ -117,10 +116,9 @@ class Request:
             )
 
     @property
-    def name(self) -> str:
-        """The key, once it is found or made."""
-        assert self.key is not None
-        return self.key
+    def words(self) -> tuple[str, ...]:
+        """What was asked for, in the words of now and of earlier versions."""
+        return (self.asked, *self.formerly)
 
 
 class NewCharge(NamedTuple):
@@ -262,11 +260,15 @@ class Caller(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a guard found under a key or a question: its name, or why it has none."""
+    """What stands under a key or a question: its name, or why it has none.
 
-    found: Verdict
-    key: str
-    digest: str
+    ``moved_to`` says where the ledger was moved to; None where it was not, or a guard refuses then.
+    """
+
+    verdict: Verdict
+    key: str = ""
+    digest: str = ""
+    moved_to: bytes | None = None
 
 
 class Guard(ABC):
@@ -582,21 +584,6 @@ class SecretStore(Part[SecretRows]):
 
         This is for speed only: a step takes two reads and one `StreamRows.commit_step`, which
         compares by itself.
-        """
-        return self.writing(action)
-
-    def looking(self, action: Callable[[SecretRows], T]) -> T:
-        """Run calls that read, each of which sees the rows as they are then.
-
-        This is for speed only: what a charge reads here is changed by other charges alone, which
-        wait for their turn in the public part.
-        """
-        return self.reading(action)
-
-    def writing_ahead(self, action: Callable[[SecretRows], T]) -> T:
-        """Run one transaction that is durable as soon as any later one of the public part is.
-
-        This is for speed only: it need not be durable when it returns.
         """
         return self.writing(action)
 

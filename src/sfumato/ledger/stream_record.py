@@ -19,6 +19,7 @@ from sfumato.errors import LedgerError
 from sfumato.ledger.entries import OVER, Entry, Step, linked, opened, sealed
 from sfumato.ledger.secrets import require_here
 from sfumato.ledger.store import (
+    MOVED,
     REFUSED,
     REPORT,
     Position,
@@ -127,7 +128,7 @@ class StreamRecord:
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
             return _Taken(earlier, fresh=False)
-        require_here(rows, self._store.label)
+        require_here(rows.value(MOVED), self._store.label)
         counts = [rows.count(number, token) for token in person_tokens]
         at = self._sound(rows.position(number))
         step, after = self._next(at, event, work, counts)

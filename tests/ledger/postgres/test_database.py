@@ -127,7 +127,7 @@ def test_secrets_wait_for_a_server_that_their_ledger_has_reached(
     with pytest.raises(LedgerError, match="cannot be reached"):
         open_store()
     with closing(store.secrets(create=True)) as secrets:
-        assert secrets.looking(lambda rows: rows.value("none")) is None
+        assert secrets.reading(lambda rows: rows.value("none")) is None
     assert len(tries) == 3
 
 

@@ -66,7 +66,7 @@ def lead(book: Book) -> list[object]:
     book.add_spender(SIGNS, who, (3, 0))
     spend(SIGNS, "of a spender", (2, 0), note=SIGNS)
     spend(SIGNS, "over their ceiling", (2, 0))
-    secrets = book._parts.secrets().store
+    secrets = book._opened_secrets().store
     names = secrets.reading(lambda rows: sorted((a, d) for a, _, d in rows.names()))
     seen += [names, [constant(entry) for entry in book.log()], book.accounts()]
     assert book.verify().ok, book.verify().faults
@@ -200,7 +200,7 @@ def test_no_call_charges_a_ledger_that_was_moved(
     with Book(open_store()) as book:
         book.open_account("a", "pure", (10, 0))
         hold = book.reserve("a", "k", "asked", (1, 0), "")
-        secrets = book._parts.secrets().store
+        secrets = book._opened_secrets().store
         secrets.writing(lambda rows: rows.add_value("moved to", b"elsewhere"))
         for ask in (
             lambda: book.reserve("a", "other", "asked", (1, 0), ""),

@@ -25,12 +25,12 @@ def test_the_book_alone_says_nothing_that_was_not_paid_for(path):
     ):
         stream.push(3, persons=WHO)
         publisher.release(sf.Histogram("x"), rho="1")
-        secrets = publisher.ledger._parts.secrets()
-        state, secret = secrets.store.database.reading(
-            lambda db: db.execute("SELECT state, secret FROM streams").fetchone()
+        secrets = publisher.ledger._opened_secrets()
+        state, secret = secrets.store.reading(
+            lambda rows: rows._db.execute("SELECT state, secret FROM streams").fetchone()
         )
-        tokens = secrets.store.database.reading(
-            lambda db: [token for (token,) in db.execute("SELECT who FROM tallies")]
+        tokens = secrets.store.reading(
+            lambda rows: [token for (token,) in rows._db.execute("SELECT who FROM tallies")]
         )
         key = secrets._secret
     book = path.read_bytes()

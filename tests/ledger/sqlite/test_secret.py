@@ -36,8 +36,8 @@ def wide(number: int) -> set[bytes]:
 
 def secrets_rows(publisher: sf.Publisher, query: str) -> list[tuple[bytes, ...]]:
     """Rows of the secrets file, as the ledger that has it open sees them."""
-    database = publisher.ledger._parts.secrets().store.database
-    return database.reading(lambda db: db.execute(query).fetchall())
+    store = publisher.ledger._opened_secrets().store
+    return store.reading(lambda rows: rows._db.execute(query).fetchall())
 
 
 @pytest.mark.parametrize("method", ["tree", "toeplitz", "blt"])
