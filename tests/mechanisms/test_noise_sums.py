@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.mechanisms import noise_sums
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.noise_sums import chernoff_half_widths, plain_sum_half_width, tails
+from sfumato.mechanisms.noise_sums import chernoff_half_widths, sum_half_width, tails
 from sfumato.random import PublicSeed
 
 LAWS: list[Law] = [
@@ -62,10 +62,10 @@ def test_a_sum_without_weights_never_reaches_a_positive_number() -> None:
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_plain_sums_have_the_smallest_half_width_that_holds(law: Law) -> None:
-    assert plain_sum_half_width(law, 1, 0.05) == law.half_width(0.05)
-    assert plain_sum_half_width(law, 0, 0.05) == 0
+    assert sum_half_width(law, 1, 0.05) == law.half_width(0.05)
+    assert sum_half_width(law, 0, 0.05) == 0
     sums = law.sample(9 * DRAWS, PublicSeed(3)).reshape(DRAWS, 9).sum(axis=1)
-    half = plain_sum_half_width(law, 9, 0.05)
+    half = sum_half_width(law, 9, 0.05)
     error = 4 * np.sqrt(0.05 / DRAWS)
     assert (np.abs(sums) > half).mean() <= 0.05 + error
     assert half == 0 or (np.abs(sums) > half - 1).mean() >= 0.05 - error
@@ -73,4 +73,4 @@ def test_plain_sums_have_the_smallest_half_width_that_holds(law: Law) -> None:
 
 def test_very_wide_noise_takes_chernoffs_bound() -> None:
     law = DiscreteLaplace(Fraction(10**9))
-    assert plain_sum_half_width(law, 28, 0.05) > 10**9
+    assert sum_half_width(law, 28, 0.05) > 10**9

@@ -9,7 +9,8 @@ order of the code:
   nearly tight.
 * A contrast (``contrast_half_width``): the exact law of how far the noise on counts moves "rows
   below, less q of all rows".
-* Weighted sums of many draws of one law (``tails``): bounds that hold.
+* Weighted sums of draws of one law (``tails``, ``chernoff_half_widths``,
+  ``gaussian_half_widths``): bounds that hold, by the coupling of a draw with a continuous one.
 
 *Weighted sums.*
 
@@ -34,17 +35,21 @@ Many sums are computed at once, a row each.
 one draw of the same law. So the noise of (rows below - q * all rows) is (1 - q) X - q Y, where X is
 the sum of the draws below and Y the sum of those above.
 
-*Many draws of one law.*
+*Draws of one law.*
 
-*Laplace.* A draw Z of discrete Laplace noise of scale b is coupled with a continuous one, X, such
-that abs(Z - X) <= 1 - c with c = b ln(2 / (1 + exp(-1/b))): with u uniform, abs(X) = -b ln u, and
-abs(Z) = floor(-b ln u + c), or 0 where that is negative. So P(sum w Z >= x) is at most
-P(sum w X >= x - (1 - c) sum abs(w)). The characteristic function of sum w X is the product of
-1 / (1 + (w b t)^2), and its tail is a sum of a few hundred sines (Davies 1973), with an error that
-is bounded below.
+A draw Z of discrete noise is coupled with a draw X of the continuous law of the same scale such
+that abs(Z - X) <= slack. So P(sum w Z >= x) is at most P(sum w X >= x - slack sum abs(w)).
 
-*Gaussian.* abs(Z - X) <= 1 to nine digits where sigma is at least 1 (see Canonne, Kamath, Steinke
-2020, Prop. 27), and 1.000001 is taken; and in any case the sum is subgaussian (Prop. 21).
+*Laplace, scale b.* With u uniform, abs(X) = -b ln u, and abs(Z) = floor(-b ln u + c) (0 if
+negative) with c = b ln(2 / (1 + exp(-1/b))). This c lies in (0, 1/2], since
+P(abs(Z) >= k) = 2 exp(-k/b) / (1 + exp(-1/b)). Hence abs(abs(Z) - abs(X)) <= 1 - c. Both draws get
+the same sign. The characteristic function of sum w X is the product of 1 / (1 + (w b t)^2), and its
+tail is a sum of a few hundred sines (Davies 1973), with an error that is bounded below.
+
+*Gaussian, sigma >= 1.* P(Z >= k) <= P(X >= k - 1) (Canonne, Kamath, Steinke 2020, Prop. 27).
+P(abs(Z) >= k) >= P(abs(X) >= k) / (1 + 2 exp(-2 pi^2 sigma^2) + ..), from comparing the sum with
+the integral. Hence abs(abs(Z) - abs(X)) <= 1 to nine digits, and 1.000001 is taken. In any case the
+sum is subgaussian (Prop. 21).
 """
 
 from __future__ import annotations
@@ -54,7 +59,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -177,12 +182,7 @@ def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int
     if length > LARGEST_TRANSFORM:
         # So wide that a step of the lattice does not show: the bound serves.
         return math.ceil(_bound_of_sum(parts, alpha))
-    angles = 2 * np.pi * np.arange(length // 2 + 1) / length
-    transform = np.exp(sum(number * _log_transform(law, angles, length) for law, number in parts))
-    for law, number in parts:
-        if isinstance(law, TruncatedLaplace) and number % 2:
-            transform *= np.sign(law.transform(angles))
-    masses = np.maximum(np.fft.irfft(transform, length)[: length // 2], 0)
+    masses = _masses(parts, length)
     inside = masses[0] + 2 * np.concatenate([[0], np.cumsum(masses[1:])])
     whole = masses[0] + 2 * masses[1:].sum()
     return int(np.argmax(inside >= (1 - alpha) * whole))
@@ -195,14 +195,14 @@ def _bound_of_sum(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> float:
     return float(half_widths(np.array([variance]), present, alpha)[0])
 
 
-def _log_transform(law: CountLaw, angles: Array, length: int) -> Array:
-    """The logarithm of the size of the characteristic function at angles in [0, pi]."""
-    if isinstance(law, TruncatedLaplace | DiscreteLaplace):
-        return _log_transform_of_draw(law, angles)
-    x = np.arange(-(length // 2), length // 2)
-    mass = np.exp(-(x.astype(float) ** 2) / (2 * float(law.sigma_squared)))
-    transform = np.fft.rfft(np.fft.ifftshift(mass)).real / mass.sum()
-    return np.asarray(np.log(np.maximum(transform, 1e-300)))
+def _masses(parts: Sequence[tuple[CountLaw, int]], length: int) -> Array:
+    """Return the law of a sum on a circle of ``length`` points, at 0, 1, .., length / 2 - 1."""
+    angles = 2 * np.pi * np.arange(length // 2 + 1) / length
+    transform = np.exp(sum(number * _log_transform(law, angles) for law, number in parts))
+    for law, number in parts:
+        if isinstance(law, TruncatedLaplace) and number % 2:
+            transform *= np.sign(law.transform(angles))
+    return np.maximum(np.fft.irfft(transform, length)[: length // 2], 0)
 
 
 # --- weighted sums --------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ SHARE = 2e-3
 SMALL = 1e-6
 """The share of the variance that is left to Chernoff's bound."""
 
-WIDE = 2**14
+WIDE = 2**18
 """Up to this half-width, the law of a sum of integers is computed point by point."""
 
 MOST_SUMS = 1200
@@ -326,12 +326,10 @@ class Weighted:
         for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
             weights, numbers = self.weights[:, at : at + 1], self.numbers[:, at : at + 1]
             if len(left) == len(every):
-                logs += numbers * _log_transform_of_draw(self.law, weights * angles)
+                logs += numbers * _log_transform(self.law, weights * angles)
             else:
                 rows = left // angles.shape[1]
-                of_one = _log_transform_of_draw(
-                    self.law, weights[rows, 0] * angles.reshape(-1)[left]
-                )
+                of_one = _log_transform(self.law, weights[rows, 0] * angles.reshape(-1)[left])
                 every[left] += numbers[rows, 0] * of_one
             left = left[every[left] > NOTHING]
 
@@ -414,8 +412,8 @@ def sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
     >>> sum_half_width(DiscreteLaplace(Fraction(10)), 24, 0.05)
     136
     """
-    if draws == 1:
-        return law.half_width(alpha)
+    if draws <= 1:
+        return law.half_width(alpha) if draws else 0
     return _sum_half_width(law, draws, alpha)
 
 
@@ -493,7 +491,7 @@ def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:
     return half_widths(variances, laws, alpha)
 
 
-def _log_transform_of_draw(law: CountLaw, angles: Array) -> Array:
+def _log_transform(law: CountLaw, angles: Array) -> Array:
     """The logarithm of the size of the characteristic function of one draw."""
     if isinstance(law, TruncatedLaplace):
         return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
@@ -562,19 +560,12 @@ def sum_masses(law: Law, number: int, outside: float) -> Array | None:
     """
     if not number or not law.variance:
         return np.ones(1)
-    reach = _bound(law, number, 0, Fraction(0), outside)
+    reach = math.ceil(_bound_of_sum([(law, number)], outside))
     if 2 * reach + 1 > LONGEST:
         return None
     length = 1 << (2 * reach + 1).bit_length()
-    at = np.arange(length)
-    distance = np.minimum(at, length - at).astype(float)
-    if isinstance(law, DiscreteLaplace):
-        one = np.exp(-distance / float(law.scale))
-    else:
-        one = np.exp(-(distance**2) / (2 * float(law.sigma_squared)))
-    transform = np.fft.rfft(one / one.sum()).real
-    circle = np.maximum(np.fft.irfft(transform**number, length), 0)
-    return np.concatenate([circle[-reach:], circle[: reach + 1]]) if reach else circle[:1]
+    masses = _masses([(law, number)], length)[: reach + 1]
+    return np.concatenate([masses[:0:-1], masses])
 
 
 def _bound(law: Law, below: int, above: int, q: Fraction, alpha: float) -> int:
@@ -620,9 +611,70 @@ def _smallest(x: Array, y_below: Array, q: Fraction, alpha: float, bound: int) -
     return most
 
 
-# --- many draws of one law ------------------------------------------------------------------------
+# --- draws of one law -----------------------------------------------------------------------------
 
 GAUSSIAN_SLACK = 1.000001
+
+
+@overload
+def coupling_slack(law: DiscreteLaplace) -> float: ...
+@overload
+def coupling_slack(law: Law) -> float | None: ...
+def coupling_slack(law: Law) -> float | None:
+    """Bound how far a draw and its continuous twin are apart; None where no bound is known."""
+    if isinstance(law, DiscreteLaplace):
+        scale = float(law.scale)
+        # 1 - c of the coupling above, written so that a large scale loses no digits.
+        return 1 - scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
+    return None if law.sigma_squared < 1 else GAUSSIAN_SLACK
+
+
+def chernoff_half_widths(law: Law, weights: Array, alpha: float) -> Array:
+    """Bound abs(sum_j w_j Z_j) at any alpha, for any number of independent draws.
+
+    Parameters
+    ----------
+    law : DiscreteLaplace or DiscreteGaussian
+    weights : float64 ndarray of shape (..., k)
+    alpha : float
+        Two-sided: P(abs(sum) > half-width) <= alpha.
+
+    Returns
+    -------
+    float64 ndarray of shape (...)
+    """
+    sizes = np.abs(np.asarray(weights, dtype=float))
+    largest = sizes.max(axis=-1)
+    safe = np.where(largest > 0, largest, 1.0)
+    effective = ((sizes / safe[..., None]) ** 2).sum(axis=-1)
+    return np.asarray(largest * law.sum_half_width(effective, alpha))
+
+
+def gaussian_half_widths(
+    law: DiscreteGaussian, squares: Array, sizes: Array, alpha: float
+) -> Array:
+    """Bound abs(sum_j w_j Z_j) more closely, for Gaussian noise.
+
+    Parameters
+    ----------
+    law : DiscreteGaussian
+    squares, sizes : float64 ndarrays of one shape
+        Of each sum, the sum of w_j^2 and that of abs(w_j).
+    alpha : float
+        Two-sided: P(abs(sum) > half-width) <= alpha.
+
+    Returns
+    -------
+    float64 ndarray of that shape
+    """
+    slack = coupling_slack(law)
+    if slack is None:
+        return law.sum_half_width(squares, alpha)
+    from scipy.special import ndtri
+
+    return np.asarray(-float(ndtri(alpha / 2)) * law.sigma * np.sqrt(squares) + slack * sizes)
+
+
 PERIOD = 20.0  # standard deviations after which the sum of sines repeats itself
 N_SINES = 320
 FURTHEST = 8.0  # standard deviations; a tail further out is bounded by the one there
@@ -632,7 +684,6 @@ FURTHEST = 8.0  # standard deviations; a tail further out is bounded by the one 
 ERROR = 1 / (math.pi * (2 * math.pi * N_SINES / PERIOD) ** 2) + 1e-6
 LEAST_ALPHA = 50 * ERROR  # below it, Chernoff's bound is the narrower one
 SUMS_AT_ONCE = 2048  # sums whose sines are held in memory together
-LARGEST_TABLE = 2**21  # masses of the law of an unweighted sum
 
 
 def tails(law: Law, weights: Array, at: Array) -> Array:
@@ -666,17 +717,17 @@ def _gaussian(law: DiscreteGaussian, sizes: Array, norms: Array, at: Array) -> A
 
     deviations = law.sigma * norms
     subgaussian = np.exp(-((at / deviations) ** 2) / 2)
-    if law.sigma < 1:
+    slack = coupling_slack(law)
+    if slack is None:
         return np.asarray(subgaussian)
-    coupled = ndtr(-(at - GAUSSIAN_SLACK * sizes.sum(axis=1)) / deviations)
+    coupled = ndtr(-(at - slack * sizes.sum(axis=1)) / deviations)
     return np.asarray(np.minimum(subgaussian, coupled))
 
 
 def _laplace(law: DiscreteLaplace, sizes: Array, norms: Array, at: Array) -> Array:
     scale = float(law.scale)
-    slack = 1 - scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
     deviations = math.sqrt(2) * scale * norms
-    standard = (at - slack * sizes.sum(axis=1)) / deviations
+    standard = (at - coupling_slack(law) * sizes.sum(axis=1)) / deviations
     shares = (scale * sizes / deviations[:, None]) ** 2
     found = np.ones(len(sizes))
     for start in range(0, len(sizes), SUMS_AT_ONCE):
@@ -696,44 +747,3 @@ def _continuous_tails(squared_scales: Array, at: Array) -> Array:
     terms = np.sin(x[:, None] * times) / (inverse * math.pi * numbers)
     tail = np.clip(0.5 - terms.sum(axis=1), 0, 1) + ERROR
     return np.asarray(np.where(at > 0, np.minimum(tail, 1), 1.0))
-
-
-def chernoff_half_widths(law: Law, weights: Array, alpha: float) -> Array:
-    """Bounds t with P(abs(sum_j w_j Z_j) > t) <= alpha, for any alpha: ndarray of shape (sums,)."""
-    sizes = np.abs(np.asarray(weights, float))
-    largest = sizes.max(axis=1)
-    safe = np.where(largest > 0, largest, 1.0)
-    effective = ((sizes / safe[:, None]) ** 2).sum(axis=1)
-    return np.asarray(largest * law.sum_half_width(effective, alpha))
-
-
-@lru_cache(maxsize=256)
-def plain_sum_half_width(law: Law, terms: int, alpha: float) -> int:
-    """The smallest integer t with P(abs(Z_1 + .. + Z_terms) > t) <= alpha.
-
-    The law of the sum is computed from that of one draw, by a Fourier transform whose period is so
-    long that what is beyond it does not matter. Where that table would be too large, it is
-    Chernoff's bound.
-
-    >>> from fractions import Fraction
-    >>> law = DiscreteLaplace(Fraction(10))
-    >>> plain_sum_half_width(law, 1, .05) == law.half_width(.05)
-    True
-    """
-    if terms <= 1:
-        return law.half_width(alpha) if terms else 0
-    bound = math.ceil(float(law.sum_half_width(np.array([float(terms)]), 1e-13)[0]))
-    size = 2 ** (2 * bound + 2).bit_length()
-    if size > LARGEST_TABLE:
-        return math.ceil(float(law.sum_half_width(np.array([float(terms)]), alpha)[0]))
-    magnitudes = np.minimum(np.arange(size), size - np.arange(size)).astype(float)
-    if isinstance(law, DiscreteLaplace):
-        masses = np.exp(-magnitudes / float(law.scale))
-    else:
-        masses = np.exp(-(magnitudes**2) / (2 * float(law.sigma_squared)))
-    spectrum = np.fft.rfft(masses / masses.sum())
-    of_sum = np.maximum(np.fft.irfft(spectrum**terms, size), 0)[: size // 2]
-    # Both sides beyond t, the smallest masses first; the error of the transform is added.
-    beyond = 2 * np.cumsum(of_sum[::-1])[::-1] + 1e-12
-    tail = np.append(beyond[1:], 1e-12)
-    return int(np.argmax(tail <= alpha))

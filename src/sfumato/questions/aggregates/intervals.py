@@ -29,10 +29,9 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise_sums import chernoff_half_widths, coupling_slack
 from sfumato.questions.aggregates.sum_quantiles import (
-    chernoff_half_widths,
     clip_half_widths,
-    coupling_slack,
     half_widths,
 )
 from sfumato.questions.aggregates.values import Basis, Values

@@ -3,17 +3,8 @@
 *One sum* (``half_widths``).
 
 A draw Z of discrete noise is coupled with a draw X of the continuous law of the same scale such
-that abs(Z - X) <= ``slack``. So the quantile of abs(sum c_j Z_j) is at most that of abs(sum c_j
-X_j) plus slack times sum abs(c_j).
-
-*Laplace, scale b.* With u uniform, abs(X) = -b ln u, and abs(Z) = floor(-b ln u + c) (0 if
-negative) with c = b ln(2 / (1 + exp(-1/b))). This c lies in (0, 1/2], since
-P(abs(Z) >= k) = 2 exp(-k/b) / (1 + exp(-1/b)). Hence abs(abs(Z) - abs(X)) <= 1 - c. Both draws get
-the same sign.
-
-*Gaussian, sigma >= 1.* P(Z >= k) <= P(X >= k - 1) (Canonne, Kamath, Steinke 2020, Prop. 27).
-P(abs(Z) >= k) >= P(abs(X) >= k) / (1 + 2 exp(-2 pi^2 sigma^2) + ..), from comparing the sum with
-the integral. Hence abs(abs(Z) - abs(X)) <= 1 to nine digits, and 1.000001 is taken.
+that abs(Z - X) <= slack (see ``mechanisms.noise_sums``). So the quantile of abs(sum c_j Z_j) is at
+most that of abs(sum c_j X_j) plus slack times sum abs(c_j).
 
 *All clips at once* (``clip_half_widths``), and so the one that was chosen.
 
@@ -43,7 +34,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.mechanisms.noise import DiscreteLaplace, Law
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.noise_sums import (
+    chernoff_half_widths,
+    coupling_slack,
+    gaussian_half_widths,
+)
 
 # --- one sum --------------------------------------------------------------------------------------
 
@@ -52,7 +48,6 @@ GRID = 128  # steps of the tables of ratios
 # larger scale makes a larger quantile.
 APART = 1e-3
 LEAST_ALPHA = 1e-7  # below it partial fractions lose too many digits, and Chernoff's bound is taken
-GAUSSIAN_SLACK = 1.000001
 
 
 def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
@@ -72,40 +67,11 @@ def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
     """
     size = np.abs(np.asarray(coefficients, dtype=float))
     total = size.sum(axis=-1)
-    slack = coupling_slack(law)
-    if slack is None:
+    if isinstance(law, DiscreteGaussian):
+        return gaussian_half_widths(law, (size**2).sum(axis=-1), total, alpha)
+    if alpha < LEAST_ALPHA:
         return chernoff_half_widths(law, size, alpha)
-    if isinstance(law, DiscreteLaplace):
-        if alpha < LEAST_ALPHA:
-            return chernoff_half_widths(law, size, alpha)
-        return np.asarray(float(law.scale) * _laplace(size, alpha) + slack * total)
-    from scipy.special import ndtri
-
-    quantile = -float(ndtri(alpha / 2)) * law.sigma
-    return np.asarray(quantile * np.sqrt((size**2).sum(axis=-1)) + slack * total)
-
-
-def coupling_slack(law: Law) -> float | None:
-    """How far a draw and its continuous twin are apart at most; None where no bound is known."""
-    if isinstance(law, DiscreteLaplace):
-        scale = float(law.scale)
-        # 1 - c of the coupling above, written so that a large scale loses no digits.
-        return 1 - scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
-    return None if law.sigma < 1 else GAUSSIAN_SLACK
-
-
-def chernoff_half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
-    """Like ``half_widths``, for any number of coefficients, by Chernoff's bound: wider."""
-    return _chernoff(law, np.abs(np.asarray(coefficients, dtype=float)), alpha)
-
-
-def _chernoff(law: Law, size: Array, alpha: float) -> Array:
-    """Chernoff's bound, with the coefficients divided by the largest of them."""
-    largest = size.max(axis=-1)
-    safe = np.where(largest > 0, largest, 1.0)
-    effective = ((size / safe[..., None]) ** 2).sum(axis=-1)
-    widths = law.sum_half_width(effective.reshape(-1), alpha)
-    return np.asarray(largest * widths.reshape(largest.shape))
+    return np.asarray(float(law.scale) * _laplace(size, alpha) + coupling_slack(law) * total)
 
 
 def _laplace(size: Array, alpha: float) -> Array:

@@ -18,6 +18,7 @@ from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms import noise_sums
 from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise_sums import chernoff_half_widths
 from sfumato.questions.aggregates.intervals import (
     Bounds,
     clipped_mean_bounds,
@@ -27,7 +28,6 @@ from sfumato.questions.aggregates.intervals import (
     sum_weights,
     variance_bounds,
 )
-from sfumato.questions.aggregates.sum_quantiles import chernoff_half_widths
 from sfumato.questions.aggregates.values import Basis, Values
 
 # --- sums -----------------------------------------------------------------------------------------

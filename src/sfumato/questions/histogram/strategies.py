@@ -50,6 +50,7 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add
 from sfumato.mechanisms.noise_sums import (
     LEAST_SPREAD,
     Weighted,
+    gaussian_half_widths,
     half_widths,
     spread,
     weighted_half_widths,
@@ -417,10 +418,6 @@ def _bins_of_matrix(cells: int, precision: int) -> Array:
 CANDIDATES = 12
 """Among how many bins of the largest variances the least accurate one is sought."""
 
-COUPLED = 1.000001
-"""How far a draw of a discrete Gaussian and a normal one are apart at most: see
-``sum_quantiles``."""
-
 
 class RangeAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
     """The noisy sums of bins that were paid for: integers with independent noise.
@@ -582,19 +579,12 @@ class RangeErrors:
 
 
 def _normal(strategy: RangeMatrix, coefficients: Array, alpha: float, times: int) -> Array:
-    """Half-widths of sums of discrete Gaussian draws.
-
-    A draw is coupled with a normal one at most ``COUPLED`` away where sigma is at least 1. The
-    lattice is much finer than sigma, so this adds next to nothing.
+    """Bound sums of discrete Gaussian draws. The lattice is much finer than sigma, so coupling the
+    draws with normal ones adds next to nothing.
     """
-    squared = float(strategy.law.sigma_squared)
     squares = times * (coefficients**2).sum(axis=1)
-    if squared < 1:
-        return np.asarray(strategy.law.sum_half_width(squares, alpha))
-    from scipy.special import ndtri
-
-    normal = -float(ndtri(alpha / 2)) * np.sqrt(squared * squares)
-    return np.asarray(normal + COUPLED * times * np.abs(coefficients).sum(axis=1))
+    sizes = times * np.abs(coefficients).sum(axis=1)
+    return gaussian_half_widths(strategy.law, squares, sizes, alpha)
 
 
 @lru_cache(maxsize=16)

@@ -20,6 +20,7 @@ from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms.noise_sums import (
     Weighted,
+    gaussian_half_widths,
     half_widths,
     sum_half_width,
     weighted_half_widths,
@@ -250,11 +251,9 @@ class RangeNoise:
     def _of_variances(self, variances: Array, largest: float, slack: float, alpha: float) -> Array:
         """Half-widths of sums of these variances, whose coefficients are no larger than this."""
         strategy = self.answers.strategy
-        if isinstance(strategy, RangeMatrix) and strategy.law.sigma_squared >= 1:
-            from scipy.special import ndtri
-
-            # See ``strategies.COUPLED``: a discrete Gaussian draw is within 1 of a normal one.
-            return np.asarray(-float(ndtri(alpha / 2)) * np.sqrt(variances) + 1.000001 * slack)
+        if isinstance(strategy, RangeMatrix):
+            squares = variances / float(strategy.law.sigma_squared)
+            return gaussian_half_widths(strategy.law, squares, np.full_like(squares, slack), alpha)
         safe = max(largest, 1e-300)
         laws = [(law, 1.0) for law in strategy.laws]
         return np.asarray(safe * half_widths(variances / safe**2, laws, alpha))

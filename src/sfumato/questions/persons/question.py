@@ -12,7 +12,7 @@ from sfumato.basics.numbers import Exactly, settle, sidak
 from sfumato.domain import Domain, EdgesAxis, Lattice, named_axes
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.mechanisms.noise_sums import plain_sum_half_width
+from sfumato.mechanisms.noise_sums import sum_half_width
 from sfumato.privacy import CentralMeasure, Proof, Unit, without_delta
 from sfumato.questions.histogram.bins import Bins, Width, plain_bins, plain_width
 from sfumato.questions.persons.measured import (
@@ -69,7 +69,7 @@ class PersonsPreview(Preview, frozen=True):
 
     def lines(self) -> list[str]:
         """The noise on each bin, and how accurate the number of all persons would be."""
-        everyone = plain_sum_half_width(self.law, self.cells or 1, 0.05)
+        everyone = sum_half_width(self.law, self.cells or 1, 0.05)
         found = [
             f"adds {self.law} to each of {self.cells} numbers of persons, {_BY[self.of]}",
             f"of {self.unit.counted}, each number is within +-{self.accuracy():,} of the truth, "

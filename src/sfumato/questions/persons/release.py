@@ -15,7 +15,7 @@ from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.noise_sums import plain_sum_half_width
+from sfumato.mechanisms.noise_sums import sum_half_width
 from sfumato.privacy import Unit, asked_rows
 from sfumato.questions.persons.measured import (
     LARGEST,
@@ -273,8 +273,8 @@ class PersonsRelease(
         wider = first if reaching is None else reaching
         fewest = int(self.counts[first:stop].sum())
         most = int(self.counts[wider:stop].sum())
-        low = fewest - plain_sum_half_width(self.law, stop - first, alpha)
-        high = most + plain_sum_half_width(self.law, stop - wider, alpha)
+        low = fewest - sum_half_width(self.law, stop - first, alpha)
+        high = most + sum_half_width(self.law, stop - wider, alpha)
         low = max(low, 0)
         high = max(high, low)
         value = int(np.clip(round((fewest + most) / 2), low, high))
