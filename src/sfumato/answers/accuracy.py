@@ -15,7 +15,14 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
-from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
+from sfumato.basics.numbers import (
+    EPSILON_UNITS,
+    RHO_UNITS,
+    Exactly,
+    fraction,
+    least_whole,
+    positive,
+)
 from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
@@ -232,10 +239,7 @@ def least(is_met: Callable[[int], bool], start: int, most: int, accuracy: str) -
             "no cost that a ledger can count is enough for it",
             "Allow a larger half-width, or ask for fewer cells",
         )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least_whole(enough, low, high)
 
 
 def _bracket(enough: Callable[[int], bool], start: int, most: int) -> tuple[int, int]:

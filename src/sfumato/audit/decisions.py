@@ -46,6 +46,7 @@ from sfumato.audit.runs import (
     renyi,
     support,
 )
+from sfumato.basics.numbers import least_whole
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, Selection
 from sfumato.privacy import ZCDP, CentralMeasure
 
@@ -303,12 +304,7 @@ class _Enumeration:
         same = abs(answer)
         different = -same
         sign = 1 if answer > 0 else -1
-        while same - different > 1:
-            middle = (same + different) // 2
-            if is_same(sign * middle):
-                same = middle
-            else:
-                different = middle
+        same = least_whole(lambda size: is_same(sign * size), different, same)
         # Both laws are symmetric: P(Z <= -k) = P(Z >= k).
         return log_at_least(law, same)
 

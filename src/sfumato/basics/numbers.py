@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
@@ -271,6 +271,76 @@ def split(total: int, weights: list[Fraction]) -> list[int]:
     last = max(i for i, w in enumerate(weights) if w > 0)
     shares[last] += total - sum(shares)
     return shares
+
+
+def least_whole(satisfies: Callable[[int], bool], low: int, high: int) -> int:
+    """Find the least whole number that satisfies what all larger ones do too, by bisection.
+
+    Parameters
+    ----------
+    satisfies : callable
+        Called between ``low`` and ``high`` only.
+    low, high : int
+        It is known that ``low`` does not satisfy it, and that ``high`` does.
+
+    >>> least_whole(lambda number: number**2 >= 50, 0, 50)
+    8
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        if satisfies(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def root(
+    satisfies: Callable[[float], bool], low: float, high: float, close: float
+) -> tuple[float, float]:
+    """Enclose the number from which on something is satisfied, by bisection.
+
+    Parameters
+    ----------
+    satisfies : callable
+        Called between ``low`` and ``high`` only.
+    low, high : float
+        It is known that ``low`` does not satisfy it, and that ``high`` does.
+    close : float
+        The most by which the ends that are returned differ, as a share of the lower one.
+
+    >>> low, high = root(lambda number: number**2 >= 2, 1, 2, 1e-12)
+    >>> low < 2**0.5 <= high
+    True
+    """
+    while high > low * (1 + close):
+        middle = (low + high) / 2
+        if satisfies(middle):
+            high = middle
+        else:
+            low = middle
+    return low, high
+
+
+def roots(
+    satisfies: Callable[[Array], Array], low: Array, high: Array, steps: int
+) -> tuple[Array, Array]:
+    """Enclose many such numbers at once, by so many halvings of the distance between two ends.
+
+    Parameters
+    ----------
+    satisfies : callable
+        From a float64 ndarray to a bool ndarray like it.
+    low, high : float64 ndarrays of one shape
+        The ends of each. ``high`` may lie below ``low``.
+    steps : int
+    """
+    for _ in range(steps):
+        middle = (low + high) / 2
+        is_satisfied = satisfies(middle)
+        low = np.where(is_satisfied, low, middle)
+        high = np.where(is_satisfied, middle, high)
+    return low, high
 
 
 def decimal(value: Fraction, digits: int = 6) -> str:

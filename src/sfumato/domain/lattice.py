@@ -199,13 +199,10 @@ class GridAxis(
         """
         import numpy as np
 
+        from sfumato.basics.numbers import roots
+
         above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
-        for _ in range(64):
-            middle = below + (above - below) / 2
-            right = self.locate(middle) >= index
-            above = np.where(right, middle, above)
-            below = np.where(right, below, middle)
-        return np.asarray(above)
+        return roots(lambda at: self.locate(at) >= index, below, above, 64)[1]
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped.

@@ -43,7 +43,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, decimal
+from sfumato.basics.numbers import Array, decimal, least_whole
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, IntegerLaw, Law
 from sfumato.privacy import ApproxDP, CentralMeasure, Unit
@@ -235,13 +235,8 @@ def _of_least_bound(scale: Fraction, delta: Fraction, moves: Moves) -> Truncated
     while too_small >= largest and _is_safe(too_small, scale, delta, moves):
         too_small -= max(1, too_small // 16)
     too_small = max(too_small, largest - 1)
-    while enough - too_small > 1:
-        middle = (enough + too_small) // 2
-        if _is_safe(middle, scale, delta, moves):
-            enough = middle
-        else:
-            too_small = middle
-    return TruncatedLaplace(scale, enough)
+    bound = least_whole(lambda tried: _is_safe(tried, scale, delta, moves), too_small, enough)
+    return TruncatedLaplace(scale, bound)
 
 
 def _is_safe(bound: int, scale: Fraction, delta: Fraction, moves: Moves) -> bool:

@@ -58,7 +58,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, least_whole, root
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, IntegerLaw
 from sfumato.privacy import ApproxDP, Neighbours
@@ -178,13 +178,7 @@ def _least(holds: Callable[[int], bool], start: int = 1) -> int:
     # After a doubling it is known to fail at half the step.
     low = start + step // 2 if step > 1 else start
     high = start + step
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return least_whole(holds, low - 1, high)
 
 
 def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -404,13 +398,7 @@ def _least_variance(cost: ApproxDP, most: int) -> float:
     low = high = max(LEAST_VARIANCE, most / 2 / float(cost.epsilon))
     while not _is_enough(high, cost, most):
         low, high = high, 2 * high
-    while high > low * (1 + 1e-4):
-        middle = (low + high) / 2
-        if _is_enough(middle, cost, most):
-            high = middle
-        else:
-            low = middle
-    return high
+    return root(lambda squared: _is_enough(squared, cost, most), low, high, 1e-4)[1]
 
 
 def _is_enough(squared: float, cost: ApproxDP, most: int) -> bool:

@@ -63,7 +63,7 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, least_whole
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace, farthest
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
@@ -601,14 +601,7 @@ def _smallest(x: Array, y_below: Array, q: Fraction, alpha: float, bound: int) -
         low = y_below[np.clip(first + reach_y, 0, len(y_below) - 1)]
         return float((x * np.maximum(high - low, 0)).sum())
 
-    least, most = -1, bound
-    while most - least > 1:
-        middle = (least + most) // 2
-        if inside(middle) >= 1 - alpha:
-            most = middle
-        else:
-            least = middle
-    return most
+    return least_whole(lambda half: inside(half) >= 1 - alpha, -1, bound)
 
 
 # --- draws of one law -----------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from sfumato.basics.numbers import (
     Number,
     decimal,
     fraction,
+    least_whole,
     positive,
     probability,
     rounded,
@@ -425,15 +426,13 @@ def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
     >>> str(approx_to_zcdp(Fraction(1), Fraction(1, 10**6)))
     'rho = 0.024355970359'
     """
-    low = 0
+
+    def is_too_much(units: int) -> bool:
+        return zcdp_to_approx(Fraction(units, RHO_UNITS), delta).epsilon > epsilon
+
     # rho-zCDP is no better than epsilon = rho.
     high = math.ceil(float(epsilon) * RHO_UNITS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if zcdp_to_approx(Fraction(middle, RHO_UNITS), delta).epsilon <= epsilon:
-            low = middle
-        else:
-            high = middle
+    low = least_whole(is_too_much, 0, high) - 1
     if not low:
         raise UsageError(
             "epsilon with delta",

@@ -8,7 +8,15 @@ from fractions import Fraction
 
 import msgspec
 
-from sfumato.basics.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
+from sfumato.basics.numbers import (
+    EPSILON_UNITS,
+    RHO_UNITS,
+    Exactly,
+    fraction,
+    least_whole,
+    probability,
+    root,
+)
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, log_odds, plain_probability
@@ -223,13 +231,8 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         while fits(high) and high < 1000 * units:
             low = high
             high *= 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if fits(middle):
-                low = middle
-            else:
-                high = middle
-        return Fraction(_floor(low, str(self)), units)
+        largest = least_whole(lambda level: not fits(level), low, high) - 1
+        return Fraction(_floor(largest, str(self)), units)
 
     def noise(
         self, kind: str, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None
@@ -268,13 +271,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
                     "no amount of it is enough: its privacy loss has no limit",
                     "Allow exceeded=1e-6, or take Laplace noise",
                 )
-        while high > low * (1 + 1e-9):
-            middle = (low + high) / 2
-            if fits(middle):
-                high = middle
-            else:
-                low = middle
-        return _made(kind, high)
+        return _made(kind, root(fits, low, high, 1e-9)[1])
 
     def __str__(self) -> str:
         if self.advantage is not None:

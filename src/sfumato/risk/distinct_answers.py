@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.basics.numbers import Array, Exactly, probability
+from sfumato.basics.numbers import Array, Exactly, probability, root
 from sfumato.errors import Infeasible, InternalError
 
 # --- answers --------------------------------------------------------------------------------------
@@ -348,10 +348,4 @@ def _settle(found: Answers, scale: float, limit: float, epsilon: float) -> float
             low = high
             step *= 4
             high = low * (1 + step)
-    while high > low * (1 + CLOSE):
-        middle = (low + high) / 2
-        if within(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return root(lambda level: not within(level), low, high, CLOSE)[0]

@@ -39,7 +39,15 @@ import msgspec
 import numpy as np
 from scipy.special import erfc, ndtr, ndtri
 
-from sfumato.basics.numbers import Array, Exactly, fraction, positive, probability
+from sfumato.basics.numbers import (
+    Array,
+    Exactly,
+    fraction,
+    least_whole,
+    positive,
+    probability,
+    root,
+)
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, belief
@@ -122,13 +130,7 @@ def _least(law: Law, chance: float) -> int:
         high *= 2
     while tail(law, low) <= chance:
         low *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if tail(law, middle) > chance:
-            low = middle
-        else:
-            high = middle
-    return high
+    return least_whole(lambda t: tail(law, t) <= chance, low, high)
 
 
 # --- concentrated privacy -------------------------------------------------------------------------
@@ -260,12 +262,7 @@ def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) 
     while spent(high) <= slack:
         low = high
         high *= 2
-    while high > low * (1 + 1e-13):
-        middle = (low + high) / 2
-        if spent(middle) <= slack:
-            low = middle
-        else:
-            high = middle
+    low, _ = root(lambda shift: spent(shift) > slack, low, high, 1e-13)
     return Gaussian(float(positive(sensitivity, "sensitivity")) / low)
 
 

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, roots
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import chernoff_half_widths, coupling_slack
 from sfumato.questions.aggregates.sum_quantiles import (
@@ -436,11 +436,7 @@ def _first_fitting(
     inner = far[searched]
     without = np.zeros(len(near), bool)
     without[searched] = outside(inner, searched)
-    for _ in range(STEPS):
-        middle = (inner + outer) / 2
-        misses = outside(middle, searched)
-        outer = np.where(misses, middle, outer)
-        inner = np.where(misses, inner, middle)
+    outer, _ = roots(lambda at: ~outside(at, searched), outer, inner, STEPS)
     found = near.copy()
     found[searched] = outer
     return found, without

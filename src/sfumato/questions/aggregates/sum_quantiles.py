@@ -33,7 +33,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, roots
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.noise_sums import (
     chernoff_half_widths,
@@ -124,12 +124,7 @@ def _table(alpha: float) -> Array:
     scales = np.stack([first, inner, least])
     low = np.zeros_like(first)
     high = np.full_like(first, -math.log(alpha) * 6)
-    for _ in range(45):
-        middle = (low + high) / 2
-        beyond = _survival(middle, scales) > alpha
-        low = np.where(beyond, middle, low)
-        high = np.where(beyond, high, middle)
-    return high
+    return roots(lambda at: _survival(at, scales) <= alpha, low, high, 45)[1]
 
 
 def _survival(at: Array, scales: Array) -> Array:

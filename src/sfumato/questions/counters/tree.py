@@ -81,7 +81,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, least_whole
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.questions.counters.mechanism import Estimator, Whole, invalid_mechanism
 from sfumato.random.bits import Bits
@@ -135,13 +135,7 @@ def laplace_sum_half_width(scale: Fraction, draws: int, alpha: float) -> int:
         low = high
         high *= 2
     # The tail is above alpha at low and at most alpha at high.
-    while high - low > 1:
-        middle = (low + high) // 2
-        if laplace_sum_log_tail(scale, draws, middle) > log_alpha:
-            low = middle
-        else:
-            high = middle
-    return high
+    return least_whole(lambda k: laplace_sum_log_tail(scale, draws, k) <= log_alpha, low, high)
 
 
 def mixed_half_widths(draws: Draws, alphas: Array) -> Array:

@@ -36,7 +36,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, roots
 from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.questions.histogram.table_noise import Pencil, TableNoise
 
@@ -233,12 +233,11 @@ def _nearer(
     fits = np.abs(counts - outside * total) <= noise.of_shares(outside.reshape(-1), alpha).reshape(
         outside.shape
     )
-    for _ in range(HALVINGS):
-        middle = (outside + inside) / 2
-        is_inside = np.abs(counts - middle * total) <= _share_half_widths(noise, middle, alpha)
-        inside = np.where(is_inside, middle, inside)
-        outside = np.where(is_inside | fits, outside, middle)
-    return outside
+
+    def is_kept(shares: Array) -> Array:
+        return fits | (np.abs(counts - shares * total) <= _share_half_widths(noise, shares, alpha))
+
+    return roots(is_kept, outside, inside, HALVINGS)[0]
 
 
 def _share_half_widths(noise: TableNoise, shares: Array, alpha: float) -> Array:
