@@ -34,7 +34,16 @@ def name_of(subject):
     return f"{subject.name}, {subject.claim}, {subject.unit}"
 
 
-@pytest.mark.parametrize("subject", subjects.library(), ids=name_of)
+def once(given):
+    """Mark all but the first unit of a name and a kind of claim as deep."""
+    seen = set()
+    for subject in given:
+        kind = (subject.name, type(subject.claim))
+        yield pytest.param(subject, marks=[pytest.mark.deep] if kind in seen else [])
+        seen.add(kind)
+
+
+@pytest.mark.parametrize("subject", list(once(subjects.library())), ids=name_of)
 def test_no_subject_exceeds_its_claim_and_each_would_have_shown_a_fault(subject):
     """Every row has an exact figure, or samples with the power to detect half the noise."""
     if subject.pairs or subject.universe:
@@ -49,7 +58,7 @@ def test_no_subject_exceeds_its_claim_and_each_would_have_shown_a_fault(subject)
         assert (found.exact, found.fault) == (None, 2.0)
 
 
-@pytest.mark.parametrize("subject", BY_HAND, ids=name_of)
+@pytest.mark.parametrize("subject", list(once(BY_HAND)), ids=name_of)
 def test_mechanisms_that_decide_spend_what_they_claim_and_show_it(subject):
     """On data made for each: where one person tips a test or a choice."""
     found = examine(dataclasses.replace(subject, runs=40))

@@ -68,7 +68,7 @@ def test_the_quick_audit_catches_every_subject_with_half_its_noise(subject):
 
 
 def test_every_subject_has_an_exact_figure_or_is_a_report_of_one_device():
-    reports = {subject.name for subject in machines.of_devices()}
+    reports = {subject.name for subject in machines.device_subjects()}
     for subject in AUDITED:
         has_attack = subject.exact is not None or not isinstance(subject.claim, ApproxDP)
         is_exact = has_attack and bool(subject.universe or subject.pairs)

@@ -23,7 +23,6 @@ from support import spark
 from support.postgres import address, schema_of
 
 KEY = bytes(range(32))
-DRAWS = 200
 PERSONS = [f"p{number}" for number in range(8)]
 DOMAIN = sf.Domain(
     who=sf.Categories(PERSONS),
@@ -111,16 +110,17 @@ def rows_of_cells(cube: Cube) -> dict[tuple[str, int], int]:
     }
 
 
+@pytest.mark.parametrize("draws", [40, pytest.param(200, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "engine", [OnDuckDB, OnPostgres, pytest.param(OnSpark, marks=pytest.mark.deep)]
 )
-def test_rows_of_others_do_not_move_what_is_kept(engine: Any, tmp_path: Path) -> None:
-    """Of 200 tables, each has the same rows of half of the persons, in another order."""
+def test_rows_of_others_do_not_move_what_is_kept(engine: Any, draws: int, tmp_path: Path) -> None:
+    """Of these tables, each has the same rows of half of the persons, in another order."""
     held, others = PERSONS[:4], PERSONS[4:]
     own = drawn_rows(held, random.Random(1))
     expected = {name: kept_of(arrow_table(own), limits) for name, limits in LIMITS.items()}
     tables = engine(tmp_path)
-    for number in range(DRAWS):
+    for number in range(draws):
         draw = random.Random(number)
         rows = [*own, *drawn_rows(draw.choices(others, k=draw.randint(0, 30)), draw)]
         draw.shuffle(rows)
