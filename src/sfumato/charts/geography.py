@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,13 +39,6 @@ FINEST = 0.02  # degrees: the tolerance of the points of rank 0; each further ra
 
 Extent: TypeAlias = "tuple[float, float, float, float]"
 """Left, right, bottom and top."""
-
-
-class NamedAxis(Protocol):
-    """What is asked of an axis."""
-
-    @property
-    def name(self) -> str: ...
 
 
 # --- which axes they are --------------------------------------------------------------------------

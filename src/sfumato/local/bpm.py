@@ -482,9 +482,3 @@ def _share_within(bpm: BPM, distance: float) -> float:
         # normalisers.
         ratio = (whole.log_normalizer - part.log_normalizer).exp()
         return float(ratio * part.ball_probability)
-
-
-def expected_axes(bpm: BPM, mean: ArrayLike) -> Floats:
-    """E x for points of the given mean: v + b (1/2 - v)."""
-    b = bpm.background_probability
-    return np.asarray(np.asarray(mean) * bpm.signal_probability + b / 2)
