@@ -10,8 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
-from sfumato.cli.output import toml_value
 from sfumato.publishing.plan_file import read_plan
+from sfumato.publishing.plan_text import toml_value
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -26,7 +26,7 @@ from sfumato.cli.options import (
     json_option,
     written_options,
 )
-from sfumato.cli.output import emit_json, say, talk, toml_key, toml_text, toml_value
+from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import SPANS, parse_axes
 from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.data.addresses import SourceAddress, for_folder
@@ -34,6 +34,7 @@ from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Axis, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy import Unit
+from sfumato.publishing.plan_text import field_lines, joined_tables, toml_key, toml_text, toml_value
 from sfumato.questions.histogram.bins import DEFAULT_BINS
 
 # --- bins of whole numbers ------------------------------------------------------------------------
@@ -223,10 +224,10 @@ HINT_OF_KIND = {
 }
 """What stands above the axes, where a column of the kind is left to fill in."""
 WRITTEN_OTHERWISE = {
-    "decimal": '# decimal = ","             # if numbers are written 1,5\n',
-    "date_format": '# date_format = "%d.%m.%Y"  # if dates are written 14.03.2024\n',
+    "decimal": '# decimal = ","             # if numbers are written 1,5',
+    "date_format": '# date_format = "%d.%m.%Y"  # if dates are written 14.03.2024',
 }
-PLAN = """\
+ABOVE = """\
 # A plan for {name}.
 # Names and types of columns come from the file's schema; no row was read.
 {fill_in}
@@ -234,22 +235,6 @@ PLAN = """\
 #   sfumato preview {plan}
 #   sfumato release {plan} --ledger budget.db --report report.html
 
-[source]
-path = {path}
-{written}\
-{person}
-
-[domain]
-{domain}
-
-[budget]
-account = {account}
-epsilon = {budget:<10} # for everything that will ever be asked of these data
-
-[release]
-epsilon = {epsilon:<10} # for this plan
-
-{questions}
 """
 FILL_IN = """\
 # For each column that you ask about, take away the #, and replace each ? by
@@ -257,16 +242,8 @@ FILL_IN = """\
 FILLED_IN = """\
 # The axes were given with --axis. Other columns stand behind a #, and are not
 # used."""
-PERSON = """\
-# The column that identifies the person; without it, a row is a person.
-{person}
-# How many rows of each person are kept, chosen at random.
-{rows}"""
-QUESTION = """\
-[[questions]]
-type = "histogram"
-axes = {axes}"""
-
+EPSILON = "epsilon = {:<10} # for {}"
+BUDGET_IS_FOR = "everything that will ever be asked of these data"
 DATES_HINT = "# width = 7   # of dates: days in each bin; without it every day has one"
 
 
@@ -359,38 +336,54 @@ def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given:
         name: whole_axis(axis) if columns.get(axis.column or name) == "whole" else axis
         for name, axis in parse_axes(given.axes).items()
     }
-    return PLAN.format(
+    above = ABOVE.format(
         name=printable(file.name),
         plan="PLAN.toml" if out is None else printable(str(out)),
         fill_in=FILLED_IN if domain else FILL_IN,
-        path=toml_text(path),
-        written=_source_lines(given.written, is_text="unknown" in columns.values()),
-        person=_person_lines(given),
-        domain="\n".join(_domain_lines(columns, domain)),
-        account=toml_text(file.stem),
-        budget=toml_text(given.budget),
-        epsilon=toml_text(given.epsilon),
-        questions="\n\n".join(_questions(columns, domain)),
     )
+    source = [
+        *field_lines({"path": path}),
+        *_written_lines(given.written, is_text="unknown" in columns.values()),
+        *_person_lines(given),
+    ]
+    everything = EPSILON.format(toml_text(given.budget), BUDGET_IS_FOR)
+    tables = {
+        "source": source,
+        "domain": _domain_lines(columns, domain),
+        "budget": [*field_lines({"account": file.stem}), everything],
+        "release": [EPSILON.format(toml_text(given.epsilon), "this plan")],
+    }
+    return above + joined_tables(tables, _questions(columns, domain))
 
 
-def _person_lines(given: Given) -> str:
+def _person_lines(given: Given) -> list[str]:
     """Return the lines of the person column and its limit, behind a # if no column is given."""
     sign = "" if given.person else "# "
-    return PERSON.format(
-        person=f"{sign}person = {toml_text(given.person or '?')}",
-        rows=f"{sign}rows_per_person = {given.rows_per_person}",
+    person, limit = field_lines(
+        {"person": given.person or "?", "rows_per_person": given.rows_per_person}
     )
-
-
-def _questions(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
-    """Return a question for each axis, or one to fill in."""
-    if not domain:
-        return [_question(["?"], DATES_HINT if "date" in columns.values() else "")]
     return [
-        _question([name], date_bins(axis) or whole_bins(axis) or even_bins(axis))
+        "# The column that identifies the person; without it, a row is a person.",
+        sign + person,
+        "# How many rows of each person are kept, chosen at random.",
+        sign + limit,
+    ]
+
+
+def _questions(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[list[str]]:
+    """Return the lines of a question for each axis, or of one to fill in."""
+    if not domain:
+        return [_question("?", DATES_HINT if "date" in columns.values() else "")]
+    return [
+        _question(name, date_bins(axis) or whole_bins(axis) or even_bins(axis))
         for name, axis in domain.items()
     ]
+
+
+def _question(axis: str, bins: str) -> list[str]:
+    """Return the lines of one question, the last of which divide its axis, if there are any."""
+    lines = field_lines({"type": "histogram", "axes": [axis]})
+    return [*lines, bins] if bins else lines
 
 
 def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> list[str]:
@@ -410,14 +403,8 @@ def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> lis
 
 def _axis_line(name: str, axis: Axis, kind: str) -> str:
     comment = whole_comment(axis, kind)
-    line = f"{toml_key(name)} = {_inline(axis)}"
+    (line,) = field_lines({name: msgspec.to_builtins(axis, enc_hook=list)})
     return f"# {comment}\n{line}" if comment else line
-
-
-def _question(axes: list[str], bins: str) -> str:
-    """One question of the plan, with the line that divides its axis, if there is one."""
-    text = QUESTION.format(axes=toml_value(axes))
-    return f"{text}\n{bins}" if bins else text
 
 
 def _path_in_plan(file: SourcePath, out: Path | None) -> str:
@@ -458,21 +445,15 @@ def _only_label(axis: Axis) -> str:
     return str(labels[0]) if len(labels) == 1 else ""
 
 
-def _inline(axis: Axis) -> str:
-    """An axis as an inline table of TOML."""
-    fields: dict[str, object] = msgspec.to_builtins(axis, enc_hook=list)
-    return toml_value(fields)
-
-
-def _source_lines(written: StatedOptions, *, is_text: bool) -> str:
-    """How the file is written: what is stated, and for text what else may be."""
+def _written_lines(written: StatedOptions, *, is_text: bool) -> list[str]:
+    """Return how the file is written: what is stated, and for text what else may be."""
     stated = {
         name: value for name, value in msgspec.structs.asdict(written).items() if value is not None
     }
-    lines = [f"{name} = {toml_value(value)}\n" for name, value in stated.items()]
+    lines = field_lines(stated)
     if is_text:
         lines += [line for name, line in WRITTEN_OTHERWISE.items() if name not in stated]
-    return "".join(lines)
+    return lines
 
 
 def _write(out: Path, text: str) -> None:

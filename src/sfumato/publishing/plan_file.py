@@ -38,6 +38,7 @@ from sfumato.privacy import (
 )
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_choice import plan_cost
+from sfumato.publishing.plan_text import WISHES
 from sfumato.publishing.verifying import Publication
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -551,10 +552,6 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "release": CostSpec,
     "publication": Publication,
 }
-
-
-WISHES = {"accuracy": "accuracy", "weight": "weights"}
-"""What a question's own table may say of its share: the field, and that of ``[release]``."""
 
 
 def _with_wishes_together(plain: object, asked: str) -> object:
