@@ -269,7 +269,7 @@ def _worst_pattern(steps: int, many: int, separation: int) -> int:
     while 2 * size <= steps:
         joined = _join(tree, size, tree, size, many)
         # The node over both halves holds all m participations.
-        tree = {m: found + m * m for m, found in joined.items()}
+        tree = {m: best + m * m for m, best in joined.items()}
         size *= 2
         trees.append(tree)
     whole = trees[-1]
@@ -278,21 +278,21 @@ def _worst_pattern(steps: int, many: int, separation: int) -> int:
         if steps >> height & 1:
             whole = _join(whole, done, trees[height], 2**height, many)
             done += 2**height
-    return int(max(found[0, 0] for found in whole.values()))
+    return int(max(best[0, 0] for best in whole.values()))
 
 
 def _leaf(separation: int) -> Table:
     """Return the table of one leaf."""
-    one = np.full((separation, separation), -np.inf)
-    one[0, 0] = 1
-    return {0: np.zeros((separation, separation)), 1: one}
+    used = np.full((separation, separation), -np.inf)
+    used[0, 0] = 1
+    return {0: np.zeros((separation, separation)), 1: used}
 
 
 def _join(left: Table, left_size: int, right: Table, right_size: int, many: int) -> Table:
     """Return the table of two neighbouring parts of the given sizes."""
     b = len(left[0])
     free = np.arange(b)
-    found: Table = {}
+    joined: Table = {}
     for m in range(min(many, max(left) + max(right)) + 1):
         best = np.full((b, b), -np.inf)
         # If all m are in one part, the free steps on the other side include the whole other part.
@@ -304,8 +304,8 @@ def _join(left: Table, left_size: int, right: Table, right_size: int, many: int)
             if of_left in left and m - of_left in right:
                 best = np.maximum(best, _both(left[of_left], right[m - of_left]))
         if np.isfinite(best[0, 0]):
-            found[m] = best
-    return found
+            joined[m] = best
+    return joined
 
 
 def _both(left: Array, right: Array) -> Array:

@@ -208,9 +208,9 @@ class Aggregator(abc.ABC, Generic[V_co]):
 
     def _foreign(self) -> UsageError:
         """Return the refusal of a state that is not of this aggregator."""
-        asked = f"a step of {type(self).__name__}"
+        request = f"a step of {type(self).__name__}"
         return UsageError(
-            asked, "the state belongs to another aggregator", "Start from this one's init_state()"
+            request, "the state belongs to another aggregator", "Start from this one's init_state()"
         )
 
     @abc.abstractmethod

@@ -110,13 +110,13 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
         parts = leaves(value)
         if len(parts) != len(state.memory):
             raise unlike()
-        found = [self._step(held, leaf) for held, leaf in zip(state.memory, parts, strict=True)]
-        noise = rebuilt(value, [one for one, _ in found])
+        outcomes = [self._step(held, leaf) for held, leaf in zip(state.memory, parts, strict=True)]
+        noise = rebuilt(value, [noise_of_leaf for noise_of_leaf, _ in outcomes])
         # The last step draws no value for a step after it.
         if step + 1 == self.horizon:
             return noise, StreamState(step + 1, None, (), state.value_generator_state, self.kind)
         following, after = self.value_generator.next(state.value_generator_state)
-        memory = tuple([held for _, held in found])
+        memory = tuple([held for _, held in outcomes])
         return noise, StreamState(step + 1, following, memory, after, self.kind)
 
     def _own(self, state: object) -> StreamState[V_co, M]:
@@ -296,24 +296,27 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
         blt = self.blt
         if type(leaf) is float:
             noise = leaf + sum(map(mul, blt.omega, held))
-            return noise, [theta * one + leaf for theta, one in zip(blt.theta, held, strict=True)]
+            return noise, [
+                theta * buffer + leaf for theta, buffer in zip(blt.theta, held, strict=True)
+            ]
         if isinstance(held, np.ndarray):
             array = _fitting(leaf, held)
             row, held = _through(self._matrix[held.dtype], held, _flat(array))
             return row.reshape(array.shape), held
         sums = [
-            combine((theta, 1), (one, leaf)) for theta, one in zip(blt.theta, held, strict=True)
+            combine((theta, 1), (buffer, leaf))
+            for theta, buffer in zip(blt.theta, held, strict=True)
         ]
         return combine((1, *blt.omega), (leaf, *held)), sums
 
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         from scipy.signal import lfilter
 
-        found = draw(check_steps(steps, self.horizon))
-        before = np.concatenate([[0.0], found[:-1]])
+        noise = draw(check_steps(steps, self.horizon))
+        before = np.concatenate([[0.0], noise[:-1]])
         for theta, omega in zip(self.blt.theta, self.blt.omega, strict=True):
-            found += lfilter([omega], [1.0, -theta], before)
-        return found
+            noise += lfilter([omega], [1.0, -theta], before)
+        return noise
 
 
 def _is_floats(value: object) -> TypeGuard[Array]:

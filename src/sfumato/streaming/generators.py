@@ -230,8 +230,8 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
             return rows[0][row_index], after
         if isinstance(self.specs, Spec):
             return cast(V_co, self._own(rows[0], row_index)), after
-        each = iter(rows)
-        nested = map_leaves(lambda _: self._own(next(each), row_index), self.specs)
+        remaining = iter(rows)
+        nested = map_leaves(lambda _: self._own(next(remaining), row_index), self.specs)
         return cast(V_co, nested), after
 
     @staticmethod
@@ -255,14 +255,14 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
                 "this generator makes arrays, and only single floats are drawn at once",
                 "Leave specs out, or call next",
             )
-        found = np.empty(count)
+        numbers = np.empty(count)
         done = 0
         while done < count:
             block, start = divmod(state.position + done, self._per_block)
             taken = min(count - done, self._per_block - start)
-            found[done : done + taken] = self._draw(state, block)[0][start : start + taken]
+            numbers[done : done + taken] = self._draw(state, block)[0][start : start + taken]
             done += taken
-        return found
+        return numbers
 
     def _block(self, state: NoiseState, block: int) -> list[_Rows[V_co]]:
         """Return the rows of one block, leaf by leaf.
@@ -308,12 +308,12 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
 
 
 def _specs_of(specs: Nested) -> list[Spec | None]:
-    found: list[Spec | None] = []
+    own_specs: list[Spec | None] = []
     for leaf in leaves(specs):
         # read_specs makes no other leaves.
         assert leaf is None or isinstance(leaf, Spec)
-        found.append(leaf)
-    return found
+        own_specs.append(leaf)
+    return own_specs
 
 
 def _size(spec: Spec | None) -> int:

@@ -156,9 +156,9 @@ class CumulativeSumQuery:
         UsageError
             The record is nested or shaped otherwise than the specs.
         """
-        found: list[Array] = []
-        map_leaves(lambda pair: found.append(_read(*pair)), self._specs, record)
-        return rebuilt(record, self._clip_fn(found, params))
+        clippable: list[Array] = []
+        map_leaves(lambda pair: clippable.append(_read(*pair)), self._specs, record)
+        return rebuilt(record, self._clip_fn(clippable, params))
 
     def accumulate_preprocessed_record(self, sample_state: V, preprocessed_record: V) -> V:
         """Add a clipped record to the sum of a step."""
@@ -589,13 +589,13 @@ def read_numbers(record: ArrayLike) -> Array:
     UsageError
         If it holds anything but numbers. The record is not quoted.
     """
-    found = as_floats(record)
-    if not found.size:
+    numbers = as_floats(record)
+    if not numbers.size:
         raise UsageError("a record", "it holds no numbers", "Give an array of numbers")
-    return found
+    return numbers
 
 
-def require(given: object, methods: Sequence[str], asked: str, remedy: str) -> None:
+def require(given: object, methods: Sequence[str], what: str, remedy: str) -> None:
     """Refuse what lacks a method, and a class in place of one of its objects."""
     is_class = isinstance(given, type)
     missing = [name for name in methods if not callable(getattr(given, name, None))]
@@ -603,4 +603,4 @@ def require(given: object, methods: Sequence[str], asked: str, remedy: str) -> N
         return
     kind = given.__name__ if isinstance(given, type) else type(given).__name__
     obstacle = "it is a class" if is_class else f"it has no {' and no '.join(missing)}"
-    raise UsageError(f"{asked} of type {kind}", obstacle, f"Give an object, such as {remedy}")
+    raise UsageError(f"{what} of type {kind}", obstacle, f"Give an object, such as {remedy}")

@@ -118,15 +118,15 @@ def dyadic_coefficients(horizon: int, precision: int) -> Array:
     shift = _PLACES - precision
     half = 1 << shift - 1
     value = 1 << _PLACES
-    found = [1 << precision]
+    rounded_coefficients = [1 << precision]
     for k in range(1, check_horizon(horizon)):
         value = value * (2 * k - 1) // (2 * k)
         rounded = value + half >> shift
         # The coefficient lies between value and value + k: both must round alike.
         if value + k + half >> shift != rounded and k > _PLACES // 2:
             raise ArithmeticError(f"coefficient {k} lies too close to a half to be rounded")
-        found.append(rounded)
-    return np.array(found, dtype=np.int64)
+        rounded_coefficients.append(rounded)
+    return np.array(rounded_coefficients, dtype=np.int64)
 
 
 def inverse_series(column: Array) -> Array:
@@ -140,14 +140,14 @@ def inverse_series(column: Array) -> Array:
     [1.0, -0.5, -0.125]
     """
     c = np.asarray(column, dtype=np.float64)
-    found = np.array([1 / c[0]])
+    inverse = np.array([1 / c[0]])
     known = 1
     while known < len(c):
         known = min(2 * known, len(c))
-        rest = -convolve(c[:known], found, known)
+        rest = -convolve(c[:known], inverse, known)
         rest[0] += 2
-        found = convolve(found, rest, known)
-    return found
+        inverse = convolve(inverse, rest, known)
+    return inverse
 
 
 def decoder(column: Array) -> Array:
@@ -172,14 +172,14 @@ def decoder(column: Array) -> Array:
     return np.cumsum(inverse_series(column))
 
 
-def convolve(one: Array, other: Array, length: int) -> Array:
+def convolve(left: Array, right: Array, length: int) -> Array:
     """Return the first ``length`` entries of the convolution of two series."""
-    if min(len(one), len(other)) <= 32:
-        return np.convolve(one, other)[:length]
+    if min(len(left), len(right)) <= 32:
+        return np.convolve(left, right)[:length]
     part = part_of(length)
-    one_spectra = spectra(one[:length], part)
-    other_spectra = spectra(other[:length], part)
-    return convolve_spectra(one_spectra, other_spectra, -(-length // part))[:length]
+    left_spectra = spectra(left[:length], part)
+    right_spectra = spectra(right[:length], part)
+    return convolve_spectra(left_spectra, right_spectra, -(-length // part))[:length]
 
 
 def part_of(length: int) -> int:
@@ -208,27 +208,27 @@ def spectra(series: Array, part: int) -> Array:
     return np.asarray(fft.rfft(series.reshape(parts, part), 2 * part, axis=1))
 
 
-def convolve_spectra(one: Array, other: Array, parts: int) -> Array:
+def convolve_spectra(left: Array, right: Array, parts: int) -> Array:
     """Return the first parts of the convolution of two series that are cut alike, joined.
 
     For each part, products of spectra are added up and transformed back once.
     """
     from scipy import fft
 
-    part = one.shape[1] - 1
-    found = np.empty((parts, part))
+    part = left.shape[1] - 1
+    joined = np.empty((parts, part))
     product = np.empty(part + 1, dtype=np.complex128)
     # What the products of one part add to the next one.
     carried = np.zeros(part)
-    for i, target in enumerate(found):
-        first = max(0, i + 1 - len(one))
-        last = min(i + 1, len(other))
-        reversed_one = one[i - last + 1 : i - first + 1][::-1]
-        np.einsum("jk,jk->k", reversed_one, other[first:last], out=product)
+    for i, target in enumerate(joined):
+        first = max(0, i + 1 - len(left))
+        last = min(i + 1, len(right))
+        reversed_left = left[i - last + 1 : i - first + 1][::-1]
+        np.einsum("jk,jk->k", reversed_left, right[first:last], out=product)
         both = fft.irfft(product, 2 * part)
         np.add(both[:part], carried, out=target)
         carried = both[part:]
-    return found.ravel()
+    return joined.ravel()
 
 
 def check_horizon(horizon: int) -> int:
@@ -359,10 +359,10 @@ def root_norm(horizon: int) -> float:
     n = min(horizon, 10**4)
     k = np.arange(1, n, dtype=np.float64)
     f = np.concatenate([[1.0], np.cumprod(1 - 0.5 / k)])
-    found = float(np.dot(f, f))
+    norm = float(np.dot(f, f))
     if horizon > n:
-        found += _tail(horizon) - _tail(n)
-    return found
+        norm += _tail(horizon) - _tail(n)
+    return norm
 
 
 def _tail(n: int) -> float:
@@ -376,9 +376,9 @@ def _tail(n: int) -> float:
 @lru_cache(maxsize=64)
 def _fewest(horizon: int) -> BLT:
     for buffers in range(1, MOST_BUFFERS):
-        found = _optimal(horizon, buffers)
-        if found.loss() < WITHIN:
-            return found
+        blt = _optimal(horizon, buffers)
+        if blt.loss() < WITHIN:
+            return blt
     return _optimal(horizon, MOST_BUFFERS)
 
 
@@ -391,7 +391,7 @@ def _optimal(horizon: int, buffers: int) -> BLT:
     high = 1.5
     start = np.full(2 * buffers, math.log((high - low) / max(2 * buffers - 1, 1)))
     start[0] = low
-    found = minimize(
+    solution = minimize(
         _objective,
         start,
         args=(horizon,),
@@ -399,7 +399,7 @@ def _optimal(horizon: int, buffers: int) -> BLT:
         method="BFGS",
         options={"gtol": 1e-7, "maxiter": 1000},
     )
-    gaps = _gaps(found.x)
+    gaps = _gaps(solution.x)
     theta = 1 - gaps[0::2]
     # Rounded to single precision before the partner is computed: buffers may be held in single
     # precision, and parameters that were rounded later would be those of another matrix.
@@ -467,12 +467,12 @@ def _residues(poles: Array, zeros: Array) -> Array:
 
 def _sum_of_squares(weights: Array, gaps: Array, terms: int) -> Array:
     """Return the sum over k < terms of (sum of w_i p_i^k)^2, with p_i = 1 - gap_i."""
-    one = gaps[..., :, None]
-    other = gaps[..., None, :]
+    gap = gaps[..., :, None]
+    other_gap = gaps[..., None, :]
     # 1 - p_i p_j, which is 0 for a pair of poles at 1: its series then has ``terms`` ones.
-    together = one + other - one * other
+    together = gap + other_gap - gap * other_gap
     at_one = together == 0
-    logs = terms * (np.log1p(-one) + np.log1p(-other))
+    logs = terms * (np.log1p(-gap) + np.log1p(-other_gap))
     series = np.where(at_one, terms, -np.expm1(logs) / np.where(at_one, 1, together))
     pairs = weights[..., :, None] * weights[..., None, :]
     return np.asarray(np.sum(pairs * series, axis=(-1, -2)))
@@ -484,10 +484,10 @@ def _powers(weights: tuple[float, ...], poles: tuple[float, ...], terms: int) ->
     block = 4096
     few = np.arange(min(block, terms))
     many = block * np.arange(-(-terms // block))
-    found = np.zeros((len(many), len(few)))
+    series = np.zeros((len(many), len(few)))
     for weight, pole in zip(weights, poles, strict=True):
-        found += np.multiply.outer(weight * np.power(pole, many), np.power(pole, few))
-    return found.ravel()[:terms]
+        series += np.multiply.outer(weight * np.power(pole, many), np.power(pole, few))
+    return series.ravel()[:terms]
 
 
 def _power_below(base: Fraction, exponent: int) -> Fraction:
@@ -496,10 +496,10 @@ def _power_below(base: Fraction, exponent: int) -> Fraction:
     It is found by repeated squaring of fixed-point numbers, each rounded down.
     """
     square = (base.numerator << _FIXED) // base.denominator
-    found = 1 << _FIXED
+    power = 1 << _FIXED
     while exponent:
         if exponent & 1:
-            found = found * square >> _FIXED
+            power = power * square >> _FIXED
         square = square * square >> _FIXED
         exponent >>= 1
-    return Fraction(found, 1 << _FIXED)
+    return Fraction(power, 1 << _FIXED)

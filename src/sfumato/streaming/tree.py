@@ -185,10 +185,10 @@ class TreeAggregator(Aggregator[V_co]):
     def variances(self, steps: int) -> Array:
         """Return the variance at each step for values of variance 1; see ``Aggregator``."""
         digits = np.arange(1, check_steps(steps) + 1)
-        found = np.zeros(steps)
+        variances = np.zeros(steps)
         for level in range(int(steps).bit_length()):
-            found += (digits >> level & 1) * float(self.node_variance(level))
-        return found
+            variances += (digits >> level & 1) * float(self.node_variance(level))
+        return variances
 
     def squared_sensitivity(
         self, steps: int, *, participations: int = 1, separation: int = 1
@@ -303,13 +303,13 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
         at = 2 * leaves - np.bitwise_count(leaves)
         values = draw(int(2 * steps - int(steps).bit_count()))
         nodes = values[at]
-        found = []
+        left = []
         for level in range(int(steps).bit_length()):
             if level:
                 own = values[at[(1 << level) - 1 :: 1 << level] + level]
                 nodes = own + 0.5 * (nodes[0 : 2 * len(own) : 2] + nodes[1 : 2 * len(own) : 2])
-            found.append(nodes[0::2])
-        return _prefixes(steps, found, _WEIGHTS)
+            left.append(nodes[0::2])
+        return _prefixes(steps, left, _WEIGHTS)
 
 
 _WEIGHTS = tuple(float(EfficientTreeAggregator.node_variance(level)) for level in range(64))
@@ -317,10 +317,10 @@ _WEIGHTS = tuple(float(EfficientTreeAggregator.node_variance(level)) for level i
 
 def _prefixes(steps: int, left: Sequence[Array], weights: Sequence[float]) -> Array:
     """Return the noise of every prefix, from the left children of each level."""
-    found = np.zeros(steps + 1)
+    noise = np.zeros(steps + 1)
     # The prefix of t steps is that of t without its lowest digit 1, plus the node of this digit.
     for level in reversed(range(len(left))):
-        target = found[1 << level :: 2 << level]
-        before = found[0 :: 2 << level][: len(target)]
+        target = noise[1 << level :: 2 << level]
+        before = noise[0 :: 2 << level][: len(target)]
         target[...] = before + weights[level] * left[level][: len(target)]
-    return found[1:]
+    return noise[1:]

@@ -89,9 +89,9 @@ def _combine(weights: Sequence[float], values: Sequence[Leaf]) -> Nested:
 combine = cast(_Combine, _combine)
 
 
-def added(one: V, other: Nested) -> V:
+def added(value: V, other: Nested) -> V:
     """Add up two values that are nested alike, leaf by leaf."""
-    return cast(V, map_leaves(lambda pair: add(*pair), one, other))
+    return cast(V, map_leaves(lambda pair: add(*pair), value, other))
 
 
 def map_leaves(function: Callable[[Sequence[object]], object], *values: Nested) -> Nested:
@@ -152,8 +152,8 @@ def rebuilt(like: V, items: Sequence[Leaf]) -> V:
     """Nest items as the leaves of ``like`` are."""
     if not isinstance(like, dict | list | tuple):
         return cast(V, items[0])
-    each = iter(items)
-    return cast(V, map_leaves(lambda _: next(each), like))
+    remaining = iter(items)
+    return cast(V, map_leaves(lambda _: next(remaining), like))
 
 
 def _at_once(weights: Sequence[float], values: Sequence[Array]) -> Array:
@@ -167,18 +167,18 @@ def _by_pieces(weights: Sequence[float], values: Sequence[Array]) -> Array:
     flat = [np.ascontiguousarray(value).reshape(-1) for value in values]
     if any(value.shape != values[0].shape for value in values):
         raise unlike()
-    found = np.empty_like(flat[0])
-    spare = np.empty(WHOLE, dtype=found.dtype)
-    for start in range(0, found.size, WHOLE):
+    total = np.empty_like(flat[0])
+    spare = np.empty(WHOLE, dtype=total.dtype)
+    for start in range(0, total.size, WHOLE):
         piece = slice(start, start + WHOLE)
-        out = found[piece]
+        out = total[piece]
         np.multiply(flat[0][piece], weights[0], out=out)
         for weight, value in zip(weights[1:], flat[1:], strict=True):
             if weight == 1:
                 out += value[piece]
             else:
                 out += np.multiply(value[piece], weight, out=spare[: out.size])
-    return cast(Array, found.reshape(values[0].shape))
+    return cast(Array, total.reshape(values[0].shape))
 
 
 def unlike() -> UsageError:
@@ -230,13 +230,13 @@ class Past(msgspec.Struct, frozen=True, eq=False):
         float64 ndarray of shape (size,), and the past with this step
         """
         done = len(self.tail)
-        found = row + weights[done:0:-1] @ self.tail
+        row_sum = row + weights[done:0:-1] @ self.tail
         if self.blocks:
-            found += self.blocks[0][1][done]
+            row_sum += self.blocks[0][1][done]
         tail = np.concatenate((self.tail, row[None]))
         if done + 1 < BASE:
-            return found, Past(self.blocks, tail)
-        return found, Past(_merged(self.blocks, tail, weights), tail[:0])
+            return row_sum, Past(self.blocks, tail)
+        return row_sum, Past(_merged(self.blocks, tail, weights), tail[:0])
 
 
 def empty(size: int, dtype: DTypeLike) -> Past:

@@ -341,9 +341,9 @@ class Cells:
     def points(self) -> tuple[Array, Array]:
         """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
         cells, d = self.middles.shape
-        each = max(FEWEST_POINTS_OF_CELL, min(MOST_POINTS_OF_CELL, POINTS // cells))
-        where = self.middles[:, None] + self.room[:, None] * _spread_out(each, d)
-        return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
+        per_cell = max(FEWEST_POINTS_OF_CELL, min(MOST_POINTS_OF_CELL, POINTS // cells))
+        where = self.middles[:, None] + self.room[:, None] * _spread_out(per_cell, d)
+        return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), per_cell)
 
     def noise(self, centres: Array) -> Array:
         """The variance of means of cells that the noise of their counts causes: float64 (k, d)."""

@@ -213,24 +213,24 @@ class KMeans(
         method = self._method(rows or 0, cube.lattice, unit, rest)
         match method:
             case "eugkm":
-                found = methods.eugkm(counts, k, unit, rest, noise, rows)
+                clusters = methods.eugkm(counts, k, unit, rest, noise, rows)
             case "dplloyd":
-                found = methods.dplloyd(cube, k, rows or 0, unit, rest, noise)
+                clusters = methods.dplloyd(cube, k, rows or 0, unit, rest, noise)
             case _:
-                found = methods.privtree(cube, k, unit, rest, noise)
-        mechanism = found.mechanism
+                clusters = methods.privtree(cube, k, unit, rest, noise)
+        mechanism = clusters.mechanism
         if rows_law is not None:
             mechanism += f"; {rows_law} on the number of rows"
         return KMeansRelease(
             method=method,
             lattice=cube.lattice,
-            whole_centres=found.centres.reshape(-1),
-            weights=found.weights,
-            terms=found.terms,
-            law=found.law,
+            whole_centres=clusters.centres.reshape(-1),
+            weights=clusters.weights,
+            terms=clusters.terms,
+            law=clusters.law,
             rows=rows,
-            partition=found.partition,
-            steps=found.steps,
+            partition=clusters.partition,
+            steps=clusters.steps,
             guarantee=self.promise(pure, unit, mechanism, noise),
         )
 

@@ -176,7 +176,7 @@ def nearest(rows: Array, centres: Array) -> Array:
     # |row - centre|^2 is smallest where |centre|^2 - 2 centre . row is.
     towards = -2.0 * centres
     offset = (centres**2).sum(axis=1).astype(float)
-    found = np.zeros(len(rows), np.int64)
+    groups = np.zeros(len(rows), np.int64)
     step = max(1, BLOCK // len(centres))
     for start in range(0, len(rows), step):
         block = slice(start, start + step)
@@ -185,9 +185,9 @@ def nearest(rows: Array, centres: Array) -> Array:
         least = distances[0]
         # An argmin over few columns takes several times as long as this loop.
         for i in range(1, len(centres)):
-            found[block][distances[i] < least] = i
+            groups[block][distances[i] < least] = i
             np.minimum(least, distances[i], out=least)
-    return found
+    return groups
 
 
 # --- steps ----------------------------------------------------------------------------------------

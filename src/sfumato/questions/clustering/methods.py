@@ -128,7 +128,9 @@ def schedule_steps(
             radius: loss_per_variance * step_laws(least, unit, radius, d)[0].variance / HALF**2
             for radius in clipping_loss
         }
-        radius = min(clipping_loss, key=lambda each: noise_loss[each] + clipping_loss[each])
+        radius = min(
+            clipping_loss, key=lambda candidate: noise_loss[candidate] + clipping_loss[candidate]
+        )
         if noise_loss[radius] <= SLIGHT * loss:
             break
     if noise_loss[radius] > BEARABLE * loss:

@@ -155,13 +155,13 @@ class KMeansRelease(
         First the number of rows, where it was paid for, then the numbers of the partition, then the
         sums and counts of each step.
         """
-        found = [] if self.rows is None else [self.rows]
+        numbers = [] if self.rows is None else [self.rows]
         if self.partition is not None:
-            found += self.partition.numbers()
+            numbers += self.partition.numbers()
         for step in self.steps:
-            found += step.sums.tolist()
-            found += step.counts.tolist()
-        return tuple(found)
+            numbers += step.sums.tolist()
+            numbers += step.counts.tolist()
+        return tuple(numbers)
 
     @property
     def known(self) -> Array:
@@ -204,9 +204,9 @@ class KMeansRelease(
         else:
             whole = np.full(self._whole.shape, np.inf)
         is_known = np.asarray(self.weights > self.accuracy())[:, None]
-        found = np.where(is_known, whole * self.space.widths, np.inf)
-        found.flags.writeable = False
-        return np.asarray(found)
+        errors = np.where(is_known, whole * self.space.widths, np.inf)
+        errors.flags.writeable = False
+        return np.asarray(errors)
 
     @property
     def rounding_error(self) -> Array:
@@ -226,9 +226,9 @@ class KMeansRelease(
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         alpha = error_probability(confidence)
-        each = sidak(alpha, len(self.weights)) if simultaneous else alpha
-        of_sums = np.ceil(self.law.sum_half_width(self.terms, each)).astype(np.int64)
-        return np.asarray(np.where(self.terms == 1, self.law.half_width(each), of_sums))
+        alpha_of_weight = sidak(alpha, len(self.weights)) if simultaneous else alpha
+        of_sums = np.ceil(self.law.sum_half_width(self.terms, alpha_of_weight)).astype(np.int64)
+        return np.asarray(np.where(self.terms == 1, self.law.half_width(alpha_of_weight), of_sums))
 
     def predict(self, points: ArrayLike) -> Array:
         """Which centre is nearest to each point? Each axis is scaled by its public bounds.
@@ -254,9 +254,9 @@ class KMeansRelease(
             )
         missing = np.isnan(array).any(axis=1)
         known = np.where(missing.reshape(-1, 1), 0.0, array)
-        found = nearest(self.space.whole(self.space.scale(known)), self._whole)
-        found[missing] = -1
-        return found
+        groups = nearest(self.space.whole(self.space.scale(known)), self._whole)
+        groups[missing] = -1
+        return groups
 
     def to_frame(self) -> pa.Table:
         """One row per cluster.

@@ -145,14 +145,14 @@ class Calendar(
     @classmethod
     def of_length(cls, first: str, steps: int, every: str = "1d") -> Calendar:
         """Return the calendar that has this number of steps."""
-        one = cls(first, first, every)
+        first_step = cls(first, first, every)
         if not 1 <= steps <= MOST_STEPS:
             raise UsageError(
                 f"a calendar of {steps:,} steps",
                 f"there are 1 to {MOST_STEPS:,}",
                 "Choose such a number",
             )
-        return cls(first, one._name(steps - 1), every)
+        return cls(first, first_step._name(steps - 1), every)
 
     def __len__(self) -> int:
         return int(self.__dict__["_n_steps"])
@@ -263,11 +263,11 @@ def _timing(begins: dt.datetime, every: object) -> _Timing:
 
 def _length(every: object) -> tuple[int, str]:
     pattern = r"([1-9]\d{0,5})(min|h|d|w|mo)"
-    found = re.fullmatch(pattern, every) if isinstance(every, str) else None
-    if found is None:
+    match = re.fullmatch(pattern, every) if isinstance(every, str) else None
+    if match is None:
         raise UsageError(
             "a calendar",
             "the length of its steps is not a number and min, h, d, w or mo",
             'Write every="1d", "15min" or "1mo"',
         )
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]

@@ -165,15 +165,15 @@ class IncrementReader:
         return [(label, amount) for (label, _), amount in zip(pairs, amounts, strict=True)]
 
     def _labelled_rows(self, pairs: Sequence[tuple[object, int | None]]) -> list[Row]:
-        found = []
+        rows = []
         for label, amount in pairs:
             missing = label is None or (isinstance(label, float) and math.isnan(label))
             try:
                 cell = None if missing else self._cells.get(_key(label), self._unlisted)
             except TypeError:
                 raise _wrong("a label is a text, an integer or a boolean") from None
-            found.append(DROPPED if cell is None else _row(cell, amount))
-        return found
+            rows.append(DROPPED if cell is None else _row(cell, amount))
+        return rows
 
     def _amounts(self, given: object) -> list[int | None]:
         """Read one count, or one value or several, in units of the resolution; None is missing."""
@@ -258,14 +258,14 @@ def _is_name(text: str) -> bool:
     return 0 < len(text) <= LONGEST_EVENT and "\0" not in text and text.isprintable()
 
 
-def precedes(one: str, other: str) -> bool:
+def precedes(event: str, other: str) -> bool:
     """Tell whether an event comes before another.
 
     Whole numbers are compared by size, anything else as text; ISO dates then sort as dates do.
     """
-    if all(text.removeprefix("-").isdecimal() and text.isascii() for text in (one, other)):
-        return int(one) < int(other)
-    return one < other
+    if all(text.removeprefix("-").isdecimal() and text.isascii() for text in (event, other)):
+        return int(event) < int(other)
+    return event < other
 
 
 def _is_list(value: object) -> TypeGuard[Iterable[object]]:

@@ -175,28 +175,28 @@ class Segments(msgspec.Struct, frozen=True, tag="segments", forbid_unknown_field
 
     def variances(self, first: int, last: int) -> Array:
         """Return the variances of the totals: a float64 ndarray of shape (last - first + 1,)."""
-        found = np.empty(last - first + 1)
+        variances = np.empty(last - first + 1)
         for draws, indices in self.draws(first, last):
-            found[indices] = sum(number * law.variance for law, number in draws)
-        return found
+            variances[indices] = sum(number * law.variance for law, number in draws)
+        return variances
 
     def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """Return half-widths by the law of the sum of all draws; see ``mixed_half_widths``."""
-        found = np.empty(last - first + 1)
-        alphas = np.broadcast_to(alpha, found.shape)
+        halves = np.empty(last - first + 1)
+        alphas = np.broadcast_to(alpha, halves.shape)
         for draws, indices in self.draws(first, last):
             scales = tuple((law.scale, number) for law, number in draws)
-            found[indices] = mixed_half_widths(scales, alphas[indices])
-        return found
+            halves[indices] = mixed_half_widths(scales, alphas[indices])
+        return halves
 
     def laws(self, first: int, last: int) -> list[str]:
         """Describe the errors of the totals by their draws."""
-        found = [""] * (last - first + 1)
+        descriptions = [""] * (last - first + 1)
         for draws, indices in self.draws(first, last):
             parts = [f"{number} draw{'s' * (number > 1)} of {law}" for law, number in draws]
             for index in indices.tolist():
-                found[index] = " and ".join(parts)
-        return found
+                descriptions[index] = " and ".join(parts)
+        return descriptions
 
     def __str__(self) -> str:
         noise = f"discrete Laplace noise of scale {self.scale} per level"

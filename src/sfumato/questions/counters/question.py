@@ -454,8 +454,8 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             named = f"The {printable(self.unit.person)} given with each row names the person"
             who = f"{named}; of each, the first {self.unit.rows_per_person} count."
         elif self.unit.rows_per_person == 1:
-            one = "One event is one person, in all steps together"
-            who = f"{one}; whoever causes several is protected event by event only."
+            event_by_event = "One event is one person, in all steps together"
+            who = f"{event_by_event}; whoever causes several is protected event by event only."
         independent = "Which steps there are, and their names, does not depend on anybody's rows"
         when = f"{independent}: both are shown as they come."
         if self.counter.calendar is not None:
@@ -554,13 +554,13 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     def lines(self) -> list[str]:
         """Describe the mechanism, and how accurate the totals would be."""
-        each = half_width_text(self.accuracy())
+        own = half_width_text(self.accuracy())
         every = half_width_text(self.accuracy(simultaneous=True))
         steps = f"{self.cells:,}" if self.mechanism.horizon else f"the first {self.cells:,}"
         totals = f"of {self.settled.about}, each of {steps} totals"
         return [
             f"by {self.mechanism}",
-            f"{totals} is within +-{each} of the truth with 95% confidence",
+            f"{totals} is within +-{own} of the truth with 95% confidence",
             f"all of them at once are within +-{every}",
         ]
 

@@ -93,9 +93,9 @@ class CounterRelease(
         """
         estimate = self.settled.mechanism.estimator()
         resolution = self.settled.resolution
-        found = np.array([scaled(estimate(output), resolution) for output in self.outputs])
-        found = found.reshape(len(self.outputs), self.settled.mechanism.cells)
-        return found[:, 0] if self.settled.labels is None else found
+        estimates = np.array([scaled(estimate(output), resolution) for output in self.outputs])
+        estimates = estimates.reshape(len(self.outputs), self.settled.mechanism.cells)
+        return estimates[:, 0] if self.settled.labels is None else estimates
 
     @property
     def title(self) -> str:

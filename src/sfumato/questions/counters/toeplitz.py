@@ -344,7 +344,7 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         def estimate(output: Whole) -> list[float]:
             totals = []
             for held, y in zip(sums, map(float, output), strict=True):
-                held[:] = [pole * one + y for pole, one in zip(poles, held, strict=True)]
+                held[:] = [pole * total + y for pole, total in zip(poles, held, strict=True)]
                 totals.append(sum(map(mul, weights, held)))
             return totals
 

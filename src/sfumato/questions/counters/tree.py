@@ -148,16 +148,16 @@ def mixed_half_widths(draws: Draws, alphas: Array) -> Array:
     """
     alphas = np.asarray(alphas, dtype=float)
     faint = alphas < FAINT
-    found = np.empty(len(alphas))
+    halves = np.empty(len(alphas))
     if faint.any():
-        found[faint] = _chernoff(draws, alphas[faint])
+        halves[faint] = _chernoff(draws, alphas[faint])
     if not faint.all():
         step, tails = _tails(draws)
         # The tails fall, so the first k with a tail of at most alpha is found from the end.
         k = len(tails) - np.searchsorted(tails[::-1], alphas[~faint], side="right")
         n_draws = sum(number for _, number in draws)
-        found[~faint] = k if step == 1 else np.ceil(step * (k + n_draws))
-    return found
+        halves[~faint] = k if step == 1 else np.ceil(step * (k + n_draws))
+    return halves
 
 
 @lru_cache(maxsize=64)
@@ -290,15 +290,15 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
         Each is the elder of the next one. The elder of the first is step 0.
         """
         at = 0
-        found = []
+        steps = []
         for block in self.blocks:
             # The digit nearest to what is left, so that it lies between -(k-1)/2 and (k-1)/2.
             digit = (step - at + block // 2) // block
             stride = block if digit > 0 else -block
             for _ in range(abs(digit)):
                 at += stride
-                found.append(at)
-        return found
+                steps.append(at)
+        return steps
 
     def edges(self, steps: Array) -> Array:
         """Return the number of draws in the noise at each step: an int64 ndarray like ``steps``."""
@@ -363,8 +363,11 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
         edges = self.edges(np.arange(first, last + 1))
         if np.ndim(alpha):
             pairs = zip(edges.tolist(), np.asarray(alpha).tolist(), strict=True)
-            found = [laplace_sum_half_width(scale, draws, each) for draws, each in pairs]
-            return np.array(found, dtype=float)
+            halves = [
+                laplace_sum_half_width(scale, draws, alpha_of_step)
+                for draws, alpha_of_step in pairs
+            ]
+            return np.array(halves, dtype=float)
         # With one alpha the half-width depends on the number of draws only.
         table = np.zeros(int(edges.max()) + 1)
         for draws in np.flatnonzero(np.bincount(edges)).tolist():
@@ -424,13 +427,13 @@ def _largest(horizon: int, radices: tuple[int, ...]) -> int:
 def _balanced(horizon: int, levels: int) -> list[tuple[int, ...]]:
     """List radices near the level-th root of twice the horizon: equal, or two neighbouring ones."""
     root = (2 * horizon) ** (1 / levels)
-    found = []
+    shapes = []
     for k in range(max(3, int(root / 2) | 1), int(2 * root) + 4, 2):
         for larger in range(levels - 1):
             shape = (k,) * (levels - 1 - larger) + (k + 2,) * larger
             if math.prod(shape) <= 2 * horizon:
-                found.append(shape)
-    return found
+                shapes.append(shape)
+    return shapes
 
 
 def _of_powers_of_three(exponent: int) -> list[tuple[int, ...]]:
@@ -439,10 +442,10 @@ def _of_powers_of_three(exponent: int) -> list[tuple[int, ...]]:
     def products(exponent: int, least: int) -> list[tuple[int, ...]]:
         if not exponent:
             return [()]
-        found: list[tuple[int, ...]] = []
+        shapes: list[tuple[int, ...]] = []
         for first in range(least, exponent + 1):
-            found += [(3**first, *more) for more in products(exponent - first, first)]
-        return found
+            shapes += [(3**first, *more) for more in products(exponent - first, first)]
+        return shapes
 
     return products(exponent, 1)
 
@@ -486,9 +489,11 @@ def _limits(tree: ElderTree, alpha: float) -> Array:
     most = int(tree.edges(np.arange(1, tree.horizon + 1)).max())
     # Paths may pass steps beyond the horizon, which have no more draws than one of each block.
     deepest = most + len(tree.blocks)
-    each = alpha / (tree.horizon * tree.cells)
+    alpha_of_total = alpha / (tree.horizon * tree.cells)
     scale = tree.law.scale
-    widest = [laplace_sum_half_width(scale, draws, each) for draws in range(1, deepest + 1)]
+    widest = [
+        laplace_sum_half_width(scale, draws, alpha_of_total) for draws in range(1, deepest + 1)
+    ]
     union = np.array([0, *widest])
     shapes = sum(tree.radices) * deepest
     if shapes > MOST_SHAPES or alpha < LEAST or union[1] < 4:
@@ -537,8 +542,8 @@ class _Nodes:
         if (self.limits[1:] < 1).any():
             return -math.inf
         product = self._children(0, -1, 0, 1, 0)
-        found = float(product[len(product) // 2]) - BAND_ROUNDING
-        return math.log(found) if found > 0 else -math.inf
+        probability = float(product[len(product) // 2]) - BAND_ROUNDING
+        return math.log(probability) if probability > 0 else -math.inf
 
     def _children(self, at: int, level: int, done: int, sign: int, draws: int) -> Array:
         """Return the product over the children of a node, on the lattice from -limit to limit."""

@@ -202,11 +202,11 @@ class _Request:
         self.mechanism = mechanism
         self.unit = unit
         bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
-        each = float(probability(alpha, "alpha"))
-        if not LEAST_ALPHA < each < 1:
+        stated_alpha = float(probability(alpha, "alpha"))
+        if not LEAST_ALPHA < stated_alpha < 1:
             obstacle = "it is too close to 0 or 1 to compute with"
             raise UsageError("alpha", obstacle, "Choose alpha such as 0.05")
-        self.alpha = sidak(each, bins) if simultaneous else each
+        self.alpha = sidak(stated_alpha, bins) if simultaneous else stated_alpha
         self.delta = self._checked_delta(delta, n)
 
     def _checked_delta(self, delta: Exactly, n: int | None) -> Fraction:
@@ -216,12 +216,12 @@ class _Request:
         exact = probability(delta, "delta")
         if rows is not None and exact >= Fraction(1, rows**2):
             # Publishing one row chosen at random satisfies delta = 1/n, so delta must be far below.
-            asked = f"delta = {decimal(exact)} for {rows:,} rows"
+            request = f"delta = {decimal(exact)} for {rows:,} rows"
             obstacle = (
                 f"it is not below 1/n^2, {1 / rows**2:.3g}: "
                 "such a delta would allow a few rows to be published"
             )
-            raise UsageError(asked, obstacle, "Choose a smaller delta")
+            raise UsageError(request, obstacle, "Choose a smaller delta")
         return exact
 
     def accuracy(self, epsilon: Fraction) -> float | int:
@@ -242,9 +242,9 @@ class _Request:
                 return self.unit.counts_l1 * -math.log(self.alpha) / float(accuracy)
             case "stability":
                 if accuracy <= 1:
-                    asked = f"accuracy = {decimal(accuracy)} by stability"
+                    request = f"accuracy = {decimal(accuracy)} by stability"
                     obstacle = "its accuracy is always above 1"
-                    raise UsageError(asked, obstacle, "Ask for an accuracy above 1")
+                    raise UsageError(request, obstacle, "Ask for an accuracy above 1")
                 if self.unit.rows_per_person == 1:
                     return STABILITY_SENSITIVITY * self._stability_log / float(accuracy - 1)
         log_odds = self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
@@ -279,12 +279,12 @@ class _Request:
 
 def _whole(value: object, name: str, obstacle: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        asked = f"{name} = {shown(value)}" if isinstance(value, int | float) else name
-        raise UsageError(asked, obstacle, "Give a whole number of at least 1")
+        request = f"{name} = {shown(value)}" if isinstance(value, int | float) else name
+        raise UsageError(request, obstacle, "Give a whole number of at least 1")
     return int(value.__index__())
 
 
-def _smallest(excess: Callable[[float], float], start: float, asked: str) -> float:
+def _smallest(excess: Callable[[float], float], start: float, request: str) -> float:
     """Find the smallest epsilon without an excess, to a relative 1e-13.
 
     The excess falls as epsilon grows, and may jump. The epsilon returned has none.
@@ -296,11 +296,11 @@ def _smallest(excess: Callable[[float], float], start: float, asked: str) -> flo
         except UsageError:  # this epsilon is too small for the mechanism to have a law
             return math.inf
 
-    low, high = _bracket(over, math.log(start), asked)
+    low, high = _bracket(over, math.log(start), request)
     return math.exp(_crossing(over, low, high))
 
 
-def _bracket(over: Callable[[float], float], start: float, asked: str) -> tuple[float, float]:
+def _bracket(over: Callable[[float], float], start: float, request: str) -> tuple[float, float]:
     """Enclose the point where a falling function crosses 0: above 0 at the low end only."""
     low = high = start
     while over(high) > 0:
@@ -308,13 +308,13 @@ def _bracket(over: Callable[[float], float], start: float, asked: str) -> tuple[
         high += STRIDE
         if high > LOG_LARGEST:
             obstacle = f"no epsilon up to {math.exp(LOG_LARGEST):,.0f} is enough"
-            raise Infeasible(asked, obstacle, "Ask for a larger accuracy, or a larger alpha")
+            raise Infeasible(request, obstacle, "Ask for a larger accuracy, or a larger alpha")
     while low == high or over(low) <= 0:
         high = low
         low -= STRIDE
         if low < LOG_SMALLEST:
             obstacle = f"an epsilon of {math.exp(LOG_SMALLEST):g} is more than enough"
-            raise Infeasible(asked, obstacle, "Ask for a smaller accuracy")
+            raise Infeasible(request, obstacle, "Ask for a smaller accuracy")
     return low, high
 
 

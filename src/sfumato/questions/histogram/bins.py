@@ -132,19 +132,19 @@ def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None
         the bounds of the axis.
     """
     if width is not None and bins is not None:
-        asked = f"bins and width for {name!r}"
-        raise UsageError(asked, "either of them says where the bins lie", "Leave one of them out")
+        request = f"bins and width for {name!r}"
+        raise UsageError(request, "either of them says where the bins lie", "Leave one of them out")
     if width is not None:
         return _axis_of_width(name, axis, width)
     if bins is None:
         return grid_axis(name, axis, axis.natural_cells or DEFAULT_BINS)
     if not isinstance(bins, int):
         return _axis_of_edges(name, axis, bins)
-    asked = f"bins = {shown(bins)} for {name!r}"
+    request = f"bins = {shown(bins)} for {name!r}"
     if bins < 2:
-        raise UsageError(asked, "a histogram has at least 2 bins", "Choose a larger number")
+        raise UsageError(request, "a histogram has at least 2 bins", "Choose a larger number")
     if bins > MOST_NUMBERS:
-        raise UsageError(asked, f"the limit is {MOST_NUMBERS:,} cells", "Take fewer bins")
+        raise UsageError(request, f"the limit is {MOST_NUMBERS:,} cells", "Take fewer bins")
     return grid_axis(name, axis, bins)
 
 
@@ -154,13 +154,13 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
     low, high = (Fraction(str(end)) for end in axis.numbers)
     exact_width = Fraction(str(width)) * axis.scale.numbers_a_step
     number = math.ceil((high - low) / exact_width)
-    asked = f"width = {width} for {name!r}"
+    request = f"width = {width} for {name!r}"
     if number < 2:
-        raise UsageError(asked, "a histogram has at least 2 bins", "Choose a smaller width")
+        raise UsageError(request, "a histogram has at least 2 bins", "Choose a smaller width")
     divides_the_axis = low + number * exact_width == high
     most = MOST_NUMBERS if divides_the_axis else MOST_EDGES
     if number > most:
-        raise UsageError(asked, f"that makes more than {most:,} bins", "Choose a larger width")
+        raise UsageError(request, f"that makes more than {most:,} bins", "Choose a larger width")
     if divides_the_axis:
         return grid_axis(name, axis, number, snap=True)
     lower_edges = tuple(float(low + i * exact_width) for i in range(number))
@@ -173,22 +173,22 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
 def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     numbers = tuple(axis.scale.coordinate(edge, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
-        asked = f"{len(numbers)} edges for {name!r}"
-        raise UsageError(asked, "a histogram has at least 2 bins", "Give at least three edges")
-    asked = f"edges for {name!r}"
+        request = f"{len(numbers)} edges for {name!r}"
+        raise UsageError(request, "a histogram has at least 2 bins", "Give at least three edges")
+    request = f"edges for {name!r}"
     finite = all(math.isfinite(edge) for edge in numbers)
     if not finite or any(right <= left for left, right in pairwise(numbers)):
         obstacle = "edges must be finite and increase"
-        raise UsageError(asked, obstacle, "Sort them, and name each once")
+        raise UsageError(request, obstacle, "Sort them, and name each once")
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
         wrong = edges[0] if numbers[0] < low else edges[-1]
         named = (
-            each if isinstance(each, str) else f"{each:.15g}"
-            for each in (wrong, axis.lower, axis.upper)
+            end if isinstance(end, str) else f"{end:.15g}"
+            for end in (wrong, axis.lower, axis.upper)
         )
         obstacle = "{} lies beyond the public bounds of the axis, {} to {}".format(*named)
-        raise UsageError(asked, obstacle, "Keep the edges within them, or declare wider bounds")
+        raise UsageError(request, obstacle, "Keep the edges within them, or declare wider bounds")
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low, axis.column)
 
 
@@ -198,9 +198,9 @@ def _plain_entry(entry: object) -> AxisBins | None:
         return _plain_edges(plain)
     if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
         return plain
-    asked = f"bins of type {type(plain).__name__}"
+    request = f"bins of type {type(plain).__name__}"
     obstacle = "bins are a number, a list of edges, or a dict of either by axis"
-    raise UsageError(asked, obstacle, "Write bins=20")
+    raise UsageError(request, obstacle, "Write bins=20")
 
 
 def _plain_edges(edges: Sequence[object]) -> Edges:
@@ -263,8 +263,10 @@ SINGLE = 62
 
 def with_whole_numbers(preview: P, lattice: Lattice) -> P:
     """A preview that says which whole numbers have bins, and where bins have unequally many."""
-    found = tuple(each for axis in lattice.axes if (each := _single(axis) or _uneven(axis)))
-    return msgspec.structs.replace(preview, whole_numbers=found) if found else preview
+    sentences = tuple(
+        sentence for axis in lattice.axes if (sentence := _single(axis) or _uneven(axis))
+    )
+    return msgspec.structs.replace(preview, whole_numbers=sentences) if sentences else preview
 
 
 def uneven(lattice: Lattice) -> list[str]:
@@ -273,7 +275,7 @@ def uneven(lattice: Lattice) -> list[str]:
     >>> uneven(Lattice((GridAxis("age", 0, 120, cells=10),)))
     []
     """
-    return [each for axis in lattice.axes if (each := _uneven(axis))]
+    return [sentence for axis in lattice.axes if (sentence := _uneven(axis))]
 
 
 def _single(axis: LatticeAxis) -> str:

@@ -177,9 +177,9 @@ def selection_share(cost: CentralMeasure) -> tuple[CentralMeasure, CentralMeasur
         return cost, cost
     units = int(cost.epsilon * EPSILON_UNITS)
     if units < 2:
-        asked = f"a histogram of keys at {cost}"
+        request = f"a histogram of keys at {cost}"
         obstacle = "epsilon has to be shared, and it is the smallest there is"
-        raise UsageError(asked, obstacle, "Choose a larger epsilon")
+        raise UsageError(request, obstacle, "Choose a larger epsilon")
     # The rest of an odd number of units goes to the second part, so that no unit is lost.
     half = Fraction(units // 2, EPSILON_UNITS)
     return ApproxDP(half, cost.delta), PureDP(cost.epsilon - half)

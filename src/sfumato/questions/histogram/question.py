@@ -84,8 +84,8 @@ def check_bins(*, records: int | None, rows: int | None, is_divided: bool) -> No
 def check_count(count: object, records: int | None) -> None:
     """Refuse what cannot be counted, and persons in bins that numbers of rows decide."""
     if not is_one_of(count, get_args(CountedThings)):
-        asked = f"count = {shown(count)}"
-        raise UsageError(asked, "rows or persons are counted", 'Write count="persons"')
+        request = f"count = {shown(count)}"
+        raise UsageError(request, "rows or persons are counted", 'Write count="persons"')
     if count == "persons" and records is not None:
         obstacle = "bins of equal size are chosen by numbers of rows"
         raise UsageError("records with count = 'persons'", obstacle, "Give bins or a width")
@@ -114,9 +114,9 @@ def check_noise(noise: object, workload: object, records: int | None) -> None:
 def check_selection(selection: object) -> None:
     """Refuse a rule for keys that does not exist."""
     if not is_one_of(selection, RULES):
-        asked = f"selection = {shown(selection)}"
+        request = f"selection = {shown(selection)}"
         obstacle = f"there is no rule of that name; {nearest(selection, RULES)}"
-        raise UsageError(asked, obstacle, "Name one of them")
+        raise UsageError(request, obstacle, "Name one of them")
 
 
 def unit_of_persons(title: str, unit: Unit) -> Unit:
@@ -348,9 +348,9 @@ class Histogram(
         places = list(domain)
         in_order = sorted(axes, key=lambda axis: places.index(axis.name))
         has_keys = any(axis.has_keys for axis in axes)
-        asked = ("histogram", in_order, self.count, self.selection if has_keys else "")
+        identity = ("histogram", in_order, self.count, self.selection if has_keys else "")
         further = (self.workload, self.noise)
-        return (*asked, *(each for each in further if each is not None))
+        return (*identity, *(option for option in further if option is not None))
 
     @property
     def layout(self) -> tuple[str, ...]:

@@ -78,19 +78,19 @@ class CountedCells:
         if along is None:
             return self._whole_lines(groups, alpha), ()
         starts, stops, shape = bins_between(self.lattice.axes[along], ranges)
-        each = alpha / len(starts) if simultaneous and len(starts) else alpha
+        alpha_of_sum = alpha / len(starts) if simultaneous and len(starts) else alpha
         lines = np.moveaxis(self.values[groups], along, -1)
         lines = lines.reshape(-1, lines.shape[-1])
         below = _cumulated(lines.sum(axis=0))
         value = below[stops] - below[starts]
         if self.answers is None:
-            half = self._independent(len(lines) * (stops - starts), each)
+            half = self._independent(len(lines) * (stops - starts), alpha_of_sum)
             return Sums(value, value - half, value + half), shape
         totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], along, -1)
         summed = totals.reshape(-1, totals.shape[-1]).sum(axis=0)
         estimate = np.concatenate([[0.0], summed])
         errors = RangeErrors(self.answers.strategy)
-        half = errors.ranges(starts, stops, each, times=len(lines))
+        half = errors.ranges(starts, stops, alpha_of_sum, times=len(lines))
         return whole_between(value, estimate[stops] - estimate[starts], half), shape
 
     def cumulated(self, axis: int, alpha: float, simultaneous: bool) -> Sums:
@@ -98,14 +98,16 @@ class CountedCells:
         bins = _bins_of(self.lattice.axes[axis])
         kept = np.take(self.values, np.arange(bins.size), axis=axis)
         value = np.cumsum(kept, axis=axis)
-        each = alpha / value.size if simultaneous else alpha
+        alpha_of_sum = alpha / value.size if simultaneous else alpha
         along = [-1 if at == axis else 1 for at in range(value.ndim)]
         if self.answers is None:
-            half = self._independent(np.arange(1, bins.size + 1), each).reshape(along)
+            half = self._independent(np.arange(1, bins.size + 1), alpha_of_sum).reshape(along)
             return Sums(value, value - half, value + half)
         estimate = self.answers.cumulated(self.lattice.shape)
         estimate = np.take(estimate, np.arange(bins.size), axis=axis)
-        half = RangeErrors(self.answers.strategy).cumulated(each)[: bins.size].reshape(along)
+        half = (
+            RangeErrors(self.answers.strategy).cumulated(alpha_of_sum)[: bins.size].reshape(along)
+        )
         return whole_between(value, estimate, half)
 
     def _whole_lines(self, groups: tuple[Array, ...], alpha: float) -> Sums:
@@ -133,15 +135,15 @@ class CountedCells:
 
     def _interval(self, ranges: Mapping[str, Wanted]) -> int | None:
         """The one Interval axis of which a range is asked."""
-        found = [
+        indices = [
             self.lattice.names.index(name)
             for name in ranges
             if not isinstance(self.lattice.axes[self.lattice.names.index(name)], LabelAxis)
         ]
-        if len(found) > 1:
+        if len(indices) > 1:
             obstacle = "ranges are counted along one Interval axis"
             raise UsageError("ranges along several axes", obstacle, "Name one of them")
-        return found[0] if found else None
+        return indices[0] if indices else None
 
     def _labels(self, ranges: Mapping[str, Wanted]) -> list[Array]:
         """Which cells of each axis are added up: all but where labels are named."""
@@ -195,17 +197,17 @@ def bins_between(
     """
     bins = _bins_of(axis)
     given = ranges[axis.name]
-    asked = f"a range along {axis.name!r}"
+    request = f"a range along {axis.name!r}"
     if not _is_pair(given):
-        raise UsageError(asked, "it is not a pair of edges", f"Write {axis.name}=(lower, upper)")
-    ends = [_edge_indices(bins, end, asked) for end in given]
+        raise UsageError(request, "it is not a pair of edges", f"Write {axis.name}=(lower, upper)")
+    ends = [_edge_indices(bins, end, request) for end in given]
     try:
         lower, upper = np.broadcast_arrays(*ends)
     except ValueError:
         obstacle = "lower and upper ends differ in number"
-        raise UsageError(asked, obstacle, "Give as many of each") from None
+        raise UsageError(request, obstacle, "Give as many of each") from None
     if (lower > upper).any():
-        raise UsageError(asked, "lower must not exceed upper", "Swap the ends")
+        raise UsageError(request, "lower must not exceed upper", "Swap the ends")
     return lower.reshape(-1), upper.reshape(-1), lower.shape
 
 
@@ -213,18 +215,22 @@ def _is_pair(given: object) -> TypeGuard[Sequence[ArrayLike]]:
     return isinstance(given, tuple | list) and len(given) == 2
 
 
-def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, asked: str) -> Array:
+def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> Array:
     """The indices of ends among the edges: int64 ndarray like ``end``."""
     edges = bins.edges()
     given = np.asarray(end, dtype=object)
     numbers = [bins.scale.coordinate(value, bins.name) for value in given.reshape(-1)]
-    found = np.array(numbers, dtype=float)
-    at = np.abs(found[:, None] - edges).argmin(axis=1) if len(found) else np.zeros(0, np.int64)
-    off = np.abs(found - edges[at]) > _CLOSE * (edges[-1] - edges[0])
+    coordinates = np.array(numbers, dtype=float)
+    at = (
+        np.abs(coordinates[:, None] - edges).argmin(axis=1)
+        if len(coordinates)
+        else np.zeros(0, np.int64)
+    )
+    off = np.abs(coordinates - edges[at]) > _CLOSE * (edges[-1] - edges[0])
     if off.any():
         near = bins.scale.text(edges[at[off]][:1])[0]
         obstacle = f"its ends must be edges of the bins; the nearest one is {near}"
-        raise UsageError(asked, obstacle, "Name edges, or ask for bins that have these")
+        raise UsageError(request, obstacle, "Name edges, or ask for bins that have these")
     return at.reshape(given.shape)
 
 
@@ -252,8 +258,10 @@ WITHOUT = "Leave workload out, or ask for a histogram of known bins of one Inter
 def check_workload(workload: object, records: int | None) -> None:
     """Refuse what is no workload, and bins that the data choose."""
     if workload not in (None, "ranges"):
-        asked = f"workload = {shown(workload)}"
-        raise UsageError(asked, "noise is made for cells or for ranges", 'Write workload="ranges"')
+        request = f"workload = {shown(workload)}"
+        raise UsageError(
+            request, "noise is made for cells or for ranges", 'Write workload="ranges"'
+        )
     if workload is not None and records is not None:
         obstacle = "the edges of its bins are not known beforehand"
         raise UsageError("records with workload = 'ranges'", obstacle, "Give bins or a width")
@@ -267,18 +275,18 @@ def ranged_axis(title: str, lattice: Lattice) -> int:
     UsageError
         If there is not exactly one Interval axis, an axis of keys, or there are too many bins.
     """
-    asked = f"{title} with workload = 'ranges'"
+    request = f"{title} with workload = 'ranges'"
     if lattice.keyed or any(axis.has_keys for axis in lattice.axes):
-        raise UsageError(asked, "keys that are not shown are missing from every range", WITHOUT)
-    found = [at for at, axis in enumerate(lattice.axes) if not isinstance(axis, LabelAxis)]
-    if len(found) != 1:
-        obstacle = f"ranges are counted along one Interval axis, and it has {len(found)}"
-        raise UsageError(asked, obstacle, WITHOUT)
-    size = lattice.axes[found[0]].size
+        raise UsageError(request, "keys that are not shown are missing from every range", WITHOUT)
+    indices = [at for at, axis in enumerate(lattice.axes) if not isinstance(axis, LabelAxis)]
+    if len(indices) != 1:
+        obstacle = f"ranges are counted along one Interval axis, and it has {len(indices)}"
+        raise UsageError(request, obstacle, WITHOUT)
+    size = lattice.axes[indices[0]].size
     if size > MOST_CELLS:
         obstacle = f"it has {size:,} bins along the axis, and at most {MOST_CELLS:,} are possible"
-        raise UsageError(asked, obstacle, "Give fewer bins")
-    return found[0]
+        raise UsageError(request, obstacle, "Give fewer bins")
+    return indices[0]
 
 
 class RangesPreview(Preview, frozen=True):

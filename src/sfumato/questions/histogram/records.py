@@ -337,10 +337,10 @@ def plain_records(value: object, name: str) -> int | None:
         rows = int(value.__index__())
         if 1 <= rows <= MOST_RECORDS:
             return rows
-    asked = f"{name} of type {type(value).__name__}"
+    request = f"{name} of type {type(value).__name__}"
     if isinstance(value, int | float | str):
-        asked = f"{name} = {shown(value)}"
-    raise UsageError(asked, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
+        request = f"{name} = {shown(value)}"
+    raise UsageError(request, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
 
 
 def record_bins(

@@ -201,8 +201,8 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         assert answers is not None
         alpha = error_probability(confidence)
         # Estimates depend on one another, so Bonferroni's correction applies.
-        each = alpha / self.lattice.size if simultaneous else alpha
-        half = RangeErrors(answers.strategy).cells(each)
+        alpha_of_cell = alpha / self.lattice.size if simultaneous else alpha
+        half = RangeErrors(answers.strategy).cells(alpha_of_cell)
         along = [-1 if at == answers.axis else 1 for at in range(len(self.lattice.axes))]
         return np.asarray(np.broadcast_to(half.reshape(along), self.lattice.shape))
 
@@ -224,8 +224,8 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
             return self.law.interval(self.values, alpha)
         if self.paid_ranges is not None:
             half = self._half_widths(confidence, simultaneous)
-            found = whole_between(self.values, self._estimates, half)
-            return found.low, found.high
+            sums = whole_between(self.values, self._estimates, half)
+            return sums.low, sums.high
         return super().interval(confidence, simultaneous)
 
     @staticmethod
@@ -276,8 +276,8 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         value = sums if sums.ndim else int(sums)
         if self.paid_ranges is None:
             return self._estimate(confidence, value, value - half, value + half)
-        found = whole_between(sums, marginal(self._estimates, keep), np.asarray(half))
-        ends = (found.value, found.low, found.high)
+        whole = whole_between(sums, marginal(self._estimates, keep), np.asarray(half))
+        ends = (whole.value, whole.low, whole.high)
         if sums.ndim:
             return self._estimate(confidence, *ends)
         return self._estimate(confidence, *(int(end) for end in ends))

@@ -76,10 +76,10 @@ class BinnedCounts:
 
     @classmethod
     def of(
-        cls, found: GridAxis | EdgesAxis, counts: Array, noise: TableNoise, axis: int = 0
+        cls, grid: GridAxis | EdgesAxis, counts: Array, noise: TableNoise, axis: int = 0
     ) -> BinnedCounts:
         """Counts over the cells of an axis."""
-        return cls(*found.extremes(), counts, noise, axis, found.step)
+        return cls(*grid.extremes(), counts, noise, axis, grid.step)
 
     @classmethod
     def of_truths(cls, counts: Array, noise: TableNoise, axis: int = 0) -> BinnedCounts:
@@ -316,14 +316,14 @@ def _accepted(accepts: Callable[[Array], Array], low: float, high: float, likely
     grid = np.linspace(low, high, GRID)
     if low < likely < high:
         grid = np.sort(np.append(grid, likely))
-    found = np.flatnonzero(accepts(grid))
-    if not len(found):
+    accepted = np.flatnonzero(accepts(grid))
+    if not len(accepted):
         grid = np.linspace(low, high, 64 * GRID)
-        found = np.flatnonzero(accepts(grid))
-    if not len(found):
+        accepted = np.flatnonzero(accepts(grid))
+    if not len(accepted):
         return low, high
-    first = int(found[0])
-    last = int(found[-1])
+    first = int(accepted[0])
+    last = int(accepted[-1])
     left = _refined(accepts, grid[first - 1], grid[first]) if first else low
     right = _refined(accepts, grid[last + 1], grid[last]) if last + 1 < len(grid) else high
     return left, right
@@ -424,8 +424,8 @@ def _suffix_sums(counts: Array) -> Array:
 
 def _first(condition: Array) -> Array:
     """The first bin of each table with a condition; without such a bin, the number of bins."""
-    found = condition.any(axis=1)
-    return np.asarray(np.where(found, condition.argmax(axis=1), condition.shape[1]))
+    has_one = condition.any(axis=1)
+    return np.asarray(np.where(has_one, condition.argmax(axis=1), condition.shape[1]))
 
 
 def _fitted(counts: Array, u: Array, widths: Array, deviation: float) -> Array:
@@ -465,8 +465,8 @@ class _Grid:
         together = max(LEAST_CURVES_AT_ONCE, together)
         self._parts = [slice(start, start + together) for start in range(0, n_curves, together)]
         columns = [curves[part].T for part in self._parts]
-        self._values = [np.ascontiguousarray(each) for each in columns]
-        self._squares = [each**2 for each in self._values]
+        self._values = [np.ascontiguousarray(column) for column in columns]
+        self._squares = [values**2 for values in self._values]
         # New arrays of this size would cost as much time as the arithmetic.
         self._gains = np.empty((most_tables, n_curves))
         self._factors = np.empty((most_tables, n_curves))
@@ -503,7 +503,7 @@ class _Grid:
 def _curves(u: tuple[float, ...]) -> Array:
     """The grid of curves at some positions: float64 ndarray of shape (curves, bins)."""
     at = np.array(u)
-    slopes, bends = (each.reshape(-1, 1) for each in np.meshgrid(SLOPES, BENDS))
+    slopes, bends = (parameter.reshape(-1, 1) for parameter in np.meshgrid(SLOPES, BENDS))
     exponents = slopes * at - bends * at**2
     # The factor of a curve is free, so each may be scaled such that no exponential overflows.
     return np.asarray(np.exp(exponents - exponents.max(axis=1, keepdims=True)))

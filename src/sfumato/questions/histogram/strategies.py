@@ -150,11 +150,11 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
     def estimates(self, noisy: Array) -> Array:
         """Estimate the bins by least squares: float64 ndarray of shape (groups, cells)."""
         parts = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
-        found = np.zeros((len(noisy), self.cells))
+        weighted = np.zeros((len(noisy), self.cells))
         levels = zip(self.lengths, _precisions(self.laws), parts, strict=True)
         for length, precision, part in levels:
-            found += precision * np.repeat(part, length, axis=1)[:, : self.cells]
-        return np.asarray(found @ _inverse(*self._shape))
+            weighted += precision * np.repeat(part, length, axis=1)[:, : self.cells]
+        return np.asarray(weighted @ _inverse(*self._shape))
 
     def __str__(self) -> str:
         levels = [
@@ -308,21 +308,21 @@ def mean_variance(cells: int) -> float:
     totals = np.cumsum(_inverse_column(cells, PRECISION))
     squares = np.cumsum(totals**2)
     # A range of h bins that ends at bin t has the coefficients b_k - b_(k-h), for k <= t.
-    found = float(squares.sum())
+    total = float(squares.sum())
     for length in range(1, cells):
         change = (totals[length:] - totals[:-length]) ** 2
-        found += float((squares[length - 1] + np.cumsum(change)).sum())
-    return found / (cells * (cells + 1) / 2)
+        total += float((squares[length - 1] + np.cumsum(change)).sum())
+    return total / (cells * (cells + 1) / 2)
 
 
 def squared_length(cells: int, unit: Unit, precision: int) -> int:
     """The most by which one person moves the answers of the matrix, in squared length."""
-    column = [int(each) for each in column_of(cells, precision)]
+    column = [int(coefficient) for coefficient in column_of(cells, precision)]
     rows = unit.rows_per_person
     q = min(rows, unit.largest_cell)
     bins = min(rows, unit.cells_of_person) if unit.by_cell else rows
     # All rows in one bin, or as many as a bin may hold in neighbouring ones.
-    alone = rows**2 * sum(each * each for each in column)
+    alone = rows**2 * sum(coefficient * coefficient for coefficient in column)
     most = alone
     if q < rows and bins <= MOST_TOGETHER:
         most = min(alone, q**2 * _of_neighbours(column, bins))
@@ -337,7 +337,7 @@ def _of_neighbours(column: list[int], bins: int) -> int:
         running += column[at] if at < len(column) else 0
         running -= column[at - bins] if at >= bins and at - bins < len(column) else 0
         answers[at] = running
-    return sum(each * each for each in answers)
+    return sum(answer * answer for answer in answers)
 
 
 @lru_cache(maxsize=16)
@@ -347,13 +347,13 @@ def column_of(cells: int, precision: int) -> Array:
     It is computed in integers, so it is the same on every machine.
     """
     exact = 1 << _FINE
-    found = []
+    column = []
     for k in range(cells):
         if k:
             # (1 - 1/(2k)) (1 - 1/n) times the one before.
             exact = exact * (2 * k - 1) * (cells - 1) // (2 * k * cells)
-        found.append((exact + (1 << (_FINE - precision - 1))) >> (_FINE - precision))
-    return np.array(found, np.int64)
+        column.append((exact + (1 << (_FINE - precision - 1))) >> (_FINE - precision))
+    return np.array(column, np.int64)
 
 
 @lru_cache(maxsize=16)
@@ -407,10 +407,10 @@ def _of_levels(
 def _bins_of_matrix(cells: int, precision: int) -> Array:
     """The transpose of the inverse: a line for each bin, shifted by one from that before."""
     inverse = _inverse_column(cells, precision)
-    found = np.zeros((cells, cells))
+    influence = np.zeros((cells, cells))
     for at in range(cells):
-        found[at, : at + 1] = inverse[at::-1]
-    return found
+        influence[at, : at + 1] = inverse[at::-1]
+    return influence
 
 
 # --- answers and errors ---------------------------------------------------------------------------

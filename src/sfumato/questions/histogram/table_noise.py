@@ -166,8 +166,8 @@ class RangeNoise:
         times = self._times((axis,))
         if axis != self.answers.axis:
             total = self._total()
-            each = np.ones((len(values), 1)) * total
-            return self._pencil(values[:, None] * total, each, ends, alpha, times)
+            totals = np.ones((len(values), 1)) * total
+            return self._pencil(values[:, None] * total, totals, ends, alpha, times)
         first, second = np.split(self._influence(np.stack([values, np.ones(len(values))])), 2)
         return self._pencil(first, second, ends, alpha, times)
 
@@ -267,11 +267,11 @@ def _of_shares(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Arra
     B alone, or the same with A and B exchanged. The rest gets a small share of alpha.
     """
     shares = np.asarray(shares, dtype=float)
-    found = np.empty(shares.shape)
+    halves = np.empty(shares.shape)
     is_low = shares <= 0.5
-    found[is_low] = _from_below(law, cells, alpha, shares[is_low])
-    found[~is_low] = _from_below(law, cells[::-1], alpha, 1 - shares[~is_low])
-    return found
+    halves[is_low] = _from_below(law, cells, alpha, shares[is_low])
+    halves[~is_low] = _from_below(law, cells[::-1], alpha, 1 - shares[~is_low])
+    return halves
 
 
 def _from_below(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
@@ -307,10 +307,10 @@ def _fourth_moment(law: CountLaw, terms: int) -> float:
     """
     if isinstance(law, DiscreteLaplace):
         q = math.exp(-1 / float(law.scale))
-        one = 2 * q * (1 + 10 * q + q * q) / (1 - q) ** 4
+        fourth_moment = 2 * q * (1 + 10 * q + q * q) / (1 - q) ** 4
     elif isinstance(law, TruncatedLaplace):
-        one = law.moment(4)
+        fourth_moment = law.moment(4)
     else:
         assert isinstance(law, DiscreteGaussian)
-        one = 16 * float(law.sigma_squared) ** 2
-    return terms * one + 3 * terms * (terms - 1) * law.variance**2
+        fourth_moment = 16 * float(law.sigma_squared) ** 2
+    return terms * fourth_moment + 3 * terms * (terms - 1) * law.variance**2

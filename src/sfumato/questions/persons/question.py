@@ -70,12 +70,12 @@ class PersonsPreview(Preview, frozen=True):
     def lines(self) -> list[str]:
         """The noise on each bin, and how accurate the number of all persons would be."""
         everyone = sum_half_width(self.law, self.cells or 1, 0.05)
-        found = [
+        sentences = [
             f"adds {self.law} to each of {self.cells} numbers of persons, {_BY[self.of]}",
             f"of {self.unit.counted}, each number is within +-{self.accuracy():,} of the truth, "
             f"and the number of all persons within +-{everyone:,}, with 95% confidence",
         ]
-        return [*found, self._what_follows()]
+        return [*sentences, self._what_follows()]
 
     def _what_follows(self) -> str:
         """What the answer says of limits."""

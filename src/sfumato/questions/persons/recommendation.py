@@ -65,8 +65,8 @@ class Candidates:
 
     def unit(self, limit: int) -> Unit:
         """What one person can change under a limit, as the source states it."""
-        one = self.release.unit
-        unit = msgspec.structs.replace(one, rows_per_person=1, limits=msgspec.UNSET)
+        unit_of_release = self.release.unit
+        unit = msgspec.structs.replace(unit_of_release, rows_per_person=1, limits=msgspec.UNSET)
         match self.release.of:
             case "rows":
                 return msgspec.structs.replace(unit, rows_per_person=limit)
@@ -113,18 +113,18 @@ def _within(unit: Unit, rows: int, limits: Limits) -> Unit:
 
 def _number_of_rows(release: PersonsRelease, rows: object) -> float:
     """How many rows there are: as stated, or from an answer about the rows of each person."""
-    asked = f"a recommended limit from {release.title!r}"
+    request = f"a recommended limit from {release.title!r}"
     if isinstance(rows, int) and not isinstance(rows, bool) and rows > 0:
         return float(rows)
     if rows is None:
         raise UsageError(
-            asked,
+            request,
             f"how many rows there are does not follow from {release.measured.noun}",
             "Give rows=: the answer to sf.Persons(most_rows=1000), or a number that is public",
         )
     if not isinstance(rows, PersonsRelease) or rows.of != "rows":
         raise UsageError(
-            f"{asked}, with rows= of type {type(rows).__name__}",
+            f"{request}, with rows= of type {type(rows).__name__}",
             "it is neither a whole number nor an answer about the rows of each person",
             "Give the answer to sf.Persons(most_rows=1000)",
         )
@@ -457,14 +457,14 @@ def _counts_persons(
 ) -> bool:
     """Whether the question counts persons; refused where the release does not limit it."""
     needs = question.needs(domain)
-    asked = f"a recommended limit for {question.title}, from {release.title!r}"
+    request = f"a recommended limit for {question.title}, from {release.title!r}"
     of_one_cell = needs.counted == "persons" and not needs.row_lattice.axes
     if needs.of_each_person or of_one_cell:
         obstacle = "it counts each person once, whatever the limit"
-        raise UsageError(asked, obstacle, "Ask for a histogram, means or sums by group")
+        raise UsageError(request, obstacle, "Ask for a histogram, means or sums by group")
     if needs.counted == "persons" and release.of != "cells":
         raise UsageError(
-            asked,
+            request,
             "it does not count rows, so only the cells of each person limit it",
             f'Release sf.Persons(of="cells", axes={list(needs.row_lattice.names)})',
         )
@@ -472,7 +472,7 @@ def _counts_persons(
         cells = release.spread.cells(domain)
         if cells.size != n_cells or not _holds(needs.row_lattice, cells):
             raise UsageError(
-                asked,
+                request,
                 "a limit by cell holds on the cells of one table, and theirs differ",
                 "Release sf.Persons with the axes and bins of the question",
             )

@@ -222,7 +222,7 @@ class PersonsRelease(
         lowest, highest = self._ends
         return estimated(self.counts, lowest, highest, self.law)
 
-    def require_most(self, asked: str) -> int:
+    def require_most(self, request: str) -> int:
         """The public bound on what was measured of a person.
 
         Raises
@@ -232,7 +232,7 @@ class PersonsRelease(
         """
         if self.most is None:
             raise UsageError(
-                asked,
+                request,
                 "without a bound on a person's rows, a few persons may have nearly all of them",
                 "Ask sf.Persons(most_rows=1000), with a bound that is publicly known",
             )
@@ -319,9 +319,9 @@ class PersonsRelease(
     ) -> dict[str, object]:
         """Estimates and their intervals as columns of the table."""
         return {
-            name: self._column([each.value for each in estimates], kind),
-            f"{name}_low": self._column([each.low for each in estimates], kind),
-            f"{name}_high": self._column([each.high for each in estimates], kind),
+            name: self._column([estimate.value for estimate in estimates], kind),
+            f"{name}_low": self._column([estimate.low for estimate in estimates], kind),
+            f"{name}_high": self._column([estimate.high for estimate in estimates], kind),
         }
 
     def _column(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:

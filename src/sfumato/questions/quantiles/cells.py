@@ -101,7 +101,7 @@ def _occupied_by(subcells: int) -> tuple[Array, Array]:
     """
     turns = _turns(subcells)
     lists = [np.flatnonzero(turns < k) for k in range(subcells + 1)]
-    lengths = [len(each) for each in lists[:-1]]
+    lengths = [len(subcells_of_rows) for subcells_of_rows in lists[:-1]]
     return np.concatenate(lists), np.cumsum([0, *lengths])
 
 
@@ -199,13 +199,13 @@ def _of_dense_cube(cube: Cube, label: int | None) -> list[Cells]:
     counts = cube.counts.reshape(cube.lattice.shape)
     if label is not None:
         counts = counts[label]
-    found = []
+    cells = []
     for axis, size in enumerate(counts.shape):
         others = tuple(other for other in range(counts.ndim) if other != axis)
         rows = counts.sum(axis=others, dtype=np.int64)
         occupied = np.flatnonzero(rows)
-        found.append(Cells(occupied, rows[occupied], size))
-    return found
+        cells.append(Cells(occupied, rows[occupied], size))
+    return cells
 
 
 def _of_sparse_cube(cube: Cube, coordinates: Array, label: int | None) -> list[Cells]:
@@ -216,11 +216,11 @@ def _of_sparse_cube(cube: Cube, coordinates: Array, label: int | None) -> list[C
         start, stop = np.searchsorted(coordinates[:, 0], (label, label + 1))
         entries = slice(start, stop)
         first_axis = 1
-    found = []
+    cells_of_axes = []
     for axis, size in enumerate(cube.lattice.shape[first_axis:], first_axis):
         cells = coordinates[entries, axis]
         # Doubles hold these sums exactly: they are integers below 2^53.
         rows = np.bincount(cells, weights=cube.counts[entries], minlength=size)
         occupied = np.flatnonzero(rows)
-        found.append(Cells(occupied, rows[occupied].astype(np.int64), size))
-    return found
+        cells_of_axes.append(Cells(occupied, rows[occupied].astype(np.int64), size))
+    return cells_of_axes

@@ -270,7 +270,9 @@ class Quantiles(
         noise: Bits,
     ) -> Guarantee:
         mechanisms = _descriptions(methods)
-        laws = [each.rank_noise.law for each in methods if isinstance(each.rank_noise, GapNoise)]
+        laws = [
+            method.rank_noise.law for method in methods if isinstance(method.rank_noise, GapNoise)
+        ]
         mechanisms += [f"{law} on the rows between values" for law in dict.fromkeys(laws)]
         slack = float(max(method.slack for method in methods))
         charged = f"at most {slack:.1g}, charged: the selection runs at that much less"

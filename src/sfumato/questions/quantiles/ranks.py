@@ -305,14 +305,14 @@ class PaidRanks:
     def _each(self, half_width: Callable[[RankNoise, int, int, Fraction], int]) -> Array:
         """A half-width for each value, from the numbers of counts below and above it."""
         below = np.cumsum(self.counted, axis=2)
-        found = np.empty(self.below.shape, np.int64)
-        for label, axis, which in np.ndindex(found.shape):
+        halves = np.empty(self.below.shape, np.int64)
+        for label, axis, which in np.ndindex(halves.shape):
             through = int(below[label, axis, which])
             beyond = int(below[label, axis, -1]) - through
-            found[label, axis, which] = half_width(
+            halves[label, axis, which] = half_width(
                 self.noises[axis], through, beyond, self.at[which]
             )
-        return found
+        return halves
 
     def known(self, alpha: float) -> Array:
         """Whether each value surely has rows on either side of it: bool ndarray like ``below``.
@@ -345,10 +345,10 @@ class PaidRanks:
     def _rows_half_widths(self, alpha: float) -> Array:
         """How far the totals may be off: int64 ndarray of shape (labels, axes)."""
         counts = self.counted.sum(axis=2)
-        found = np.empty(counts.shape, np.int64)
-        for label, axis in np.ndindex(found.shape):
-            found[label, axis] = self.noises[axis].rows_half_width(int(counts[label, axis]), alpha)
-        return found
+        halves = np.empty(counts.shape, np.int64)
+        for label, axis in np.ndindex(halves.shape):
+            halves[label, axis] = self.noises[axis].rows_half_width(int(counts[label, axis]), alpha)
+        return halves
 
     def intervals(self, alpha: float, together: int) -> tuple[Array, Array]:
         """Lowest and highest share of rows below each value: float64 ndarrays in [0, 1].

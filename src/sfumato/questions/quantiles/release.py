@@ -92,22 +92,22 @@ class QuantilesPreview(Preview, frozen=True):
         stated = f"within +-{self.accuracy():,} rows with 95% confidence"
         chosen = f"of the one asked for typically within {typically:,.0f} rows"
         worst = f"at worst within {self.selection_accuracy():,}, whatever the data"
-        found = [
+        sentences = [
             f"chooses {self.cells:,} lattice points by {', '.join(self.notes)}",
             f"of {self.unit.counted}, each has its rank released, {stated}",
             f"and {chosen}, {worst}; a tied value has all ranks of its rows",
         ]
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
-            found.append(f"all released ranks at once are within +-{every:,} rows")
+            sentences.append(f"all released ranks at once are within +-{every:,} rows")
         if self.rows:
             share = self.accuracy() * self.labels / self.rows
             divided = ", evenly divided," if self.labels > 1 else ""
-            found.append(f"of {self.rows:,} rows{divided} that is {share:.2%}")
+            sentences.append(f"of {self.rows:,} rows{divided} that is {share:.2%}")
         few = f"fewer than about {self.rows_needed:,} rows"
         of_label = "values of a label with" if self.labels > 1 else "with"
         subject = "" if self.labels > 1 else ", some of the values"
-        return [*found, f"{of_label} {few}{subject} are marked as not known"]
+        return [*sentences, f"{of_label} {few}{subject} are marked as not known"]
 
 
 def widest(noise: RankNoise, at: Sequence[Fraction], alpha: float) -> int:
@@ -389,11 +389,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def rank_shares(self) -> Array:
         """``ranks``, or the quantiles asked for where ranks are not paid for: like ``table``."""
-        asked = np.broadcast_to(np.array([float(q) for q in self.at]), self.table.shape)
+        asked_shares = np.broadcast_to(np.array([float(q) for q in self.at]), self.table.shape)
         if self._paid_ranks is None:
-            return asked
+            return asked_shares
         estimated = self._paid_ranks.shares
-        return np.where(np.isnan(estimated), asked, estimated)
+        return np.where(np.isnan(estimated), asked_shares, estimated)
 
     def rank_interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False
@@ -515,7 +515,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             columns["axis"] = [self.axes[i].name for i in axis]
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
         # A column has one type. Values of axes with different units of time stay plain numbers.
-        scales = {each.scale for each in self.axes}
+        scales = {grid.scale for grid in self.axes}
         scale = scales.pop() if len(scales) == 1 else NUMBERS
         low, high = self.cells()
         columns["value"] = scale.array(self.table.reshape(-1))
