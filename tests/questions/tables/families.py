@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sfumato.questions.tables.levels import Margin, Nesting, common
+from sfumato.questions.tables.levels import Levels, Margin, Nesting, common
 
 
-def tree(sizes: Sequence[int], seed: int = 1) -> tuple[np.ndarray, ...]:
+def tree(sizes: Sequence[int], seed: int = 1) -> Levels:
     """An axis of nested levels of these sizes; cells have unequally many children."""
     rng = np.random.default_rng(seed)
-    parents = [np.zeros(sizes[0], dtype=np.int64)]
+    fanouts = [(sizes[0],)]
     for lower, size in itertools.pairwise(sizes):
         more = rng.integers(0, lower, size - lower)
-        parents.append(np.sort(np.concatenate([np.arange(lower), more])))
-    return tuple(parents)
+        fanouts.append(tuple((1 + np.bincount(more, minlength=lower)).tolist()))
+    return Levels(tuple(fanouts))
 
 
 def finest(nesting: Nesting) -> Margin:
     """The table of all axes at their finest levels."""
-    return tuple(len(levels) for levels in nesting.parents)
+    return tuple(axis.depth for axis in nesting.axes)
 
 
 def pairs(axes: int) -> list[Margin]:

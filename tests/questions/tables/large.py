@@ -27,18 +27,17 @@ TABLES: tuple[Margin, ...] = ((3, 1, 1), (2, 1, 0), (1, 0, 1), (0, 1, 1))
 
 def axes() -> tuple[Levels, ...]:
     """Countries, regions and municipalities; ages; sexes."""
-    fanouts = tuple(tuple(np.bincount(parents).tolist()) for parents in tree(SIZES))
-    return Levels(fanouts), Levels.flat(100), Levels.flat(2)
+    return tree(SIZES), Levels.flat(100), Levels.flat(2)
 
 
 def main() -> None:
     """Count, add noise, estimate and round; print the figures as JSON."""
     family_axes = axes()
-    nesting = Nesting.of(family_axes)
+    nesting = Nesting(family_axes)
     rng = np.random.default_rng(0)
     full = TABLES[0]
     # Few places are large: most cells of small ones are 0 or 1.
-    sizes = rng.pareto(1.2, nesting.size(0, 3))
+    sizes = rng.pareto(1.2, nesting.axes[0].cells(3))
     means = 3e7 * sizes[:, None, None] / sizes.sum() / 200
     truth = rng.poisson(np.broadcast_to(means, nesting.shape(full)))
     started = time.perf_counter()

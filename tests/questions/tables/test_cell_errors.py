@@ -38,7 +38,7 @@ def test_wide_gaussian_noise_has_normal_errors(alpha: float, quantile: float) ->
     errors = CellErrors(axes, measured)
     for margin in below((2, 1)):
         half = errors.half_widths(margin, alpha)
-        assert half.shape == errors.family.shape(margin)
+        assert half.shape == errors.family.nesting.shape(margin)
         paths = [axis.paths(level) for axis, level in zip(axes, margin, strict=True)]
         for row, one in enumerate(paths[0]):
             for column, other in enumerate(paths[1]):

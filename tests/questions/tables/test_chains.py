@@ -192,7 +192,7 @@ def test_variances_of_whole_tables_over_uneven_levels_are_exact(
     units = np.eye(len(release.noisy), dtype=np.int64)
     residuals = [estimated(levels, release.measured, unit) for unit in units]
     laws = [each.law for each in release.measured]
-    shapes = [family.cells(each.margin) for each in release.measured]
+    shapes = [family.nesting.cells(each.margin) for each in release.measured]
     of_draws = np.repeat([law.variance for law in laws], shapes)
     for table in (["place"], ["region"], ["country", "age"], ["sex", "age"], []):
         margin = release.chains.margin(table)

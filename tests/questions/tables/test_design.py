@@ -105,9 +105,9 @@ def test_what_is_published_determines_the_tables_up_to_their_noise(
         found = design.family.estimate(margin, residuals)
         assert np.allclose(found, table(margin), rtol=0, atol=1e-9)
     shapes = [numbers.shape for numbers in tables_of(axes, exact, quiet)]
-    assert shapes == [design.family.shape(each.margin) for each in exact]
+    assert shapes == [design.family.nesting.shape(each.margin) for each in exact]
     assert all(
-        np.prod(published_shape(axes, each)) <= np.prod(design.family.shape(each.margin))
+        np.prod(published_shape(axes, each)) <= np.prod(design.family.nesting.shape(each.margin))
         for each in exact
     )
 
@@ -151,13 +151,13 @@ def gains(
     for margins in (tables, closure_of(tables)):
         alone = [
             min(
-                separate * family.cells(table) / family.cells(margin)
+                separate * family.nesting.cells(table) / family.nesting.cells(margin)
                 for table in tables
                 if is_margin(margin, table)
             )
             for margin in margins
         ]
-        weights = [family.cells(margin) if by_cell else 1 for margin in margins]
+        weights = [family.nesting.cells(margin) if by_cell else 1 for margin in margins]
         found.append(
             np.dot(alone, weights) / np.dot(list(map(family.variance_of, margins)), weights)
         )

@@ -83,7 +83,7 @@ def dense(family: Family) -> tuple[np.ndarray, list[np.ndarray]]:
     """The matrix from all noisy counts to all cells, and what is measured of each table."""
     rows, weights, projections = [], [], []
     for margin, variance, whole in family.measured:
-        shown = np.eye(family.cells(margin)) if whole else contrasts_of(family, margin)
+        shown = np.eye(family.nesting.cells(margin)) if whole else contrasts_of(family, margin)
         rows.append(shown @ margin_of(family, margin))
         weights.append(shown / variance)  # the pseudo-inverse of the covariance, a projection
         projections.append(shown)
@@ -102,13 +102,17 @@ def cells_by_paths(family: Family, margin: Margin) -> list[tuple[int, tuple]]:
 def test_variances_estimates_and_errors_are_those_of_dense_least_squares(family: Family) -> None:
     solve, projections = dense(family)
     rng = np.random.default_rng(3)
-    counts = [rng.integers(-9, 99, family.shape(margin)) for margin, _, _ in family.measured]
+    counts = [
+        rng.integers(-9, 99, family.nesting.shape(margin)) for margin, _, _ in family.measured
+    ]
     shown = zip(projections, counts, strict=True)
     flat_counts = np.concatenate([project @ count.reshape(-1) for project, count in shown])
     noise = np.concatenate(
-        [np.full(family.cells(margin), variance) for margin, variance, _ in family.measured]
+        [np.full(family.nesting.cells(margin), variance) for margin, variance, _ in family.measured]
     )
-    blocks = np.split(solve, np.cumsum([family.cells(m) for m, _, _ in family.measured])[:-1], 1)
+    blocks = np.split(
+        solve, np.cumsum([family.nesting.cells(m) for m, _, _ in family.measured])[:-1], 1
+    )
     solve_noise = np.hstack([b @ p for b, p in zip(blocks, projections, strict=True)])
     closure = closure_of([margin for margin, _, _ in family.measured])
     residuals = {kept: family.residual(kept, counts) for kept in closure}
@@ -148,7 +152,9 @@ def test_the_seven_variances_of_the_page() -> None:
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
 def test_common_margins_agree(family: Family) -> None:
     rng = np.random.default_rng(5)
-    counts = [rng.integers(-9, 99, family.shape(margin)) for margin, _, _ in family.measured]
+    counts = [
+        rng.integers(-9, 99, family.nesting.shape(margin)) for margin, _, _ in family.measured
+    ]
     closure = closure_of([margin for margin, _, _ in family.measured])
     residuals = {kept: family.residual(kept, counts) for kept in closure}
     for one, other in itertools.combinations(closure, 2):

@@ -398,9 +398,9 @@ def _groups_and_segments(cube: Cube, n_group_axes: int, value: int) -> tuple[Arr
 
 def _added_up(moments: Array, cells: Array, size: int) -> Array:
     """Add up the rows of equal cells: ndarray of shape (size, moments)."""
-    found = np.zeros((size, moments.shape[1]), moments.dtype)
-    np.add.at(found, cells, moments)
-    return found
+    sums = np.zeros((size, moments.shape[1]), moments.dtype)
+    np.add.at(sums, cells, moments)
+    return sums
 
 
 def _polynomials(basis: Basis, moments: Array) -> Array:

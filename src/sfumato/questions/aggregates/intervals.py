@@ -437,6 +437,6 @@ def _first_fitting(
     without = np.zeros(len(near), bool)
     without[searched] = outside(inner, searched)
     outer, _ = roots(lambda at: ~outside(at, searched), outer, inner, STEPS)
-    found = near.copy()
-    found[searched] = outer
-    return found, without
+    fitting = near.copy()
+    fitting[searched] = outer
+    return fitting, without

@@ -93,11 +93,11 @@ class AggregatePreview(Preview, frozen=True):
     ) -> float:
         """The accuracy of one value."""
         alpha = error_probability(confidence)
-        asked = f"the accuracy of a {self.statistic}"
+        request = f"the accuracy of a {self.statistic}"
         depends_on_rows = self._depends_on_rows(encoding)
         if self.cells is None and (simultaneous or depends_on_rows):
             obstacle = "how many groups are shown depends on the data"
-            raise UsageError(asked, obstacle, "Declare Categories to preview it")
+            raise UsageError(request, obstacle, "Declare Categories to preview it")
         groups = self.cells or 1
         if simultaneous:
             alpha = sidak(alpha, groups * len(self.encodings))
@@ -107,7 +107,7 @@ class AggregatePreview(Preview, frozen=True):
             if self.of_persons:
                 obstacle = "it depends on the number of persons"
                 remedy = "State it as rows= to preview it"
-            raise UsageError(asked, obstacle, remedy)
+            raise UsageError(request, obstacle, remedy)
         rows_per_group = (self.rows or 0) / groups
         if self.statistic == "sum":
             return _sum_half_width(encoding, rows_per_group, alpha)

@@ -190,8 +190,8 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     def _require_fitting_clip(self) -> None:
         if self.per not in ("row", "person"):
-            asked = f"per = {shown(self.per)}"
-            raise UsageError(asked, "a row or a person has a value", 'Write per="person"')
+            request = f"per = {shown(self.per)}"
+            raise UsageError(request, "a row or a person has a value", 'Write per="person"')
         if self.per == "person" and self.statistic == "sum" and self.clip in (None, "auto"):
             obstacle = "the bounds of the axis are those of a row, and a person's sum needs its own"
             raise UsageError(self.title, obstacle, "Give them as a clip, such as clip=(0, 500)")
@@ -235,10 +235,10 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     def title(self) -> str:
         by = " and ".join(map(printable, self._groups))
         values = " and ".join(map(printable, self._values))
-        asked = f"{self.statistic.capitalize()} of {values}"
+        title = f"{self.statistic.capitalize()} of {values}"
         if self.per == "person":
-            asked += " over persons"
-        return f"{asked} by {by}" if by else asked
+            title += " over persons"
+        return f"{title} by {by}" if by else title
 
     def canonical(self, domain: Domain) -> Self:
         """Write a clip from the lower bound of the axis as an upper bound alone.
@@ -475,8 +475,8 @@ def _value_names(value: object) -> tuple[str, ...]:
             'Write sf.Mean("wage")',
         )
     if len(set(names)) < len(names):
-        asked = f"the values {' and '.join(map(printable, names))}"
-        raise UsageError(asked, "one is named twice", "Name each value once")
+        request = f"the values {' and '.join(map(printable, names))}"
+        raise UsageError(request, "one is named twice", "Name each value once")
     return names
 
 

@@ -115,12 +115,12 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @property
     def title(self) -> str:
         by = " and ".join(map(printable, self.lattice.names))
-        asked = f"{self.noun.capitalize()} of {' and '.join(map(printable, self.names))}"
+        title = f"{self.noun.capitalize()} of {' and '.join(map(printable, self.names))}"
         if self.of_persons:
-            asked += f" over {self._counted_things}"
-        alone = asked.removesuffix(",")  # "riders, each once for each day," closes with one
+            title += f" over {self._counted_things}"
+        alone = title.removesuffix(",")  # "riders, each once for each day," closes with one
         if not self._has_chosen_clips:
-            return f"{asked} by {by}" if by else alone
+            return f"{title} by {by}" if by else alone
         return f"{alone}, each clipped, by {by}" if by else f"{alone}{self._clipped}"
 
     @property
@@ -303,11 +303,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     def _known_at(self, sums: ValueSums, groups: Array, alpha: float) -> Array:
         """Which of some groups have an interval that says something: bool ndarray like these."""
-        found = groups.copy()
+        known = groups.copy()
         if groups.any():
             some = sums.of_groups(groups)
-            found[groups] = self._is_informative(some, *self._interval_of(some, alpha))
-        return found
+            known[groups] = self._is_informative(some, *self._interval_of(some, alpha))
+        return known
 
     # --- what a subclass says: of one value, arrays of shape (groups,) ----------------------------
 
@@ -432,7 +432,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     def _together(self, by_value: list[Array] | tuple[Array, ...]) -> Array:
         """Lay arrays of shape (groups,), one for each value, along the axes of the groups."""
-        shaped = [each.reshape(self.lattice.shape) for each in by_value]
+        shaped = [numbers.reshape(self.lattice.shape) for numbers in by_value]
         return shaped[0] if len(shaped) == 1 else np.stack(shaped)
 
 

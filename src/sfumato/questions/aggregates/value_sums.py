@@ -150,9 +150,9 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
             If the published sums do not have them.
         """
         if self.basis.name != "quadratic":
-            asked = f"variances of {printable(self.scale.name)}"
+            request = f"variances of {printable(self.scale.name)}"
             obstacle = "only sums and numbers of rows were published"
-            raise UsageError(asked, obstacle, "Ask for sf.Variance")
+            raise UsageError(request, obstacle, "Ask for sf.Variance")
         sums = self.sums_of_functions
         total = sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

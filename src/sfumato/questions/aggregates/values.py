@@ -369,24 +369,24 @@ def _require_exact_sums(
 ) -> None:
     """Refuse sums of a person that have no bounds, or do not lie on steps."""
     name = scale.rows.name
-    asked = f"{title}, clip = {shown(clip)}"
+    request = f"{title}, clip = {shown(clip)}"
     example = "such as clip=(0, 500)"
     if clip is None:
         obstacle = f"the bounds of {name!r} are those of a row, and a person's sum needs its own"
         raise UsageError(title, obstacle, f"Give them as a clip, {example}")
     if not isinstance(clip, tuple) and scale.rows.lower < 0:
         obstacle = f"values of {name!r} may be negative, so a sum has no lower bound"
-        raise UsageError(asked, obstacle, f"Give a lower and an upper bound, {example}")
+        raise UsageError(request, obstacle, f"Give a lower and an upper bound, {example}")
     if not scale.lower < scale.upper:
         obstacle = "the lower bound of a person's sum must be below the upper one"
-        raise UsageError(asked, obstacle, f"Give both, {example}")
+        raise UsageError(request, obstacle, f"Give both, {example}")
     if not scale.has_step:
         obstacle = f"{name!r} has no step, so the sum of a person cannot be exact"
         raise UsageError(title, obstacle, "Declare its step, such as Interval(0, 500, step=0.01)")
     unit = common_unit(scale.row_start, scale.row_step)
     if any((bound / unit).denominator != 1 for bound in (scale.lower, scale.upper)):
         obstacle = f"a person's sum is a multiple of {float(unit):g}, and the clip is not"
-        raise UsageError(asked, obstacle, "Choose multiples of it")
+        raise UsageError(request, obstacle, "Choose multiples of it")
 
 
 def exactly(bound: float) -> Fraction:
@@ -438,8 +438,10 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.multiple < 1:
-            asked = f"a partition of unity on {self.points} points"
-            raise UsageError(asked, "it adds up to nothing", "Load a file that release.save wrote")
+            request = f"a partition of unity on {self.points} points"
+            raise UsageError(
+                request, "it adds up to nothing", "Load a file that release.save wrote"
+            )
 
     @property
     def unity(self) -> int:
@@ -492,9 +494,9 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def functions(self, values: Array) -> Array:
         """Evaluate the functions at lattice values: int64 ndarray of shape (len(values), k)."""
         indices, amounts = self.terms(values)
-        found = np.zeros((len(indices), self.size), np.int64)
-        np.put_along_axis(found, indices, amounts, axis=1)
-        return found
+        amounts_of_all = np.zeros((len(indices), self.size), np.int64)
+        np.put_along_axis(amounts_of_all, indices, amounts, axis=1)
+        return amounts_of_all
 
     def terms(self, values: Array) -> tuple[Array, Array]:
         """Which functions may differ from 0 at lattice values, and what they are there.

@@ -382,5 +382,5 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block
 
 def _noise_variances(draft: Draft) -> Array:
     """The variance of the noise that 1, 2, ... slices pay for: float64 ndarray (SLICES - 1,)."""
-    laws = [draft.law(each * (draft.total // SLICES)) for each in range(1, SLICES)]
+    laws = [draft.law(slices * (draft.total // SLICES)) for slices in range(1, SLICES)]
     return np.array([max(spread(law), LEAST_SPREAD) for law in laws])

@@ -243,14 +243,14 @@ class TreeEstimates:
     @cached_property
     def _combined(self) -> Array:
         """How a node's own counts are combined: float64 ndarray of shape (nodes, draws)."""
-        found = np.zeros((len(self.tree.axis), len(self._law_of_draw)))
-        found[self.tree.leaves, np.arange(self.tree.cells)] = 1
+        combined = np.zeros((len(self.tree.axis), len(self._law_of_draw)))
+        combined[self.tree.leaves, np.arange(self.tree.cells)] = 1
         if self.inner is not None:
             node = self.inner.node
             draw = self.tree.cells + np.arange(len(node))
-            found[node] *= 1 - self._weight_of_inner[:, None]
-            found[node, draw] = self._weight_of_inner
-        return found
+            combined[node] *= 1 - self._weight_of_inner[:, None]
+            combined[node, draw] = self._weight_of_inner
+        return combined
 
     @cached_property
     def _weight_of_inner(self) -> Array:

@@ -628,8 +628,8 @@ class MultiQuantilePartitioner(
         """What finite arithmetic may add to the loss of each selection. It is charged."""
         if not self.depth:
             return EXACT
-        each = joint_slack(self.fanout - 1, max(lattice.shape), unit)
-        return f"at most {float(each):.1g} a selection, charged: each runs at that much less"
+        slack = joint_slack(self.fanout - 1, max(lattice.shape), unit)
+        return f"at most {float(slack):.1g} a selection, charged: each runs at that much less"
 
     def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Cut nodes at private quantiles."""

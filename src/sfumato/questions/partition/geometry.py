@@ -167,7 +167,7 @@ def _covers(edges: Array, size: int) -> bool:
 
 def _points(coordinates: Sequence[Array]) -> Array:
     """A mesh of coordinates as points: ndarray of shape (n, d)."""
-    return np.stack([each.reshape(-1) for each in coordinates], axis=1)
+    return np.stack([coordinate.reshape(-1) for coordinate in coordinates], axis=1)
 
 
 def _contract(table: Array, shares: list[Array]) -> Array:
@@ -367,14 +367,14 @@ def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
 
 def read_cells(cells: ArrayLike, number: int) -> Array:
     """Indices of cells, each once: int64 ndarray."""
-    found = np.unique(np.asarray(cells))
-    if found.size and (found.dtype.kind not in "iu" or found[0] < 0 or found[-1] >= number):
+    indices = np.unique(np.asarray(cells))
+    if indices.size and (indices.dtype.kind not in "iu" or indices[0] < 0 or indices[-1] >= number):
         raise UsageError(
             "indices of cells",
             f"they are not whole numbers from 0 to {number - 1:,}",
             "Give indices as assign returns them",
         )
-    return found.astype(np.int64)
+    return indices.astype(np.int64)
 
 
 def read_ranges(

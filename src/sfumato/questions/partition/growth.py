@@ -379,7 +379,7 @@ class Draft:
         if (units <= 0).any():
             raise InternalError("A cell was left without a budget.")
         distinct, which = np.unique(units, return_inverse=True)
-        laws = [self.law(int(each)) for each in distinct]
+        laws = [self.law(int(budget)) for budget in distinct]
         noisy = np.empty(len(cells), np.int64)
         for i, law in enumerate(laws):
             mine = which == i
@@ -458,9 +458,9 @@ def count_with_shares(
     wanted = np.rint(left * fraction_now(levels_below, stride)).astype(np.int64)
     slices = np.clip(wanted, 1, left - 1)
     counts = np.empty(len(nodes), np.int64)
-    for each in np.unique(slices):
-        mine = slices == each
-        counts[mine] = draft.noisy_counts(nodes[mine], int(each) * (draft.total // SLICES))
+    for price in np.unique(slices):
+        mine = slices == price
+        counts[mine] = draft.noisy_counts(nodes[mine], int(price) * (draft.total // SLICES))
     return counts, slices
 
 

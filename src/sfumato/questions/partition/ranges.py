@@ -158,12 +158,12 @@ def influence(tree: Tree, own: Array, inferred: Inferred) -> Array:
         total = inferred.own[nodes] + inferred.gain[nodes]
         own_weight = (inferred.gain[nodes] / total)[:, None]
         seen[nodes] = of_children[nodes] * (1 - own_weight) + own_weight * own[nodes]
-    found = seen.copy()
+    coefficients = seen.copy()
     for nodes in tree.down():
         for child in (tree.child[nodes], tree.child[nodes] + 1):
             part = inferred.share[child][:, None]
-            found[child] = seen[child] + part * (found[nodes] - of_children[nodes])
-    return found
+            coefficients[child] = seen[child] + part * (coefficients[nodes] - of_children[nodes])
+    return coefficients
 
 
 def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
@@ -594,9 +594,9 @@ class SummedAreaTables:
         n_ended = np.searchsorted(along, span[0], side="right")
         slab_above = np.searchsorted(edges, at, side="right") - 1
         slab_below = np.searchsorted(edges, at, side="left") - 1
-        found = []
+        crossed = []
         for slab in (slab_above, slab_below):
             is_outside = (slab < 0) | (slab >= len(edges) - 1)
             crossing = begins[slab, n_begun] - ends[slab, n_ended]
-            found.append(np.where(is_outside, 0, crossing))
-        return np.maximum(np.minimum(*found), 0)
+            crossed.append(np.where(is_outside, 0, crossing))
+        return np.maximum(np.minimum(*crossed), 0)

@@ -189,9 +189,9 @@ def regions_of(estimates: TreeEstimates, alpha: float, counts: Array, half: Arra
     tree = estimates.tree
     above = max(len(tree.levels) - 1, 1)
     inferred = estimates.inferred
-    each = alpha * (1 - OF_CELLS) / above
+    alpha_of_node = alpha * (1 - OF_CELLS) / above
     values = inferred.estimate.astype(float)
-    halves = estimates.half_widths(inferred.variance, each)
+    halves = estimates.half_widths(inferred.variance, alpha_of_node)
     values[tree.leaves] = counts
     halves[tree.leaves] = half
     lower, upper = tree.node_corners()
@@ -405,12 +405,12 @@ class Partition(
         alpha = error_probability(confidence)
         cells = len(self.noisy)
         if self.shown == "noisy":
-            each = sidak(alpha, cells) if simultaneous else alpha
-            half = [law.half_width(each) for law in self.laws]
+            alpha_of_cell = sidak(alpha, cells) if simultaneous else alpha
+            half = [law.half_width(alpha_of_cell) for law in self.laws]
             return values_per_cell(half, self.which, cells)
         # Estimates depend on one another, so Sidak's correction does not apply: Bonferroni's does.
-        each = alpha / cells if simultaneous else alpha
-        return self._estimates.cell_half_widths(each)
+        alpha_of_cell = alpha / cells if simultaneous else alpha
+        return self._estimates.cell_half_widths(alpha_of_cell)
 
     def interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False

@@ -142,7 +142,7 @@ def blocks_per_axis(cells: Sequence[int]) -> list[int]:
     >>> blocks_per_axis([23, 3, 1])
     [5, 2, 1]
     """
-    return [max(1, round(math.sqrt(each))) for each in cells]
+    return [max(1, round(math.sqrt(cells_along))) for cells_along in cells]
 
 
 def check_stop(stop_below: float | None, shares: Shares | None) -> None:

@@ -53,12 +53,12 @@ def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
             "it must be a list of tables, each of them an axis or a list of axes",
             'Write sf.Tables([["carrier", "hour"], "origin"])',
         )
-    found = tuple(map(named_axes, tables))
-    if len(found) > MOST_TABLES:
+    axes_of_tables = tuple(map(named_axes, tables))
+    if len(axes_of_tables) > MOST_TABLES:
         obstacle = f"the limit is {MOST_TABLES:,} tables"
-        raise UsageError(f"{len(found):,} tables", obstacle, "Ask for fewer tables")
+        raise UsageError(f"{len(axes_of_tables):,} tables", obstacle, "Ask for fewer tables")
     seen = set()
-    for table in found:
+    for table in axes_of_tables:
         axes = frozenset(table)
         if len(axes) < len(table):
             obstacle = "it names an axis twice"
@@ -67,12 +67,12 @@ def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
             obstacle = "it is asked for twice"
             raise UsageError(f"the table {named(table)}", obstacle, "Leave one of the two out")
         seen.add(axes)
-    if not any(found):
+    if not any(axes_of_tables):
         # Without a column that is read, rows are not even counted.
         obstacle = "it has no axis, so nothing says which rows are counted"
         raise UsageError("a total alone", obstacle, "Add a table with an axis")
-    _require_few_margins(found)
-    return found
+    _require_few_margins(axes_of_tables)
+    return axes_of_tables
 
 
 def _require_few_margins(tables: Sequence[Sequence[str]]) -> None:
@@ -156,17 +156,17 @@ def _numbers(tables: int, given: object, name: str) -> tuple[float, ...] | None:
             f"there are {tables} tables",
             "Give a number for each table, in their order",
         )
-    return tuple(_number(each, name) for each in given)
+    return tuple(_number(entry, name) for entry in given)
 
 
 def _number(given: object, name: str) -> float:
     if not isinstance(given, str | int | float) or isinstance(given, bool):
         raise UsageError(f"{name} of {shown(given)}", "it is not a number", "Give a number above 0")
-    found = float(positive(given, name))
-    if not 1 / LARGEST <= found <= LARGEST:
+    number = float(positive(given, name))
+    if not 1 / LARGEST <= number <= LARGEST:
         obstacle = "it must lie from 10^-12 to 10^12"
         raise UsageError(f"{name} of {shown(given)}", obstacle, "Give such a number")
-    return found
+    return number
 
 
 def axes_lattice(
@@ -179,10 +179,10 @@ def axes_lattice(
     UsageError
         If an axis is unknown, one of keys, or has the name of a column of the answer.
     """
-    asked = {name for table in tables for name in table}
-    if asked:
-        domain.select(sorted(asked))
-    names = [name for name in domain if name in asked]
+    used = {name for table in tables for name in table}
+    if used:
+        domain.select(sorted(used))
+    names = [name for name in domain if name in used]
     intervals = [name for name in names if name in domain.of_kind(Interval)]
     bins_of = by_axis(bins, intervals)
     widths_of = widths_by_axis(width, intervals)

@@ -136,50 +136,45 @@ class _Layout:
     def table(self, two: Sequence[str], split: str = "", at: int | None = None) -> CrossTable:
         """Lay out at most two axes, in all cells of another or in one of them."""
         down, across = [*two, "", ""][:2]
-        blocks = self._blocks([name for name in two if name], split if at is not None else "", at)
-        rounded = [block[2] for block in blocks]
-        within = "" if not split else f"every {split}"
-        if at is not None:
-            within = f"{split} {self._names(split)[at]}"
+
+        def laid_out(numbers_of: Callable[[OneTable], Array]) -> Array:
+            blocks = [numbers_of(table) for table in self._blocks(two, split, at)]
+            return _joined(blocks if at is None else [block[..., at] for block in blocks])
+
         return CrossTable(
             axes=self.axes,
-            within=within,
+            within=self._within(split, at),
             down=down,
             across=across,
             rows=(*self._names(down), ALL) if down else (ALL,),
             columns=(*self._names(across), ALL) if across else (COUNT,),
-            estimates=_joined([block[0] for block in blocks], down, across),
-            half_widths=_joined([block[1] for block in blocks], down, across),
-            rounded=_joined(rounded, down, across) if self.is_rounded else None,
+            estimates=laid_out(lambda table: table.values),
+            half_widths=laid_out(lambda table: table.accuracy()),
+            rounded=laid_out(lambda table: table.published()) if self.is_rounded else None,
         )
 
-    def _blocks(self, two: Sequence[str], split: str, at: int | None) -> list[list[Array]]:
-        """The counts, row sums, column sums and total: estimates, half-widths, whole numbers."""
-        tables = [[*two], two[:1], two[1:], []]
-        if len(two) < 2:
-            tables = [[*two], []] if two else [[]]
-        return [self._numbers(names, split, at) for names in tables]
+    def _within(self, split: str, at: int | None) -> str:
+        """Return in which cells of a further axis a table is, in words."""
+        if at is not None:
+            return f"{split} {self._names(split)[at]}"
+        return f"every {split}" if split else ""
 
-    def _numbers(self, names: Sequence[str], split: str, at: int | None) -> list[Array]:
-        one = self.family[(*names, split) if split else tuple(names)]
-        found = [one.values, one.accuracy()]
-        if self.is_rounded:
-            found.append(one.published())
-        else:
-            found.append(np.zeros(np.shape(one.values), np.int64))
-        return found if at is None else [numbers[..., at] for numbers in found]
+    def _blocks(self, two: Sequence[str], split: str, at: int | None) -> list[OneTable]:
+        """Return the table of all cells, and its sums over either axis and both."""
+        sums = [two[:1], two[1:], []] if len(two) == 2 else [[]] * len(two)
+        further = () if at is None else (split,)
+        return [self.family[(*names, *further)] for names in (two, *sums)]
 
 
-def _joined(blocks: Sequence[Array], down: str, across: str) -> Array:
-    """Counts with their sums at the edges: ndarray of shape (rows, columns)."""
-    if not down:
-        return np.reshape(blocks[0], (1, 1))
-    if not across:
-        counts, total = blocks
-        return np.append(counts, total).reshape(-1, 1)
-    counts, row_sums, column_sums, total = blocks
-    upper = np.column_stack([counts, row_sums])
-    return np.vstack([upper, np.append(column_sums, total)])
+def _joined(blocks: Sequence[Array]) -> Array:
+    """Lay counts beside their sums: ndarray of shape (rows, columns)."""
+    match blocks:
+        case [counts, row_sums, column_sums, total]:
+            upper = np.column_stack([counts, row_sums])
+            return np.vstack([upper, np.append(column_sums, total)])
+        case _:
+            # Of one axis there is the total below its counts; of none the total alone.
+            return np.concatenate([np.reshape(block, (-1, 1)) for block in blocks])
 
 
 # --- errors of cells ------------------------------------------------------------------------------
@@ -221,7 +216,7 @@ class CellErrors:
 
         Returns
         -------
-        float64 ndarray of shape ``family.shape(margin)``
+        float64 ndarray of shape ``family.nesting.shape(margin)``
         """
         return self._of_each_kind(margin, lambda kind, _: self._variance(margin, kind))
 
@@ -230,7 +225,7 @@ class CellErrors:
 
         Returns
         -------
-        float64 ndarray of shape ``family.shape(margin)``
+        float64 ndarray of shape ``family.nesting.shape(margin)``
         """
 
         def half_width(kind: Kind, kinds: int) -> float:
@@ -246,14 +241,16 @@ class CellErrors:
             return np.array(number((), 1))
         kinds, places = zip(*map(self._kinds, range(len(self.axes)), margin), strict=True)
         every = list(product(*kinds))
-        found = np.array([number(kind, len(every)) for kind in every])
-        return np.asarray(found.reshape([len(each) for each in kinds])[np.ix_(*places)])
+        numbers = np.array([number(kind, len(every)) for kind in every])
+        by_axis = numbers.reshape([len(kinds_of_axis) for kinds_of_axis in kinds])
+        return np.asarray(by_axis[np.ix_(*places)])
 
     def _kinds(self, at: int, level: int) -> tuple[Sequence[Path | int], Array]:
         """The kinds of cells that an axis has at a level, and of which kind each cell is."""
         if self._uneven is not None and at == self._uneven.tree:
             return self._uneven.kinds(level)
-        return self.axes[at].kinds(level, within=any(each.whole for each in self.measured))
+        has_whole = any(measurement.whole for measurement in self.measured)
+        return self.axes[at].kinds(level, within=has_whole)
 
     def _variance(self, margin: Margin, kind: Kind) -> float:
         if self._uneven is not None:
@@ -281,7 +278,7 @@ class CellErrors:
 
 
 def _paths(kind: Kind) -> Paths:
-    return tuple(one for one in kind if isinstance(one, Path))
+    return tuple(path for path in kind if isinstance(path, Path))
 
 
 def _cell(kind: Kind, uneven: UnevenFamily) -> int:
@@ -371,31 +368,31 @@ class TablesPreview(Preview, frozen=True):
 
     def lines(self) -> list[str]:
         """What is added to what, and how accurate each table would be."""
-        found = [f"adds {described(self.measured)}"]
+        lines = [f"adds {described(self.measured)}"]
         if self.totals:
             listed = ", ".join(self.totals)
-            found.append(f"has the public totals of {listed} exactly, and spends nothing on them")
-        each = self.accuracies()
+            lines.append(f"has the public totals of {listed} exactly, and spends nothing on them")
+        half_widths = self.accuracies()
         of = f"of {self.unit.counted}"
         if len(self.tables) > MOST_LISTED:
-            ends = f"+-{half_width_text(min(each))} to +-{half_width_text(max(each))}"
-            found.append(f"{of}, each count is within {ends} of the truth with 95% confidence")
+            ends = f"+-{half_width_text(min(half_widths))} to +-{half_width_text(max(half_widths))}"
+            lines.append(f"{of}, each count is within {ends} of the truth with 95% confidence")
         else:
-            tables = zip(self.names, each, strict=True)
+            tables = zip(self.names, half_widths, strict=True)
             listed = ", ".join(f"+-{half_width_text(half)} in {name}" for name, half in tables)
-            found.append(
+            lines.append(
                 f"{of}, each count is this close to the truth with 95% confidence: {listed}"
             )
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
-            found.append(f"all of them at once are within +-{half_width_text(every)}")
-        return [*found, *self._wishes(each)]
+            lines.append(f"all of them at once are within +-{half_width_text(every)}")
+        return [*lines, *self._wishes(half_widths)]
 
-    def _wishes(self, each: Sequence[float]) -> list[str]:
-        """How the accuracy compares with what was asked for."""
+    def _wishes(self, half_widths: Sequence[float]) -> list[str]:
+        """Say how the accuracy compares with what was asked for."""
         if self.wished is None:
             return []
-        ratio = float(np.max(np.array(each) / self.wished))
+        ratio = float(np.max(np.array(half_widths) / self.wished))
         if ratio <= 1:
             return ["every table is as accurate as asked for"]
         return [f"no table is more than {ratio:.3g} times less accurate than asked for"]

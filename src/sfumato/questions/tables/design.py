@@ -24,7 +24,7 @@ from sfumato.privacy import (
 )
 from sfumato.questions.tables.gaussian_design import Aim, gaussian_design, shares_of_variance
 from sfumato.questions.tables.laplace_design import laplace_shares, stacked_norm
-from sfumato.questions.tables.levels import Levels, Margin, is_margin
+from sfumato.questions.tables.levels import Levels, Margin, Nesting, follows, unknown
 from sfumato.questions.tables.residuals import Family, Measured, closure_of
 from sfumato.questions.tables.trees import UnevenFamily
 from sfumato.random.bits import Bits
@@ -87,7 +87,7 @@ class Design:
     @property
     def has_residuals(self) -> bool:
         """Whether residuals are measured, and not whole tables."""
-        return not all(each.whole for each in self.measured)
+        return not all(measurement.whole for measurement in self.measured)
 
     def measure(self, tables: Mapping[Margin, Array], noise: Bits) -> Array:
         """Add the noise to true tables, and give what is published: int64 ndarray, flat.
@@ -99,9 +99,11 @@ class Design:
         noise : Bits
         """
         published = []
-        for each in self.measured:
-            noisy = add_noise(tables[each.margin], each.law, noise)
-            shown = noisy if each.whole else differences(self.axes, each.margin, noisy)
+        for measurement in self.measured:
+            noisy = add_noise(tables[measurement.margin], measurement.law, noise)
+            shown = (
+                noisy if measurement.whole else differences(self.axes, measurement.margin, noisy)
+            )
             published.append(shown.reshape(-1))
         return np.concatenate(published)
 
@@ -111,8 +113,8 @@ class Design:
 
 def described(measured: Sequence[Measurement]) -> str:
     """The noise in words."""
-    laws = list(dict.fromkeys(each.law for each in measured))
-    whole = all(each.whole for each in measured)
+    laws = list(dict.fromkeys(measurement.law for measurement in measured))
+    whole = all(measurement.whole for measurement in measured)
     many = "a table" if len(measured) == 1 else f"{len(measured):,} tables"
     which = f"{many}, of which only residuals are kept" if not whole else many
     if len(laws) == 1:
@@ -134,8 +136,10 @@ def family_of(
     """The family of what was measured, with the variances of its noise, and then what is known."""
     # Noise that is all but never there has a variance that doubles cannot hold.
     noisy = (
-        Measured(each.margin, max(each.law.variance, LEAST_VARIANCE), each.whole)
-        for each in measured
+        Measured(
+            measurement.margin, max(measurement.law.variance, LEAST_VARIANCE), measurement.whole
+        )
+        for measurement in measured
     )
     return Family(tuple(axes), (*noisy, *(Measured(margin, 0.0) for margin in known)))
 
@@ -160,19 +164,17 @@ def design_for(
     noise on tables, without the delta: whichever is better for the aim. Under a limit on a norm it
     is Gaussian noise.
     """
-    unknown = [
-        at for at, table in enumerate(tables) if not any(is_margin(table, one) for one in known)
-    ]
-    if not unknown:
+    places = [at for at, table in enumerate(tables) if not follows(table, known)]
+    if not places:
         raise UsageError(
             "a family of tables",
             "all of its tables follow from its public totals",
             "Publish these totals as they are, or ask for a table that does not follow from them",
         )
-    chosen = tuple(tables[at] for at in unknown)
-    wanted = _with_margins(chosen, aim.of(unknown, len(tables)), known)
-    found = _best(_Asked(axes, *wanted, unit, known), cost)
-    return replace(found, tables=tables)
+    chosen = tuple(tables[at] for at in places)
+    wanted = _with_margins(chosen, aim.of(places, len(tables)), known)
+    design = _best(_Asked(axes, *wanted, unit, known), cost)
+    return replace(design, tables=tables)
 
 
 def _with_margins(
@@ -184,11 +186,7 @@ def _with_margins(
     """
     if len(tables) == 1 or aim.weights is not None or aim.accuracies is not None:
         return tables, aim
-    others = [
-        margin
-        for margin in closure_of(tables)
-        if margin not in tables and not any(is_margin(margin, one) for one in known)
-    ]
+    others = [margin for margin in unknown(closure_of(tables), known) if margin not in tables]
     weights = (1.0,) * len(tables) + (OF_MARGINS,) * len(others)
     return (*tables, *others), Aim(weights)
 
@@ -204,26 +202,26 @@ class _Asked:
     known: tuple[Margin, ...]
 
 
-def _best(asked: _Asked, cost: CentralMeasure) -> Design:
-    if asked.unit.by_cell:
-        return _within_norm(asked, cost)
+def _best(request: _Asked, cost: CentralMeasure) -> Design:
+    if request.unit.by_cell:
+        return _within_norm(request, cost)
     match cost:
         case ZCDP():
-            return _gaussian(asked, cost)
+            return _gaussian(request, cost)
         case PureDP():
-            return _laplace(asked, cost)
+            return _laplace(request, cost)
         case ApproxDP():
             if not cost.delta:
-                return _laplace(asked, PureDP(cost.epsilon))
-            return _better_of(asked, cost)
+                return _laplace(request, PureDP(cost.epsilon))
+            return _better_of(request, cost)
 
 
-def _within_norm(asked: _Asked, cost: CentralMeasure) -> Design:
+def _within_norm(request: _Asked, cost: CentralMeasure) -> Design:
     """Gaussian noise, which follows a norm."""
     if isinstance(cost, ZCDP):
-        return _gaussian(asked, cost)
+        return _gaussian(request, cost)
     if isinstance(cost, ApproxDP) and cost.delta:
-        return replace(_gaussian(asked, approx_to_zcdp(cost.epsilon, cost.delta)), cost=cost)
+        return replace(_gaussian(request, approx_to_zcdp(cost.epsilon, cost.delta)), cost=cost)
     raise UsageError(
         f"a family of tables under a limit on the L2 norm, at {cost}",
         "only Gaussian noise follows the norm, and under an epsilon alone there is none",
@@ -231,18 +229,18 @@ def _within_norm(asked: _Asked, cost: CentralMeasure) -> Design:
     )
 
 
-def _better_of(asked: _Asked, cost: ApproxDP) -> Design:
+def _better_of(request: _Asked, cost: ApproxDP) -> Design:
     """The better one for the aim of both kinds of noise."""
     pure = PureDP(cost.epsilon)
     try:
         rho = approx_to_zcdp(cost.epsilon, cost.delta)
-        gaussian = _gaussian(asked, rho)
+        gaussian = _gaussian(request, rho)
     except UsageError:  # they allow no Gaussian noise at all
-        return _laplace(asked, pure)
+        return _laplace(request, pure)
     gaussian = replace(gaussian, cost=cost)
-    laplace = _laplace(asked, pure)
+    laplace = _laplace(request, pure)
     errors = [
-        asked.aim.error(_mean_variances(design, asked.tables)) for design in (gaussian, laplace)
+        request.aim.error(_mean_variances(design, request.tables)) for design in (gaussian, laplace)
     ]
     return gaussian if errors[0] < errors[1] else laplace
 
@@ -253,30 +251,34 @@ def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
     Where regions have different numbers of towns, whole tables are a little better than this.
     """
     family = design.family
-    residuals = [kept for kept in closure_of(tables) if family.contrasts(kept)]
+    residuals = list(filter(family.nesting.has_residual, closure_of(tables)))
     variances = [1 / family.total_precisions[kept] for kept in residuals]
     return np.asarray(shares_of_variance(design.axes, tables, residuals) @ np.array(variances))
 
 
-def _gaussian(asked: _Asked, cost: ZCDP) -> Design:
-    unit = asked.unit
+def _gaussian(request: _Asked, cost: ZCDP) -> Design:
+    unit = request.unit
     norm = limited_norm(unit)
-    found = gaussian_design(
-        asked.axes,
-        asked.tables,
-        asked.aim,
+    noise_of_residuals = gaussian_design(
+        request.axes,
+        request.tables,
+        request.aim,
         cost.rho,
         unit.rows_counted,
         unit.neighbours,
-        asked.known,
+        request.known,
         norm,
     )
     measured = tuple(
         Measurement(noise.margin, DiscreteGaussian(noise.sigma_squared), whole=False)
-        for noise in found
+        for noise in noise_of_residuals
     )
-    stacked = None if norm is None else stacked_norm(asked.axes, found, norm, unit.rows_counted)
-    return Design(asked.axes, asked.tables, measured, cost, asked.known, stacked)
+    stacked = (
+        None
+        if norm is None
+        else stacked_norm(request.axes, noise_of_residuals, norm, unit.rows_counted)
+    )
+    return Design(request.axes, request.tables, measured, cost, request.known, stacked)
 
 
 def limited_norm(unit: Unit) -> int | None:
@@ -287,14 +289,14 @@ def limited_norm(unit: Unit) -> int | None:
     return min(unit.limits.norm_per_person, unit.rows_counted)
 
 
-def _laplace(asked: _Asked, cost: PureDP) -> Design:
-    shares = laplace_shares(asked.axes, asked.tables, asked.aim, asked.known)
-    l1 = asked.unit.counts_l1
+def _laplace(request: _Asked, cost: PureDP) -> Design:
+    shares = laplace_shares(request.axes, request.tables, request.aim, request.known)
+    l1 = request.unit.counts_l1
     measured = tuple(
         Measurement(margin, DiscreteLaplace(l1 / (cost.epsilon * share)))
         for margin, share in shares
     )
-    return Design(asked.axes, asked.tables, measured, without_delta(cost), asked.known)
+    return Design(request.axes, request.tables, measured, without_delta(cost), request.known)
 
 
 def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
@@ -307,37 +309,46 @@ def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
 
 def published_shape(axes: Sequence[Levels], measured: Measurement) -> tuple[int, ...]:
     """The shape of what was published of a measurement."""
-    levels = zip(axes, measured.margin, strict=True)
+    nesting = Nesting(tuple(axes))
     if measured.whole:
-        return tuple(axis.cells(level) for axis, level in levels)
-    return tuple(axis.contrasts(level) for axis, level in levels)
+        return nesting.shape(measured.margin)
+    return nesting.residual_shape(measured.margin)
+
+
+def published_arrays(
+    axes: Sequence[Levels], measured: Sequence[Measurement], published: Array
+) -> list[Array]:
+    """Return what was published of each measurement, with one dimension for each axis."""
+    shapes = [published_shape(axes, measurement) for measurement in measured]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    flat = np.split(published, ends[:-1])
+    return [numbers.reshape(shape) for numbers, shape in zip(flat, shapes, strict=True)]
 
 
 def tables_of(
     axes: Sequence[Levels], measured: Sequence[Measurement], published: Array
 ) -> list[Array]:
-    """The noisy table of each measurement, or one with the same residual, from what was published.
+    """Return the noisy table of each measurement, or one with the same residual.
 
     Returns
     -------
     list of int64 ndarray
         One dimension for each axis.
     """
-    shapes = [published_shape(axes, each) for each in measured]
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    found = []
-    for each, shape, part in zip(measured, shapes, np.split(published, ends[:-1]), strict=True):
-        numbers = part.reshape(shape)
-        for along, (axis, level) in enumerate(zip(axes, each.margin, strict=True)):
-            if level and not each.whole:
-                numbers = axis.padded(numbers, along, level)
-        found.append(numbers)
-    return found
+    tables = []
+    arrays = published_arrays(axes, measured, published)
+    for measurement, numbers in zip(measured, arrays, strict=True):
+        table = numbers
+        for along, (axis, level) in enumerate(zip(axes, measurement.margin, strict=True)):
+            if level and not measurement.whole:
+                table = axis.padded(table, along, level)
+        tables.append(table)
+    return tables
 
 
 def published_numbers(axes: Sequence[Levels], measured: Sequence[Measurement]) -> int:
     """How many numbers are published."""
-    return sum(math.prod(published_shape(axes, each)) for each in measured)
+    return sum(math.prod(published_shape(axes, measurement)) for measurement in measured)
 
 
 def estimated(
@@ -352,5 +363,5 @@ def estimated(
     counts = [*tables_of(axes, measured, published), *known.values()]
     if (uneven := UnevenFamily.of(family)) is not None:
         return uneven.residuals(counts)
-    closure = closure_of([each.margin for each in family.measured])
+    closure = closure_of([measurement.margin for measurement in family.measured])
     return {kept: family.residual(kept, counts) for kept in closure}

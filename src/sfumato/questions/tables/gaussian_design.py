@@ -50,8 +50,8 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import log_eta, most_slack
 from sfumato.privacy import Neighbours
-from sfumato.questions.tables.levels import Levels, Margin, Path, contrast, is_margin
-from sfumato.questions.tables.residuals import closure_of
+from sfumato.questions.tables.levels import Levels, Margin, Nesting, Path, contrast, unknown
+from sfumato.questions.tables.residuals import closure_of, share_of
 
 # --- what is to be small --------------------------------------------------------------------------
 
@@ -107,10 +107,10 @@ class Aim:
         best = solve(weights * scale)
         least = math.inf
         for _ in range(rounds):
-            found = solve(weights * scale)
-            ratios = variances_of(found) * scale
+            candidate = solve(weights * scale)
+            ratios = variances_of(candidate) * scale
             if ratios.max() < least:
-                best, least = found, ratios.max()
+                best, least = candidate, ratios.max()
             average = float(weights @ ratios)
             if ratios.max() <= average * (1 + CLOSE):
                 break
@@ -143,7 +143,7 @@ def shares_of_variance(
     -------
     float64 ndarray of shape (tables, residuals)
     """
-    found = np.ones((len(tables), len(residuals)))
+    shares = np.ones((len(tables), len(residuals)))
     for at, axis in enumerate(axes):
         depths = range(axis.depth + 1)
         of_axis = np.array(
@@ -151,8 +151,8 @@ def shares_of_variance(
         )
         rows = [table[at] for table in tables]
         columns = [residual[at] for residual in residuals]
-        found *= of_axis[np.ix_(rows, columns)]
-    return found
+        shares *= of_axis[np.ix_(rows, columns)]
+    return shares
 
 
 def _mean_share(axis: Levels, kept: int, level: int) -> float:
@@ -160,10 +160,7 @@ def _mean_share(axis: Levels, kept: int, level: int) -> float:
     if kept > level:
         return 0.0
     kinds, index = axis.kinds(level)
-    shares = [
-        (1 - 1 / path.fanouts[kept - 1] if kept else 1.0) / math.prod(path.fanouts[kept:]) ** 2
-        for path in kinds
-    ]
+    shares = [share_of(kept, path) for path in kinds]
     return float(np.mean(np.array(shares)[index]))
 
 
@@ -247,11 +244,7 @@ def gaussian_design(
     >>> [(each.margin, round(float(each.sigma_squared), 2)) for each in found]
     [((0, 0), 16.0), ((1, 0), 8.0), ((0, 1), 8.0), ((1, 1), 4.0)]
     """
-    residuals = [
-        margin
-        for margin in closure_of(tables)
-        if _contrasts(axes, margin) and not any(is_margin(margin, one) for one in known)
-    ]
+    residuals = list(filter(Nesting(axes).has_residual, unknown(closure_of(tables), known)))
     shares = shares_of_variance(axes, tables, residuals)
     problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours, norm)
     designs = [problem.solved(share) for share in SLACK_SHARES]
@@ -282,8 +275,8 @@ class _Problem:
             sigmas = self._scaled(counted, share)
             too_large = self._too_large(counted, sigmas, share)
             if not too_large:
-                found = zip(self.residuals, sigmas, map(tuple, counted), strict=True)
-                return tuple(ResidualNoise(*each) for each in found)
+                noise = zip(self.residuals, sigmas, map(tuple, counted), strict=True)
+                return tuple(ResidualNoise(*parameters) for parameters in noise)
             for residual, at in too_large:
                 counted[residual][at] = False
 
@@ -295,11 +288,13 @@ class _Problem:
         def best(weights: Array) -> Array:
             return np.asarray(np.sqrt(of_one / (weights @ self.shares)))
 
-        relative = self.aim.solved(best, len(self.shares), lambda found: self.shares @ found)
+        relative = self.aim.solved(
+            best, len(self.shares), lambda variances: self.shares @ variances
+        )
         spent = float((moves / (2 * relative)).sum(axis=1).max()) * (1 + ROUNDING)
         spent *= self._factor(counted, relative)
         scale = spent / (self.rho * (1 - share)) * (1 + ROUNDING)
-        return [rounded_up(float(each)) for each in relative * scale]
+        return [rounded_up(float(sigma_squared)) for sigma_squared in relative * scale]
 
     def _squared_moves(self, counted: list[list[bool]]) -> Array:
         """How far one person moves each residual, squared, in each case that can be the worst."""
@@ -338,28 +333,23 @@ class _Problem:
         pairs = max(1, sum(map(sum, counted)))
         # Where ln(1 + eta) is a sum of small terms, the slack is at most 2.2 times that sum.
         most_each = min(most_slack(self.rho, share) / 2.2, 0.01) / pairs
-        found = []
+        too_large = []
         for residual, (margin, sigma_squared) in enumerate(
             zip(self.residuals, sigmas, strict=True)
         ):
             terms = log_etas(self.axes, margin, float(sigma_squared))
             used = zip(terms, counted[residual], strict=True)
-            found += [
+            too_large += [
                 (residual, at)
                 for at, (term, is_used) in enumerate(used)
                 if is_used and term > most_each
             ]
-        return found
-
-
-def _contrasts(axes: Sequence[Levels], margin: Margin) -> int:
-    """How many independent numbers a residual has."""
-    return math.prod(axis.contrasts(level) for axis, level in zip(axes, margin, strict=True))
+        return too_large
 
 
 def log_etas(axes: Sequence[Levels], margin: Margin, sigma_squared: float) -> list[float]:
     """What the differences along each axis add to the bound on ln(1 + eta) of a residual."""
-    cells = math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
+    cells = Nesting(tuple(axes)).cells(margin)
     return [
         log_eta(sigma_squared, axis.fanouts[level - 1], cells, axis.cells(level)) if level else 0.0
         for axis, level in zip(axes, margin, strict=True)

@@ -71,7 +71,7 @@ from sfumato.questions.tables.gaussian_design import (
     ResidualNoise,
     shares_of_variance,
 )
-from sfumato.questions.tables.levels import Levels, Margin, is_margin
+from sfumato.questions.tables.levels import Levels, Margin, Nesting, is_margin, maximal, unknown
 from sfumato.questions.tables.residuals import closure_of
 
 # --- shares of epsilon ----------------------------------------------------------------------------
@@ -118,13 +118,13 @@ def laplace_shares(
     """
     if len(tables) == 1:
         return ((tables[0], Fraction(1)),)
-    candidates = _unknown(closure_of(tables), known)
+    # What is no margin of another table keeps a share, so that everything can be estimated.
+    largest = maximal(tables)
+    candidates = unknown(closure_of(tables), known)
     if len(candidates) > MOST_CANDIDATES:
-        candidates = _largest(tables)
+        candidates = largest
     problem = _Problem(axes, tables, candidates, aim, known)
     shares = problem.solved(np.ones(len(candidates)))
-    # What is no margin of another table keeps a share, so that everything can be estimated.
-    largest = _largest(tables)
     kept = [
         margin
         for margin, share in zip(candidates, shares.tolist(), strict=True)
@@ -132,15 +132,6 @@ def laplace_shares(
     ]
     shares = _Problem(axes, tables, kept, aim, known).solved(np.ones(len(kept)))
     return tuple(zip(kept, _rounded(shares), strict=True))
-
-
-def _largest(tables: Sequence[Margin]) -> list[Margin]:
-    """The tables that are no margins of others."""
-    return [
-        table
-        for table in tables
-        if not any(table != other and is_margin(table, other) for other in tables)
-    ]
 
 
 class _Problem:
@@ -154,14 +145,12 @@ class _Problem:
         aim: Aim,
         known: Sequence[Margin],
     ) -> None:
-        residuals = _unknown(closure_of(tables), known)
-        sizes = {
-            margin: math.prod(axis.cells(level) for axis, level in zip(axes, margin, strict=True))
-            for margin in {*residuals, *measured}
-        }
+        residuals = unknown(closure_of(tables), known)
+        nesting = Nesting(tuple(axes))
+        sizes = {margin: nesting.cells(margin) for margin in {*residuals, *measured}}
         self._aim = aim
         self._tables = tables
-        largest = _largest(tables)
+        largest = maximal(tables)
         self._is_largest = np.array([margin in largest for margin in measured])
         self._residuals = shares_of_variance(axes, tables, residuals)
         # A residual of zero contrasts has no variance, however little is known of it.
@@ -181,8 +170,8 @@ class _Problem:
         latest: list[Array] = []
 
         def best(weights: Array) -> Array:
-            found = [self._descended(weights, each) for each in (latest or starts)]
-            latest[:] = [min(found, key=lambda shares: self._error(weights, shares))]
+            ends = [self._descended(weights, start) for start in (latest or starts)]
+            latest[:] = [min(ends, key=lambda shares: self._error(weights, shares))]
             return latest[0]
 
         return self._aim.solved(best, len(self._tables), self._variances, rounds=SEARCHES)
@@ -207,15 +196,10 @@ class _Problem:
             inner = shares * (slope - slope @ shares)
             return math.log(value), inner / value
 
-        found = minimize(
+        descent = minimize(
             error, np.log(start), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
         )
-        return _normalised(found.x)
-
-
-def _unknown(margins: Sequence[Margin], known: Sequence[Margin]) -> list[Margin]:
-    """The margins that do not follow from what is known."""
-    return [one for one in margins if not any(is_margin(one, other) for other in known)]
+        return _normalised(descent.x)
 
 
 def _normalised(logarithms: Array) -> Array:
@@ -269,11 +253,11 @@ def stacked_norm(
     scale = _scale(axes, noise, norm, counted)
     weights: dict[Margin, Fraction] = {}
     of_one_row = 0
-    for each in noise:
-        precision = math.ceil(scale / each.sigma_squared)
-        for margin, factor in _terms(axes, each):
+    for residual in noise:
+        precision = math.ceil(scale / residual.sigma_squared)
+        for margin, factor in _terms(axes, residual):
             weights[margin] = weights.get(margin, Fraction(0)) + precision * factor
-        exact = scale * 2**FINER_BITS * _diagonal(axes, each) / each.sigma_squared
+        exact = scale * 2**FINER_BITS * _diagonal(axes, residual) / residual.sigma_squared
         of_one_row += math.floor(exact)
     rounded = [(margin, math.ceil(weight)) for margin, weight in sorted(weights.items())]
     return StackedNorm(
@@ -289,32 +273,34 @@ def _scale(
 ) -> Fraction:
     """A power of 2 by which all weights are multiplied before they are rounded."""
     of_one_row = all_weights = 0.0
-    for each in noise:
-        precision = 1 / float(each.sigma_squared)
-        of_one_row += float(_diagonal(axes, each)) * precision
-        all_weights += math.fsum(abs(float(factor)) for _, factor in _terms(axes, each)) * precision
+    for residual in noise:
+        precision = 1 / float(residual.sigma_squared)
+        of_one_row += float(_diagonal(axes, residual)) * precision
+        all_weights += (
+            math.fsum(abs(float(factor)) for _, factor in _terms(axes, residual)) * precision
+        )
     largest = norm**2 * of_one_row + all_weights * (2 * rows + 1)
     return Fraction(2) ** (BITS - math.ceil(math.log2(largest)))
 
 
-def _largest_fanouts(axes: Sequence[Levels], each: ResidualNoise) -> Iterator[int]:
+def _largest_fanouts(axes: Sequence[Levels], residual: ResidualNoise) -> Iterator[int]:
     """The most siblings at the level of each axis; 0 where differences are not counted on."""
-    for axis, level, used in zip(axes, each.margin, each.along, strict=True):
+    for axis, level, used in zip(axes, residual.margin, residual.along, strict=True):
         yield max(axis.fanouts[level - 1]) if used and level else 0
 
 
-def _diagonal(axes: Sequence[Levels], each: ResidualNoise) -> Fraction:
+def _diagonal(axes: Sequence[Levels], residual: ResidualNoise) -> Fraction:
     """How far one row moves a residual, squared."""
     return math.prod(
-        (1 - Fraction(1, fanout) for fanout in _largest_fanouts(axes, each) if fanout),
+        (1 - Fraction(1, fanout) for fanout in _largest_fanouts(axes, residual) if fanout),
         start=Fraction(1),
     )
 
 
-def _terms(axes: Sequence[Levels], each: ResidualNoise) -> Iterator[tuple[Margin, Fraction]]:
+def _terms(axes: Sequence[Levels], residual: ResidualNoise) -> Iterator[tuple[Margin, Fraction]]:
     """The squared contrasts of a residual, as a sum of squared counts of tables."""
     along = []
-    for level, fanout in zip(each.margin, _largest_fanouts(axes, each), strict=True):
+    for level, fanout in zip(residual.margin, _largest_fanouts(axes, residual), strict=True):
         here = [(level, Fraction(1))]
         along.append([*here, (level - 1, Fraction(-1, fanout))] if fanout else here)
     for chosen in product(*along):

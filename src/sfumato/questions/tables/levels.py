@@ -29,7 +29,7 @@ the cells that they list, which are public.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -104,12 +104,12 @@ class Levels:
 
     def paths(self, level: int, *, within: bool = False) -> list[Path]:
         """The path to each cell of a level; ``within`` as for ``kinds``."""
-        found: list[tuple[int, ...]] = [()]
+        fanouts_on_way: list[tuple[int, ...]] = [()]
         for fanouts in self.fanouts[:level]:
-            pairs = zip(found, fanouts, strict=True)
-            found = [(*path, fanout) for path, fanout in pairs for _ in range(fanout)]
-        sizes = self._within(level) if within else [()] * len(found)
-        return [Path(*pair) for pair in zip(found, sizes, strict=True)]
+            pairs = zip(fanouts_on_way, fanouts, strict=True)
+            fanouts_on_way = [(*path, fanout) for path, fanout in pairs for _ in range(fanout)]
+        sizes = self._within(level) if within else [()] * len(fanouts_on_way)
+        return [Path(*pair) for pair in zip(fanouts_on_way, sizes, strict=True)]
 
     def kinds(self, level: int, *, within: bool = False) -> tuple[list[Path], Array]:
         """The different paths to the cells of a level, and which of them each cell has.
@@ -143,10 +143,10 @@ class Levels:
 
     def ancestors(self, level: int, of: int | None = None) -> Array:
         """The cell of a level in which each cell of another lies; None stands for the last one."""
-        found = np.arange(self.cells(level))
+        cells = np.arange(self.cells(level))
         for fanouts in self.fanouts[level:of]:
-            found = np.repeat(found, fanouts)
-        return found
+            cells = np.repeat(cells, fanouts)
+        return cells
 
     # --- arrays, along one of their axes ----------------------------------------------------------
 
@@ -157,8 +157,8 @@ class Levels:
 
     def summed(self, numbers: Array, along: int, level: int, onto: int) -> Array:
         """Numbers of the cells of a level, added up to those of a level before."""
-        for each in range(level, onto, -1):
-            numbers = np.add.reduceat(numbers, self._starts(each), axis=along)
+        for below in range(level, onto, -1):
+            numbers = np.add.reduceat(numbers, self._starts(below), axis=along)
         return numbers
 
     def repeated(self, numbers: Array, along: int, level: int) -> Array:
@@ -167,11 +167,11 @@ class Levels:
 
     def spread(self, numbers: Array, along: int, level: int, onto: int) -> Array:
         """Numbers of the cells of a level, each divided evenly among its cells of a later level."""
-        for each in range(level + 1, onto + 1):
+        for below in range(level + 1, onto + 1):
             shape = [1] * numbers.ndim
             shape[along] = -1
-            fanouts = np.array(self.fanouts[each - 1]).reshape(shape)
-            numbers = self.repeated(numbers / fanouts, along, each)
+            fanouts = np.array(self.fanouts[below - 1]).reshape(shape)
+            numbers = self.repeated(numbers / fanouts, along, below)
         return numbers
 
     def centred(self, numbers: Array, along: int, level: int) -> Array:
@@ -188,10 +188,10 @@ class Levels:
         """Numbers that have these differences: zeros take the places that were left out."""
         shape = list(differences.shape)
         shape[along] = self.cells(level)
-        found = np.zeros(shape, differences.dtype)
+        padded = np.zeros(shape, differences.dtype)
         kept = np.delete(np.arange(self.cells(level)), self._last(level))
-        found[(slice(None),) * along + (kept,)] = differences
-        return found
+        padded[(slice(None),) * along + (kept,)] = differences
+        return padded
 
     def _last(self, level: int) -> Array:
         """The places of the last children."""
@@ -225,92 +225,102 @@ Margin: TypeAlias = tuple[int, ...]
 """A table, by the level of each axis of the family."""
 
 
-def is_margin(one: Margin, other: Margin) -> bool:
+def is_margin(margin: Margin, table: Margin) -> bool:
     """Whether one table is the other one, or a sum of its cells.
 
     >>> is_margin((1, 0), (1, 1)), is_margin((1, 0), (0, 1))
     (True, False)
     """
-    return all(low <= high for low, high in zip(one, other, strict=True))
+    return all(low <= high for low, high in zip(margin, table, strict=True))
 
 
-def common(one: Margin, other: Margin) -> Margin:
+def common(first: Margin, second: Margin) -> Margin:
     """The largest common margin of two tables.
 
     >>> common((1, 1, 0), (0, 1, 1))
     (0, 1, 0)
     """
-    return tuple(map(min, one, other))
+    return tuple(map(min, first, second))
 
 
-def joined(one: Margin, other: Margin) -> Margin:
+def joined(first: Margin, second: Margin) -> Margin:
     """The smallest table that has both as margins.
 
     >>> joined((1, 1, 0), (0, 1, 1))
     (1, 1, 1)
     """
-    return tuple(map(max, one, other))
+    return tuple(map(max, first, second))
 
 
-@dataclass(frozen=True, eq=False)
+def follows(margin: Margin, tables: Iterable[Margin]) -> bool:
+    """Whether a table is one of some tables, or a margin of one of them."""
+    return any(is_margin(margin, table) for table in tables)
+
+
+def unknown(margins: Iterable[Margin], known: Sequence[Margin]) -> list[Margin]:
+    """Return the margins that do not follow from what is known."""
+    return [margin for margin in margins if not follows(margin, known)]
+
+
+def maximal(tables: Iterable[Margin]) -> list[Margin]:
+    """Return the tables that are margins of no other one, each once.
+
+    >>> maximal([(1, 0), (1, 1), (0, 1), (1, 1)])
+    [(1, 1)]
+    """
+    distinct = list(dict.fromkeys(tables))
+    return [
+        table for table in distinct if not follows(table, [one for one in distinct if one != table])
+    ]
+
+
+@dataclass(frozen=True)
 class Nesting:
     """The axes of a family, and how the cells of their levels are nested.
 
     Parameters
     ----------
-    parents : tuple of tuples of int ndarrays
-        For each axis and each level from 1: the cell one level lower in which each cell lies. At
-        level 1 all lie in cell 0.
+    axes : tuple of Levels
+
+    >>> nesting = Nesting((Levels(((2,), (3, 1))), Levels.flat(4)))
+    >>> nesting.shape((1, 0)), nesting.cells((2, 1)), nesting.ancestors(0, 2, 1).tolist()
+    ((2, 1), 16, [0, 0, 0, 1])
     """
 
-    parents: tuple[tuple[Array, ...], ...]
+    axes: tuple[Levels, ...]
 
     @classmethod
-    def plain(cls, sizes: Sequence[int]) -> Nesting:
-        """Axes without nested levels, each of so many cells.
+    def plain(cls, sizes: Iterable[int]) -> Nesting:
+        """Lay axes without nested levels, each of so many cells.
 
         >>> Nesting.plain([3, 4]).shape((1, 0))
         (3, 1)
         """
-        return cls(tuple((np.zeros(size, dtype=np.int64),) for size in sizes))
-
-    @classmethod
-    def of(cls, axes: Sequence[Levels]) -> Nesting:
-        """The same axes, of whose cells the children lie beside one another.
-
-        >>> Nesting.of([Levels(((2,), (3, 1)))]).ancestors(0, 2, 1).tolist()
-        [0, 0, 0, 1]
-        """
-        return cls(
-            tuple(
-                tuple(np.repeat(np.arange(len(fanouts)), fanouts) for fanouts in axis.fanouts)
-                for axis in axes
-            )
-        )
-
-    def size(self, axis: int, level: int) -> int:
-        """How many cells an axis has at a level."""
-        return len(self.parents[axis][level - 1]) if level else 1
+        return cls(tuple(map(Levels.flat, sizes)))
 
     def shape(self, table: Margin) -> tuple[int, ...]:
-        """The shape of a table's array."""
-        return tuple(self.size(axis, level) for axis, level in enumerate(table))
+        """Return the shape of a table's array: 1 where it is summed over an axis."""
+        return tuple(axis.cells(level) for axis, level in zip(self.axes, table, strict=True))
 
     def cells(self, table: Margin) -> int:
         """How many cells a table has."""
         return math.prod(self.shape(table))
 
+    def residual_shape(self, table: Margin) -> tuple[int, ...]:
+        """Return how many independent contrasts a table has along each axis."""
+        return tuple(axis.contrasts(level) for axis, level in zip(self.axes, table, strict=True))
+
+    def has_residual(self, table: Margin) -> bool:
+        """Whether a table says anything beyond its margins; not where an axis has one label."""
+        return all(self.residual_shape(table))
+
     def ancestors(self, axis: int, level: int, lower: int) -> Array:
-        """The cell of the lower level in which each cell of a level lies: int64 ndarray."""
-        found: Array = np.arange(self.size(axis, level))
-        for step in range(level, lower, -1):
-            found = self.parents[axis][step - 1][found]
-        return found
+        """Return the cell of the lower level in which each cell of a level lies: int64 ndarray."""
+        return self.axes[axis].ancestors(lower, level)
 
     def first_descendants(self, axis: int, lower: int, level: int) -> Array:
-        """The first cell of a level that lies in each cell of a lower level: int64 ndarray."""
-        _, first = np.unique(self.ancestors(axis, level, lower), return_index=True)
-        return first
+        """Return the first cell of a level in each cell of a lower level: int64 ndarray."""
+        return np.flatnonzero(np.diff(self.ancestors(axis, level, lower), prepend=-1))
 
     def places(self, table: Margin, margin: Margin) -> Array:
         """The flat index in the margin to which each cell of a table is added.
@@ -319,13 +329,13 @@ class Nesting:
         -------
         int32 ndarray of shape (cells,)
         """
-        found: Array = np.zeros((), dtype=np.int32)
+        places: Array = np.zeros((), dtype=np.int32)
         stride = self.cells(margin)
         for axis, (level, lower) in enumerate(zip(table, margin, strict=True)):
-            stride //= self.size(axis, lower)
+            stride //= self.axes[axis].cells(lower)
             along = (self.ancestors(axis, level, lower) * stride).astype(np.int32)
-            found = np.add.outer(found, along)
-        return found.reshape(-1)
+            places = np.add.outer(places, along)
+        return places.reshape(-1)
 
     def margin(self, values: Array, table: Margin, margin: Margin) -> Array:
         """Sum a table's array to the array of one of its margins."""
@@ -333,10 +343,8 @@ class Nesting:
             if lower == 0 and level:
                 values = values.sum(axis=axis, keepdims=True)
             elif lower < level:
-                of_cell = self.ancestors(axis, level, lower)
-                order = np.argsort(of_cell, kind="stable")
-                starts = np.flatnonzero(np.diff(of_cell[order], prepend=-1))
-                values = np.add.reduceat(np.take(values, order, axis=axis), starts, axis=axis)
+                starts = self.first_descendants(axis, lower, level)
+                values = np.add.reduceat(values, starts, axis=axis)
         return values
 
     def cell_with(
@@ -355,17 +363,17 @@ class Nesting:
         -------
         int64 ndarray of shape (n,)
         """
-        one, other = margins
         coordinates = [
             np.unravel_index(cells, self.shape(margin))
             for cells, margin in zip(at, margins, strict=True)
         ]
-        found = []
+        first_cells = []
         for axis, level in enumerate(table):
-            finer = 0 if one[axis] >= other[axis] else 1
-            known = margins[finer][axis]
-            found.append(self.first_descendants(axis, known, level)[coordinates[finer][axis]])
-        return np.ravel_multi_index(tuple(found), self.shape(table))
+            levels = [margin[axis] for margin in margins]
+            finer = levels.index(max(levels))
+            descendants = self.first_descendants(axis, levels[finer], level)
+            first_cells.append(descendants[coordinates[finer][axis]])
+        return np.ravel_multi_index(tuple(first_cells), self.shape(table))
 
 
 # --- chains ---------------------------------------------------------------------------------------
@@ -443,8 +451,8 @@ class Chains:
     def trees(self) -> tuple[TreeLevels, ...] | msgspec.UnsetType:
         """What a release has to store to know them; unset where no axes are levels of a tree."""
         pairs = zip(self.names, self.levels, strict=True)
-        found = tuple(TreeLevels(names, axis.fanouts) for names, axis in pairs if len(names) > 1)
-        return found or msgspec.UNSET
+        trees = tuple(TreeLevels(names, axis.fanouts) for names, axis in pairs if len(names) > 1)
+        return trees or msgspec.UNSET
 
     @classmethod
     def of(cls, lattice: Lattice) -> Chains:
@@ -459,6 +467,11 @@ class Chains:
         chains = [sorted(chain, key=lambda axis: axis.size) for chain in chains]
         names = tuple(tuple(axis.name for axis in chain) for chain in chains)
         return cls(lattice, names, tuple(Levels(_fanouts(chain)) for chain in chains))
+
+    @cached_property
+    def nesting(self) -> Nesting:
+        """How the cells of the chains are nested."""
+        return Nesting(self.levels)
 
     @cached_property
     def finest(self) -> Lattice:
@@ -495,63 +508,53 @@ class Chains:
             On the lattice ``finest``.
         margins : sequence of tuple of int
         """
-        found: dict[Margin, Array] = {}
+        counts: dict[Margin, Array] = {}
         for margin in sorted(margins, key=sum, reverse=True):
-            above = [table for table in found if is_margin(margin, table)]
+            above = [table for table in counts if is_margin(margin, table)]
             if above:
-                table = min(above, key=self.cells)
-                found[margin] = self._summed(found[table], table, margin)
+                table = min(above, key=self.nesting.cells)
+                counts[margin] = self.nesting.margin(counts[table], table, margin)
             else:
-                found[margin] = self._counted(cube, margin)
-        return found
-
-    def _summed(self, counts: Array, table: Margin, margin: Margin) -> Array:
-        for along, (axis, level, onto) in enumerate(zip(self.levels, table, margin, strict=True)):
-            counts = axis.summed(counts, along, level, onto)
-        return np.asarray(counts, dtype=np.int64)
+                counts[margin] = self._counted(cube, margin)
+        return counts
 
     def _counted(self, cube: Cube, margin: Margin) -> Array:
         if cube.coordinates is None:
             finest = tuple(axis.depth for axis in self.levels)
-            return self._summed(cube.counts.reshape(cube.lattice.shape), finest, margin)
-        pairs = list(zip(self.levels, margin, strict=True))
-        found = np.zeros([axis.cells(level) for axis, level in pairs], np.int64)
-        columns = zip(pairs, cube.coordinates.T, strict=True)
-        places = tuple(axis.ancestors(level)[column] for (axis, level), column in columns)
-        np.add.at(found, places, cube.counts)
-        return found
-
-    def cells(self, margin: Margin) -> int:
-        """How many cells a table has."""
-        pairs = zip(self.levels, margin, strict=True)
-        return math.prod(axis.cells(level) for axis, level in pairs)
+            table = cube.counts.reshape(cube.lattice.shape)
+            return self.nesting.margin(table, finest, margin).astype(np.int64)
+        counts = np.zeros(self.nesting.shape(margin), np.int64)
+        columns = zip(self.levels, margin, cube.coordinates.T, strict=True)
+        places = tuple(axis.ancestors(level)[column] for axis, level, column in columns)
+        np.add.at(counts, places, cube.counts)
+        return counts
 
     def _axis(self, name: str) -> LatticeAxis:
         return self.lattice.axes[self.lattice.names.index(name)]
 
     def _level(self, chain: Sequence[str], table: Sequence[str]) -> int:
-        asked = [name for name in chain if name in table]
-        if len(asked) > 1:
+        levels = [name for name in chain if name in table]
+        if len(levels) > 1:
             raise UsageError(
                 f"a table of {' x '.join(map(shown, table))}",
-                f"{asked[0]} and {asked[1]} are levels of one tree",
-                f"Name one of them: every {asked[1]} lies in one {asked[0]}",
+                f"{levels[0]} and {levels[1]} are levels of one tree",
+                f"Name one of them: every {levels[1]} lies in one {levels[0]}",
             )
-        return chain.index(asked[0]) + 1 if asked else 0
+        return chain.index(levels[0]) + 1 if levels else 0
 
 
 def _fanouts(chain: Sequence[LatticeAxis]) -> tuple[tuple[int, ...], ...]:
-    found: list[tuple[int, ...]] = [(chain[0].size,)]
+    fanouts: list[tuple[int, ...]] = [(chain[0].size,)]
     for above, axis in pairwise(chain):
         assert isinstance(above, LabelAxis)
         assert isinstance(axis, LabelAxis)
-        found.append(_children(above, axis))
-    return tuple(found)
+        fanouts.append(_children(above, axis))
+    return tuple(fanouts)
 
 
 def _joins(axis: LatticeAxis, chain: Sequence[LatticeAxis]) -> bool:
     """Whether an axis is a level of the tree that a chain has."""
-    return all(_nested(axis, each) or _nested(each, axis) for each in chain)
+    return all(_nested(axis, level) or _nested(level, axis) for level in chain)
 
 
 def _nested(above: LatticeAxis, axis: LatticeAxis) -> bool:
@@ -573,5 +576,5 @@ def _nested(above: LatticeAxis, axis: LatticeAxis) -> bool:
 def _children(above: LabelAxis, axis: LabelAxis) -> tuple[int, ...]:
     """How many cells of an axis lie in each cell of the level above it."""
     pairs = dict.fromkeys(zip(above.listed_cells, axis.listed_cells, strict=True))
-    found = np.bincount([cell for cell, _ in pairs], minlength=above.n_listed).tolist()
-    return (*found, *[1] * (above.other + above.missing))
+    children = np.bincount([cell for cell, _ in pairs], minlength=above.n_listed).tolist()
+    return (*children, *[1] * (above.other + above.missing))

@@ -97,13 +97,13 @@ def with_margins(
     float64 ndarray of shape (n,)
     """
     possible = (row_sums[rows] > 0) & (column_sums[columns] > 0)
-    found = np.zeros(len(values))
+    table = np.zeros(len(values))
     if possible.any():
         problem = Transport(
             values[possible], rows[possible], row_sums, columns[possible], column_sums
         )
-        found[possible] = problem.solve()
-    return found
+        table[possible] = problem.solve()
+    return table
 
 
 @dataclass
@@ -181,10 +181,10 @@ class Transport:
             return None
         length = 1.0
         for _ in range(MOST_HALVINGS):
-            found = self._at(state.v + length * direction)
+            lower = self._at(state.v + length * direction)
             # Armijo's rule, as far as doubles tell heights apart; else by the error itself.
-            if found.height < state.height - 1e-4 * length * slope or found.error < state.error / 2:
-                return found
+            if lower.height < state.height - 1e-4 * length * slope or lower.error < state.error / 2:
+                return lower
             length /= 2
         return None
 
@@ -210,8 +210,8 @@ class Transport:
 
         operator = LinearOperator((shape[1], shape[1]), matvec=times, dtype=np.float64)
         scale = LinearOperator(operator.shape, matvec=lambda v: v / diagonal, dtype=np.float64)
-        found, _ = cg(operator, state.missing, rtol=1e-6, maxiter=MOST_INNER_STEPS, M=scale)
-        return np.asarray(found)
+        direction, _ = cg(operator, state.missing, rtol=1e-6, maxiter=MOST_INNER_STEPS, M=scale)
+        return np.asarray(direction)
 
 
 # --- margins met as nearly as can be --------------------------------------------------------------
@@ -266,17 +266,17 @@ def fitted(
     1986.
     """
     known = _margins(table, margins, nesting)
-    found, error = _moved(known, values, table, nesting)
-    correction = np.zeros_like(found)
-    for _ in range(min(MOST_ROUNDS, MOST_WORK // found.size)):
-        wanted = found + correction
-        found = np.maximum(wanted, 0)
-        correction = wanted - found
-        moved, error = _moved(known, found, table, nesting)
+    fit, error = _moved(known, values, table, nesting)
+    correction = np.zeros_like(fit)
+    for _ in range(min(MOST_ROUNDS, MOST_WORK // fit.size)):
+        wanted = fit + correction
+        fit = np.maximum(wanted, 0)
+        correction = wanted - fit
+        moved, error = _moved(known, fit, table, nesting)
         if error <= CLOSE:
             break
-        found = moved
-    return np.maximum(found, 0)
+        fit = moved
+    return np.maximum(fit, 0)
 
 
 def _margins(table: Margin, margins: Mapping[Margin, Array], nesting: Nesting) -> list[Known]:
@@ -291,35 +291,35 @@ def _margins(table: Margin, margins: Mapping[Margin, Array], nesting: Nesting) -
             if margin not in known:
                 known[margin] = nesting.margin(values, larger, margin)
     ones = np.ones(nesting.shape(table))
-    found = []
+    met = []
     for levels, values in known.items():
         sign = _sign(levels, known)
         if sign:
-            found.append(Known(levels, values, sign / nesting.margin(ones, table, levels)))
-    return found
+            met.append(Known(levels, values, sign / nesting.margin(ones, table, levels)))
+    return met
 
 
 def _sign(levels: Margin, known: Mapping[Margin, Array]) -> int:
     """How often a margin is counted: 1 for each larger one by 0 or 1 levels an axis, with signs."""
-    found = 0
+    count = 0
     for above in product((0, 1), repeat=len(levels)):
         larger = tuple(level + more for level, more in zip(levels, above, strict=True))
         if larger in known:
-            found += (-1) ** sum(above)
-    return found
+            count += (-1) ** sum(above)
+    return count
 
 
 def _moved(
     margins: list[Known], values: Array, table: Margin, nesting: Nesting
 ) -> tuple[Array, float]:
     """The nearest table that has all margins, and how far they were off."""
-    found = values.copy()
+    nearest = values.copy()
     error = 0.0
     for margin in margins:
         lacking = margin.values - nesting.margin(values, table, margin.levels)
         error = max(error, float(np.abs(lacking).max()))
-        found += _spread(lacking * margin.share, margin.levels, table, nesting)
-    return found, error
+        nearest += _spread(lacking * margin.share, margin.levels, table, nesting)
+    return nearest, error
 
 
 def _spread(values: Array, margin: Margin, table: Margin, nesting: Nesting) -> Array:

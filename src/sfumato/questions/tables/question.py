@@ -34,7 +34,7 @@ from sfumato.questions.tables.asked import (
 from sfumato.questions.tables.cells import TablesPreview
 from sfumato.questions.tables.design import Design, design_for
 from sfumato.questions.tables.gaussian_design import Aim
-from sfumato.questions.tables.levels import Chains, Margin, Nesting
+from sfumato.questions.tables.levels import Chains, Margin
 from sfumato.questions.tables.release import TablesRelease
 from sfumato.questions.tables.residuals import closure_of
 from sfumato.questions.tables.rounding import steps_of
@@ -188,12 +188,12 @@ class Tables(
         # Without weights, margins that were not asked for count, too: another design.
         kind = "weights" if aim.weights is None else "given weights"
         kind = kind if aim.accuracies is None else "accuracy"
-        asked = ("tables", chains.lattice.axes, kind, pairs)
+        key = ("tables", chains.lattice.axes, kind, pairs)
         known = self._known(chains)
         if not known:
-            return asked
+            return key
         totals = [(margin, known[margin].reshape(-1).tolist()) for margin in sorted(known)]
-        return (*asked, totals)
+        return (*key, totals)
 
     def needs(self, domain: Domain) -> Needs:
         """The lattice of all axes together: a row that misses any of them is counted nowhere."""
@@ -201,9 +201,9 @@ class Tables(
         self._known(chains)
         margins = self._margins(chains)
         for table, margin in zip(self.named_tables, margins, strict=True):
-            require_numbers(f"{self.title}: {named(table)}", chains.cells(margin))
+            require_numbers(f"{self.title}: {named(table)}", chains.nesting.cells(margin))
         # Whole tables or residuals: of all margins, these are at least as many numbers.
-        numbers = sum(map(chains.cells, closure_of(margins)))
+        numbers = sum(map(chains.nesting.cells, closure_of(margins)))
         require_numbers(self.title, numbers)
         return Needs(chains.finest, numbers)
 
@@ -235,7 +235,7 @@ class Tables(
         chains = self._chains(domain)
         names = tuple(map(named, self.named_tables))
         known = tuple(self._known(chains))
-        steps_of(self._margins(chains), Nesting.of(chains.levels), names, known)
+        steps_of(self._margins(chains), chains.nesting, names, known)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -244,7 +244,7 @@ class Tables(
         self.require_unit(unit)
         chains = self._chains(domain)
         design = self._design(chains, unit, cost)
-        sizes = [chains.cells(margin) for margin in design.tables]
+        sizes = [chains.nesting.cells(margin) for margin in design.tables]
         preview = TablesPreview(
             self.title,
             design.cost,
@@ -270,7 +270,7 @@ class Tables(
         cube = counts.on(chains.finest)
         design = self._design(chains, unit, cost)
         _require_norm(counts, design)
-        tables = chains.counts(cube, [each.margin for each in design.measured])
+        tables = chains.counts(cube, [measurement.margin for measurement in design.measured])
         proof = self.residuals_proof if design.has_residuals else self.proof
         if design.norm is not None:
             proof = self.norm_proof

@@ -25,11 +25,11 @@ from sfumato.domain import Lattice, LatticeAxis
 from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy import EXACT, ZCDP, Guarantee, Proof, compose
+from sfumato.privacy import EXACT, ZCDP, CentralMeasure, Guarantee, Proof, compose
 from sfumato.questions.histogram.question import HistogramRelease
 from sfumato.questions.tables.asked import named, require_connected
-from sfumato.questions.tables.design import Measurement, published_shape
-from sfumato.questions.tables.levels import Chains, Margin, Nesting
+from sfumato.questions.tables.design import Measurement, published_arrays
+from sfumato.questions.tables.levels import Chains, Margin
 from sfumato.questions.tables.question import Tables
 from sfumato.questions.tables.release import TablesRelease
 from sfumato.questions.tables.totals import KnownTable, agree, dropped_rows
@@ -130,9 +130,9 @@ def reconcile(
     measured: list[Measurement] = []
     noisy: list[Array] = []
     for part in parts:
-        for each, numbers in zip(part.measured, part.numbers, strict=True):
-            margin, moved = _on(chains, part, each, numbers)
-            measured.append(msgspec.structs.replace(each, margin=margin))
+        for measurement, numbers in zip(part.measured, part.numbers, strict=True):
+            margin, moved = _on(chains, part, measurement, numbers)
+            measured.append(msgspec.structs.replace(measurement, margin=margin))
             noisy.append(moved)
     return TablesRelease(
         question=Tables(tables),
@@ -152,9 +152,9 @@ def reconcile(
 
 def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
     if others:
-        asked = f"{ASKED} with {1 + len(others)} arguments"
+        request = f"{ASKED} with {1 + len(others)} arguments"
         remedy = f"Write {ASKED}([first, second])"
-        raise UsageError(asked, "the answers are one argument, which is a list", remedy)
+        raise UsageError(request, "the answers are one argument, which is a list", remedy)
     if isinstance(releases, Release) or not isinstance(releases, Sequence) or len(releases) < 2:
         obstacle = "it makes at least two answers agree"
         raise UsageError(ASKED, obstacle, "Give a list of histograms or families of tables")
@@ -162,51 +162,54 @@ def _parts(releases: Sequence[Release], others: Sequence[object]) -> list[Part]:
 
 
 def _part(release: Release) -> Part:
+    """Return what a release adds to a family, and refuse one that adds nothing."""
     match release:
         case TablesRelease():
-            shapes = [published_shape(release.chains.levels, one) for one in release.measured]
-            sizes = [int(np.prod(shape)) for shape in shapes]
-            flat = np.split(release.noisy, np.cumsum(sizes)[:-1])
-            numbers = [each.reshape(shape) for each, shape in zip(flat, shapes, strict=True)]
+            axes = release.chains.levels
+            numbers = published_arrays(axes, release.measured, release.noisy)
             return Part(release, release.tables, release.lattice, release.measured, numbers)
         case HistogramRelease():
-            law = release.noise
-            if isinstance(law, TruncatedLaplace):
-                raise _unsuited(release, "its noise has a bound, and that of estimates has none")
-            if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
-                raise _unsuited(release, "its counts do not each have noise of their own")
-            if release.question.count != "rows":
-                raise _unsuited(release, "it counts persons, who may be in several cells")
-            lattice = release.lattice
-            measured = (Measurement((1,) * len(lattice.axes), law),)
-            return Part(release, (lattice.names,), lattice, measured, [release.values])
+            return _part_of_histogram(release)
         case _:
             raise _unsuited(release, "it is no table of counts")
 
 
+def _part_of_histogram(release: HistogramRelease) -> Part:
+    law = release.noise
+    if isinstance(law, TruncatedLaplace):
+        raise _unsuited(release, "its noise has a bound, and that of estimates has none")
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian) or release.rows is not None:
+        raise _unsuited(release, "its counts do not each have noise of their own")
+    if release.question.count != "rows":
+        raise _unsuited(release, "it counts persons, who may be in several cells")
+    lattice = release.lattice
+    measured = (Measurement((1,) * len(lattice.axes), law),)
+    return Part(release, (lattice.names,), lattice, measured, [release.values])
+
+
 def _unsuited(release: Release, obstacle: str) -> UsageError:
-    asked = release.title if isinstance(release, Release) else type(release).__name__
+    title = release.title if isinstance(release, Release) else type(release).__name__
     remedy = "Give histograms of rows over known cells, or families of tables"
-    return UsageError(f"{ASKED} of {asked}", obstacle, remedy)
+    return UsageError(f"{ASKED} of {title}", obstacle, remedy)
 
 
 def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
     """The receipts of everything that was paid for."""
-    found: list[Receipt] = []
+    receipts: list[Receipt] = []
     for part in parts:
         release = part.release
         if isinstance(release, TablesRelease) and release.paid_by is not msgspec.UNSET:
-            found += release.paid_by
+            receipts += release.paid_by
         elif release.receipt is not None:
-            found.append(release.receipt)
-    return tuple(found)
+            receipts.append(release.receipt)
+    return tuple(receipts)
 
 
 # --- what has to be the same ----------------------------------------------------------------------
 
 
-def _pair(one: Part, other: Part) -> str:
-    return f"{ASKED} of {one.release.title} and {other.release.title}"
+def _pair(first: Part, second: Part) -> str:
+    return f"{ASKED} of {first.release.title} and {second.release.title}"
 
 
 def _require_different(parts: Sequence[Part]) -> None:
@@ -215,24 +218,26 @@ def _require_different(parts: Sequence[Part]) -> None:
         if not _receipts([part]):
             obstacle = "it has no receipt, which says about which data it is"
             raise _unsuited(part.release, obstacle)
-    for one, other in combinations(parts, 2):
-        places = [
-            {(paid.entry_hash, paid.part) for paid in _receipts([part])} for part in (one, other)
-        ]
-        if places[0] & places[1]:
+    for first, second in combinations(parts, 2):
+        if _paid_places(first) & _paid_places(second):
             raise UsageError(
-                _pair(one, other), "they hold the same answer", "Give each answer once"
+                _pair(first, second), "they hold the same answer", "Give each answer once"
             )
+
+
+def _paid_places(part: Part) -> set[tuple[str, str]]:
+    """Return where in its ledger each answer was paid for, which no two answers share."""
+    return {(receipt.entry_hash, receipt.part) for receipt in _receipts([part])}
 
 
 def _require_same_unit(parts: Sequence[Part]) -> None:
     first = parts[0]
     for other in parts[1:]:
-        one, two = (part.release.guarantee.unit for part in (first, other))
-        if one != two:
+        units = [part.release.guarantee.unit for part in (first, other)]
+        if units[0] != units[1]:
             raise UsageError(
                 _pair(first, other),
-                f"the one protects {one}, and the other {two}",
+                f"the one protects {units[0]}, and the other {units[1]}",
                 "Reconcile answers of one source, with the same limits and conditions",
             )
     if first.release.guarantee.unit.by_cell:
@@ -299,17 +304,17 @@ def _require_all_rows_kept(parts: Sequence[Part]) -> None:
 
 def _whole_lattice(parts: Sequence[Part]) -> Lattice:
     """All axes, in the order in which they come."""
-    found: dict[str, tuple[LatticeAxis, Part]] = {}
+    axes: dict[str, tuple[LatticeAxis, Part]] = {}
     for part in parts:
         for axis in part.lattice.axes:
-            known, first = found.setdefault(axis.name, (axis, part))
+            known, first = axes.setdefault(axis.name, (axis, part))
             if known != axis:
                 raise UsageError(
                     _pair(first, part),
                     f"{printable(axis.name)} has other cells in the one than in the other",
                     "Ask with the same bins or labels",
                 )
-    return Lattice(tuple(axis for axis, _ in found.values()))
+    return Lattice(tuple(axis for axis, _ in axes.values()))
 
 
 def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
@@ -331,11 +336,11 @@ def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
 
 def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
     """The tables that were asked for, each once."""
-    found: dict[frozenset[str], tuple[str, ...]] = {}
+    tables: dict[frozenset[str], tuple[str, ...]] = {}
     for part in parts:
         for table in part.tables:
-            found.setdefault(frozenset(table), table)
-    return tuple(found.values())
+            tables.setdefault(frozenset(table), table)
+    return tuple(tables.values())
 
 
 def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tuple[Margin, Array]:
@@ -357,30 +362,26 @@ def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple
 
 def _totals(parts: Sequence[Part], chains: Chains) -> tuple[KnownTable, ...]:
     """The public totals of all releases."""
-    nesting = Nesting.of(chains.levels)
-    found: dict[Margin, Array] = {}
+    nesting = chains.nesting
+    totals: dict[Margin, Array] = {}
     for part in parts:
         if not isinstance(part.release, TablesRelease):
             continue
         for margin, counts in part.release.known.items():
             moved, flat = _moved(chains, Chains.of(part.lattice), margin, counts)
             table = flat.reshape(nesting.shape(moved))
-            both = {**found, moved: table}
-            if moved in found and not np.array_equal(found[moved], table):
-                both.clear()
-            if not both or not all(agree(both, moved, other, nesting) for other in found):
+            if not all(agree(moved, table, other, totals[other], nesting) for other in totals):
                 raise UsageError(
                     _pair(parts[0], part),
                     "their public totals contradict each other",
                     "Reconcile answers that were asked with the same totals",
                 )
-            found = both
-    return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in found.items())
+            totals[moved] = table
+    return tuple(KnownTable(margin, counts.reshape(-1)) for margin, counts in totals.items())
 
 
-def _guarantee(parts: Sequence[Part]) -> Guarantee:
-    """What all releases promise together."""
-    promises = [part.release.guarantee for part in parts]
+def _total_cost(parts: Sequence[Part]) -> CentralMeasure:
+    """Return the cost of all releases, and refuse costs that do not add up to one number."""
     costs = [part.release.cost for part in parts]
     if len({isinstance(cost, ZCDP) for cost in costs}) > 1:
         raise UsageError(
@@ -388,11 +389,17 @@ def _guarantee(parts: Sequence[Part]) -> Guarantee:
             "some cost rho and others epsilon, which do not add up to one number",
             "Reconcile answers of one account that counts rho, or of others that count epsilon",
         )
+    return compose(costs)
+
+
+def _guarantee(parts: Sequence[Part]) -> Guarantee:
+    """Return what all releases promise together."""
+    promises = [part.release.guarantee for part in parts]
     assumptions = dict.fromkeys(line for promise in promises for line in promise.assumptions)
     slacks = list(dict.fromkeys(promise.slack for promise in promises))
     listed = ", ".join(named(table) for part in parts for table in part.tables)
     return Guarantee(
-        measure=compose(costs),
+        measure=_total_cost(parts),
         unit=promises[0].unit,
         mechanism=f"none of its own: least squares over released tables ({listed})",
         proof=PROOF,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -105,23 +105,39 @@ class TablesRelease(
     amounts: ClassVar[frozenset[str]] = Release.amounts | {"published"}
 
     def __post_init__(self) -> None:
-        fits = all(tree.fits(self.lattice) for tree in self.trees or ())
-        if fits:
-            depths = tuple(axis.depth for axis in self._axes)
-            fits = all(_is_level(each.margin, depths) for each in self.measured)
-        if fits:
-            fits = self.noisy.shape == (published_numbers(self._axes, self.measured),)
-            fits = fits and all(
-                _is_level(each.margin, depths)
-                and each.counts.shape == (self._nesting.cells(each.margin),)
-                and each.counts.min(initial=0) >= 0
-                for each in self.public_totals
-            )
-        names = {name for table in self.tables for name in table}
-        fits = fits and all(len(set(table)) == len(table) for table in self.tables)
-        if not (fits and self.measured and self.tables and names <= set(self.lattice.names)):
+        if not (self._names_fit() and self._numbers_fit()):
             obstacle = "its numbers do not fit its tables"
             raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
+
+    def _names_fit(self) -> bool:
+        """Whether the tables and trees name axes that there are. A file may hold anything."""
+        names = {name for table in self.tables for name in table}
+        if not self.tables or not names <= set(self.lattice.names):
+            return False
+        if any(len(set(table)) < len(table) for table in self.tables):
+            return False
+        return all(tree.fits(self.lattice) for tree in self.trees or ())
+
+    def _numbers_fit(self) -> bool:
+        """Whether there is a number for each cell that was measured, and for each that is known."""
+        margins = [measurement.margin for measurement in self.measured]
+        margins += [table.margin for table in self.public_totals]
+        # Nothing can be counted along levels that an axis does not have.
+        if not self.measured or not all(map(self._has_levels, margins)):
+            return False
+        if self.noisy.shape != (published_numbers(self._axes, self.measured),):
+            return False
+        return all(
+            table.counts.shape == (self._nesting.cells(table.margin),)
+            and table.counts.min(initial=0) >= 0
+            for table in self.public_totals
+        )
+
+    def _has_levels(self, margin: Margin) -> bool:
+        """Whether the axes have all levels of a table."""
+        depths = tuple(axis.depth for axis in self._axes)
+        is_long_enough = len(margin) == len(depths) and min(margin, default=0) >= 0
+        return is_long_enough and is_margin(margin, depths)
 
     @cached_property
     def chains(self) -> Chains:
@@ -149,13 +165,13 @@ class TablesRelease(
     def known(self) -> dict[Margin, Array]:
         """These tables by their levels, with a dimension for each axis of the family."""
         return {
-            each.margin: each.counts.reshape(self._nesting.shape(each.margin))
-            for each in self.public_totals
+            table.margin: table.counts.reshape(self._nesting.shape(table.margin))
+            for table in self.public_totals
         }
 
     @property
     def _nesting(self) -> Nesting:
-        return Nesting.of(self._axes)
+        return self.chains.nesting
 
     @cached_property
     def _rounded(self) -> Mapping[Margin, Array]:
@@ -193,19 +209,19 @@ class TablesRelease(
             raise UsageError(f"the table {named(names)}", obstacle, "Name each axis once")
         margin = self._margin(names)
         if not any(is_margin(margin, self._margin(table)) for table in self.tables):
-            asked = ", ".join(map(named, self.tables))
+            listed = ", ".join(map(named, self.tables))
             raise UsageError(
                 f"the table {named(names)}",
-                f"no table has all of these axes; there are {asked}",
+                f"no table has all of these axes; there are {listed}",
                 "Name axes of one of them, or ask for such a table",
             )
-        found = msgspec.structs.replace(self, shown=names)
+        release = msgspec.structs.replace(self, shown=names)
         # What was computed once serves all tables.
         for name in ("chains", "_errors", "_residuals"):
             if name in self.__dict__:
-                found.__dict__[name] = self.__dict__[name]
-        found.__dict__["_family"] = self.__dict__.get("_family", self)
-        return found
+                release.__dict__[name] = self.__dict__[name]
+        release.__dict__["_family"] = self.__dict__.get("_family", self)
+        return release
 
     def _margin(self, names: Sequence[str]) -> Margin:
         """A table by the level of each chain of axes."""
@@ -222,12 +238,16 @@ class TablesRelease(
         margin = self._margin(names)
         return self._laid_out(self._errors.family.estimate(margin, self._residuals), names)
 
-    def _table_accuracy(self, names: Sequence[str], alpha: float) -> Array:
-        return self._laid_out(self._errors.half_widths(self._margin(names), alpha), names)
-
     @property
-    def _is_one(self) -> bool:
-        return self.shown is not msgspec.UNSET
+    def _shown_tables(self) -> tuple[tuple[str, ...], ...]:
+        """The tables that this is the release of."""
+        return self.tables if self.shown is msgspec.UNSET else (self.shown,)
+
+    def _together(self, numbers_of: Callable[[Sequence[str]], Array]) -> Array:
+        """Return numbers of each table that is shown, laid out like ``values``."""
+        if self.shown is not msgspec.UNSET:
+            return numbers_of(self.shown)
+        return np.concatenate([numbers_of(table).reshape(-1) for table in self.tables])
 
     def _lattice_of(self, names: Sequence[str]) -> Lattice:
         axes = dict(zip(self.lattice.names, self.lattice.axes, strict=True))
@@ -248,7 +268,7 @@ class TablesRelease(
 
     @property
     def facts(self) -> tuple[str, ...]:
-        if self._is_one or len(self.tables) < 2:
+        if len(self._shown_tables) < 2:
             return ()
         return ("Any two of these tables agree in all totals that they share.",)
 
@@ -260,9 +280,7 @@ class TablesRelease(
 
         Of the family: those of all tables that were asked for, one after another.
         """
-        if self.shown is not msgspec.UNSET:
-            return self._table_values(self.shown)
-        return np.concatenate([self._table_values(table).reshape(-1) for table in self.tables])
+        return self._together(self._table_values)
 
     @property
     def variances(self) -> Array:
@@ -272,13 +290,11 @@ class TablesRelease(
         Weigh the counts by it in what you compute of them. Errors of cells of one family depend on
         one another.
         """
-        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
-        found = [
-            self._laid_out(self._errors.variances(self._margin(table)), table) for table in tables
-        ]
-        if self._is_one:
-            return found[0]
-        return np.concatenate([each.reshape(-1) for each in found])
+
+        def variances(names: Sequence[str]) -> Array:
+            return self._laid_out(self._errors.variances(self._margin(names)), names)
+
+        return self._together(variances)
 
     def numbers(self) -> tuple[int, ...]:
         """The noisy integers that were published, in the order in which they were drawn."""
@@ -295,13 +311,13 @@ class TablesRelease(
             of one table, or those of the whole family (Bonferroni).
         """
         alpha = error_probability(confidence)
-        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
         if simultaneous:
-            alpha /= sum(self._lattice_of(table).size for table in tables)
-        found = [self._table_accuracy(table, alpha) for table in tables]
-        if self._is_one:
-            return found[0]
-        return np.concatenate([half.reshape(-1) for half in found])
+            alpha /= sum(self._lattice_of(table).size for table in self._shown_tables)
+
+        def half_widths(names: Sequence[str]) -> Array:
+            return self._laid_out(self._errors.half_widths(self._margin(names), alpha), names)
+
+        return self._together(half_widths)
 
     # --- numbers for printing ---------------------------------------------------------------------
 
@@ -320,9 +336,7 @@ class TablesRelease(
             If tables of three or more axes share so many margins that whole numbers need not exist.
             It depends on the axes of the tables alone.
         """
-        if self.shown is not msgspec.UNSET:
-            return self._table_published(self.shown)
-        return np.concatenate([self._table_published(table).reshape(-1) for table in self.tables])
+        return self._together(self._table_published)
 
     def published_accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths around the numbers of ``published``: float64 ndarray like them.
@@ -340,8 +354,10 @@ class TablesRelease(
         """
         low, high = self.interval(confidence, simultaneous)
         printed = self.published()
-        found = np.maximum(printed - np.maximum(low, 0), np.maximum(high, 0) - printed)
-        return np.asarray(np.where(high < 0, np.maximum(found, (high - low) / 2), found))
+        below = printed - np.maximum(low, 0)
+        above = np.maximum(high, 0) - printed
+        farther = np.maximum(below, above)
+        return np.asarray(np.where(high < 0, np.maximum(farther, (high - low) / 2), farther))
 
     def _table_published(self, names: Sequence[str]) -> Array:
         margin = self._margin(names)
@@ -401,8 +417,7 @@ class TablesRelease(
 
         Empty for a table of more than three axes, which is too broad.
         """
-        tables = self.tables if self.shown is msgspec.UNSET else (self.shown,)
-        return {table: crossed(self, table) for table in tables}
+        return {table: crossed(self, table) for table in self._shown_tables}
 
     def listed(self, axes: tuple[str, ...]) -> pa.Table:
         return self[axes].to_frame()
@@ -471,8 +486,3 @@ class TablesRelease(
         if ax is not None or len(tables) == 1:
             return style.headed(families.draw(tables[0], ax), self, ax)
         return style.headed(families.draw_several(tables)[0], self, ax)
-
-
-def _is_level(margin: Margin, depths: Margin) -> bool:
-    """Whether axes of these depths have all levels of a table."""
-    return len(margin) == len(depths) and min(margin, default=0) >= 0 and is_margin(margin, depths)

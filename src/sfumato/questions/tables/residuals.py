@@ -50,7 +50,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.questions.tables.levels import Levels, Margin, Path, contrast, is_margin
+from sfumato.questions.tables.levels import Levels, Margin, Nesting, Path, contrast, is_margin
 
 Paths: TypeAlias = tuple[Path, ...]
 """Along each axis, the way to a cell of a margin."""
@@ -83,8 +83,8 @@ def below(margin: Margin) -> Iterator[Margin]:
 
 def closure_of(tables: Sequence[Margin]) -> list[Margin]:
     """The margins of all tables, those of fewer axes first."""
-    found = set(chain.from_iterable(map(below, tables)))
-    return sorted(found, key=lambda margin: (sum(margin), [-level for level in margin]))
+    margins = set(chain.from_iterable(map(below, tables)))
+    return sorted(margins, key=lambda margin: (sum(margin), [-level for level in margin]))
 
 
 @dataclass(frozen=True)
@@ -106,18 +106,14 @@ class Family:
     axes: tuple[Levels, ...]
     measured: tuple[Measured, ...]
 
-    def shape(self, margin: Margin) -> tuple[int, ...]:
-        """The shape of a table: 1 where it is summed over an axis."""
-        return tuple(axis.cells(level) for axis, level in zip(self.axes, margin, strict=True))
+    @cached_property
+    def nesting(self) -> Nesting:
+        """How the cells of the axes are nested."""
+        return Nesting(self.axes)
 
-    def cells(self, margin: Margin) -> int:
-        """How many cells a table has."""
-        return math.prod(self.shape(margin))
-
-    def contrasts(self, margin: Margin) -> int:
-        """How many independent numbers a residual has; 0 if there is nothing to estimate."""
-        levels = zip(self.axes, margin, strict=True)
-        return math.prod(axis.contrasts(level) for axis, level in levels)
+    def estimable(self, margin: Margin) -> Iterator[Margin]:
+        """Return the residuals of a table that say anything: no noise was put on the others."""
+        return filter(self.nesting.has_residual, below(margin))
 
     @cached_property
     def precisions(self) -> Mapping[Margin, tuple[tuple[int, float], ...]]:
@@ -125,14 +121,16 @@ class Family:
 
         Where a table is known, without noise, it alone is there, and infinitely precise.
         """
-        found: dict[Margin, list[tuple[int, float]]] = {}
+        precisions: dict[Margin, list[tuple[int, float]]] = {}
         for index, (margin, variance, whole) in enumerate(self.measured):
             for kept in below(margin) if whole else (margin,):
-                share = self.cells(kept) / self.cells(margin)
+                share = self.nesting.cells(kept) / self.nesting.cells(margin)
                 precision = share / variance if variance else math.inf
-                found.setdefault(kept, []).append((index, precision))
-        exact = {kept: [one for one in found[kept] if one[1] == math.inf] for kept in found}
-        return {kept: tuple(exact[kept][:1] or measured) for kept, measured in found.items()}
+                precisions.setdefault(kept, []).append((index, precision))
+        exact = {
+            kept: [pair for pair in precisions[kept] if pair[1] == math.inf] for kept in precisions
+        }
+        return {kept: tuple(exact[kept][:1] or measured) for kept, measured in precisions.items()}
 
     @cached_property
     def total_precisions(self) -> Mapping[Margin, float]:
@@ -149,7 +147,7 @@ class Family:
 
     def covers(self, margin: Margin) -> bool:
         """Whether a margin can be estimated."""
-        return all(kept in self.precisions for kept in below(margin) if self.contrasts(kept))
+        return all(kept in self.precisions for kept in self.estimable(margin))
 
     def _paths(self, margin: Margin) -> Paths:
         """The way to any cell, where all cells of a level have equally many siblings."""
@@ -173,9 +171,7 @@ class Family:
                 for index, factor, times in self.error_of(margin, paths)
             )
         terms = []
-        for kept in below(margin):
-            if not self.contrasts(kept):
-                continue
+        for kept in self.estimable(margin):
             share = math.prod(map(share_of, kept, paths))
             terms.append(share / self.total_precisions[kept])
         return math.fsum(terms)
@@ -187,7 +183,7 @@ class Family:
         those of ``variance_of``.
         """
         paths = paths or self._paths(margin)
-        found = []
+        weights = []
         for index, (measured, variance, whole) in enumerate(self.measured):
             if not variance or (not whole and not is_margin(measured, margin)):
                 continue
@@ -196,15 +192,13 @@ class Family:
                 factor = self._factor(index, paths, common, parted)
                 times = math.prod(map(parted_cells, self.axes, paths, measured, parted))
                 if factor and times:
-                    found.append(Weight(index, factor, times))
-        return found
+                    weights.append(Weight(index, factor, times))
+        return weights
 
     def _factor(self, index: int, paths: Paths, common: Margin, parted: Margin) -> float:
         """The weight, in a cell, of a count that parts from it at some level of each axis."""
         terms = []
-        for kept in below(common) if self.measured[index].whole else (common,):
-            if not self.contrasts(kept):
-                continue
+        for kept in self.estimable(common) if self.measured[index].whole else (common,):
             entry = math.prod(map(entry_of, paths, kept, parted))
             terms.append(self.weight(kept, index) * entry)
         return math.fsum(terms)
@@ -212,7 +206,7 @@ class Family:
     # --- estimates --------------------------------------------------------------------------------
 
     def residual(self, kept: Margin, counts: Sequence[Array]) -> Array:
-        """The estimate of one residual: float64 ndarray of shape ``shape(kept)``.
+        """The estimate of one residual: float64 ndarray of shape ``nesting.shape(kept)``.
 
         Parameters
         ----------
@@ -221,32 +215,27 @@ class Family:
             For each measurement the noisy counts of its table, of the table's shape; for one of a
             residual, any counts that have this residual.
         """
-        found = np.zeros(self.shape(kept))
-        if not self.contrasts(kept):
-            return found
+        residual = np.zeros(self.nesting.shape(kept))
+        if not self.nesting.has_residual(kept):
+            return residual
         for index, _ in self.precisions[kept]:
-            sums = counts[index]
-            levels = zip(self.axes, self.measured[index].margin, kept, strict=True)
-            for along, (axis, level, onto) in enumerate(levels):
-                sums = axis.summed(sums, along, level, onto)
-            found += self.weight(kept, index) * sums
+            sums = self.nesting.margin(counts[index], self.measured[index].margin, kept)
+            residual += self.weight(kept, index) * sums
         for along, (axis, level) in enumerate(zip(self.axes, kept, strict=True)):
             if level:
-                found = axis.centred(found, along, level)
-        return found
+                residual = axis.centred(residual, along, level)
+        return residual
 
     def estimate(self, margin: Margin, residuals: Mapping[Margin, Array]) -> Array:
-        """A table from its residuals: float64 ndarray of shape ``shape(margin)``."""
-        found = np.zeros(self.shape(margin))
-        for kept in below(margin):
-            if not self.contrasts(kept):
-                continue  # such as along an axis of one label: no noise was put on nothing
+        """A table from its residuals: float64 ndarray of shape ``nesting.shape(margin)``."""
+        table = np.zeros(self.nesting.shape(margin))
+        for kept in self.estimable(margin):
             spread = residuals[kept]
             levels = zip(self.axes, kept, margin, strict=True)
             for along, (axis, level, onto) in enumerate(levels):
                 spread = axis.spread(spread, along, level, onto)
-            found += spread
-        return found
+            table += spread
+        return table
 
 
 def share_of(level: int, path: Path) -> float:

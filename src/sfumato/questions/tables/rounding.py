@@ -66,7 +66,16 @@ import numpy as np
 from sfumato.basics.numbers import Array
 from sfumato.errors import Infeasible
 from sfumato.questions.tables import nearest
-from sfumato.questions.tables.levels import Margin, Nesting, common, is_margin, joined
+from sfumato.questions.tables.levels import (
+    Margin,
+    Nesting,
+    common,
+    follows,
+    is_margin,
+    joined,
+    maximal,
+    unknown,
+)
 from sfumato.questions.tables.nearest import fitted
 
 # --- controlled rounding --------------------------------------------------------------------------
@@ -130,9 +139,9 @@ def _meet_nearly(table: Array, rows: Array, sums: Array) -> None:
 
 def _sums(values: Array, places: Array, n: int) -> Array:
     """Sum whole numbers exactly: int64 ndarray of shape (n,)."""
-    found = np.zeros(n, dtype=np.int64)
-    np.add.at(found, places, values)
-    return found
+    sums = np.zeros(n, dtype=np.int64)
+    np.add.at(sums, places, values)
+    return sums
 
 
 def with_both_margins(
@@ -163,15 +172,15 @@ def with_both_margins(
         Below 1 + 2^-10 from ``values`` if these have the margins.
     """
     digits = _digits(max(int(row_sums.sum()), 1))
-    found = _written(values, rows, row_sums, columns, column_sums, digits)
-    _meet(found, rows, row_sums << digits, columns, column_sums << digits, cell_with)
+    digits_of_cells = _written(values, rows, row_sums, columns, column_sums, digits)
+    _meet(digits_of_cells, rows, row_sums << digits, columns, column_sums << digits, cell_with)
     for digit in range(digits, 0, -1):
-        odd = np.flatnonzero(found & 1)
+        odd = np.flatnonzero(digits_of_cells & 1)
         if len(odd):
-            wanted = values[odd] * 2.0**digit - found[odd]
-            found[odd] += _signs(wanted, rows[odd], columns[odd])
-        found >>= 1
-    return found
+            wanted = values[odd] * 2.0**digit - digits_of_cells[odd]
+            digits_of_cells[odd] += _signs(wanted, rows[odd], columns[odd])
+        digits_of_cells >>= 1
+    return digits_of_cells
 
 
 def _digits(total: int) -> int:
@@ -183,13 +192,13 @@ def _written(
     values: Array, rows: Array, row_sums: Array, columns: Array, column_sums: Array, digits: int
 ) -> Array:
     """The table in whole multiples of 2^-digits, with margins that are nowhere too large."""
-    found = values
+    scaled = values
     for places, sums in ((rows, row_sums), (columns, column_sums)):
-        reached = np.bincount(places, found, minlength=len(sums))
+        reached = np.bincount(places, scaled, minlength=len(sums))
         # Doubles are summed with an error; the last factor is below it.
         factor = np.minimum(1, sums / np.maximum(reached, 1e-300)) * (1 - 1e-13)
-        found = found * factor[places]
-    return np.floor(found * 2.0**digits).astype(np.int64)
+        scaled = scaled * factor[places]
+    return np.floor(scaled * 2.0**digits).astype(np.int64)
 
 
 def _meet(
@@ -312,24 +321,16 @@ def order_of(
     Order or None
         None: a table of more than ``MOST_JOINED_CELLS`` cells would be needed.
     """
-    largest = sorted(_maximal(tables))
+    largest = sorted(maximal(tables))
     while True:
         steps, stuck = _Sequence(tables, largest, nesting, known).steps()
         if stuck is None:
             return Order(tuple(steps), tuple(sorted(set(largest) - set(tables))))
         joints = [joined(stuck, other) for other in largest if other != stuck]
-        joint = min(joints, key=lambda found: (nesting.cells(found), found))
+        joint = min(joints, key=lambda table: (nesting.cells(table), table))
         if nesting.cells(joint) > MOST_JOINED_CELLS:
             return None
-        largest = sorted(_maximal([*largest, joint]))
-
-
-def _maximal(tables: Iterable[Margin]) -> list[Margin]:
-    """The tables that are margins of no other one."""
-    found = set(tables)
-    return [
-        one for one in found if not any(one != other and is_margin(one, other) for other in found)
-    ]
+        largest = sorted(maximal([*largest, joint]))
 
 
 class _Sequence:
@@ -347,17 +348,17 @@ class _Sequence:
 
     def __init__(
         self,
-        asked: Sequence[Margin],
+        wanted: Sequence[Margin],
         largest: Sequence[Margin],
         nesting: Nesting,
         known: Sequence[Margin],
     ) -> None:
         self.known = list(known)
-        self.asked = set(asked)
+        self.asked = set(wanted)
         self.largest = set(largest)
         self.nesting = nesting
         self.singles = _single_axes(largest)
-        self.later = _with_common_margins([*asked, *largest])
+        self.later = _with_common_margins([*wanted, *largest])
         self.moved: list[Margin] = []  # tables that come early, each after some of its margins
 
     def steps(self) -> tuple[list[Step], Margin | None]:
@@ -375,9 +376,9 @@ class _Sequence:
         before = list(self.known)
         steps: list[Step] = []
         for table in sequence:
-            if any(is_margin(table, earlier) for earlier in before):
+            if follows(table, before):
                 continue  # it follows from that one
-            ordered = running_order(_maximal(common(table, earlier) for earlier in before))
+            ordered = running_order(maximal(common(table, earlier) for earlier in before))
             if ordered is not None:
                 steps += _one_by_one(table, ordered, self._missed(table, ordered))
                 before.append(table)
@@ -387,21 +388,16 @@ class _Sequence:
 
     def _missed(self, table: Margin, given: Sequence[Margin]) -> tuple[Margin, ...]:
         """The common margins that follow from a table, because they cannot be met before it."""
-        return tuple(
-            one
-            for one in self.later
-            if one != table
-            and is_margin(one, table)
-            and not any(is_margin(one, margin) for margin in given)
-        )
+        margins = [margin for margin in self.later if is_margin(margin, table)]
+        return tuple(margin for margin in unknown(margins, given) if margin != table)
 
     def _kept_margins(self, table: Margin, before: Sequence[Margin]) -> list[Margin]:
         """The margins that a table is given when it is moved: those asked for first, then small."""
         first = [*self.known, *self.singles, *self.moved]
         kept: list[Margin] = []
-        margins = _maximal(common(table, earlier) for earlier in before)
+        margins = maximal(common(table, earlier) for earlier in before)
         for margin in sorted(margins, key=self._rank):
-            given = _maximal(common(table, earlier) for earlier in [*first, *kept, margin])
+            given = maximal(common(table, earlier) for earlier in [*first, *kept, margin])
             if running_order(given) is not None:
                 kept.append(margin)
         return kept
@@ -414,22 +410,22 @@ def _single_axes(tables: Sequence[Margin]) -> list[Margin]:
     """The total, and the tables of one axis at one of its levels, coarse ones first."""
     largest = reduce(joined, tables)
     total = tuple(0 for _ in largest)
-    found = [
+    singles = [
         tuple(level if place == axis else 0 for place in range(len(largest)))
         for axis, finest in enumerate(largest)
         for level in range(1, finest + 1)
     ]
-    return [total, *found]
+    return [total, *singles]
 
 
 def _with_common_margins(tables: Sequence[Margin]) -> list[Margin]:
     """The tables and all their common margins, small ones first."""
-    found = set(tables)
+    margins = set(tables)
     fresh = set(tables)
     while fresh:
-        fresh = {common(one, other) for one in fresh for other in tables} - found
-        found |= fresh
-    return sorted(found, key=lambda table: (sum(table), table))
+        fresh = {common(table, second) for table in fresh for second in tables} - margins
+        margins |= fresh
+    return sorted(margins, key=lambda table: (sum(table), table))
 
 
 def running_order(margins: Iterable[Margin]) -> list[Margin] | None:
@@ -453,7 +449,7 @@ def running_order(margins: Iterable[Margin]) -> list[Margin] | None:
     left = sorted(margins)
     last_first = []
     while len(left) > 1:
-        ear = next((one for one in left if _is_ear(one, left)), None)
+        ear = next((margin for margin in left if _is_ear(margin, left)), None)
         if ear is None:
             return None
         left.remove(ear)
@@ -461,11 +457,11 @@ def running_order(margins: Iterable[Margin]) -> list[Margin] | None:
     return left + last_first[::-1]
 
 
-def _is_ear(one: Margin, margins: Sequence[Margin]) -> bool:
+def _is_ear(margin: Margin, margins: Sequence[Margin]) -> bool:
     """Whether a margin shares with all others together only what it shares with one of them."""
-    others = [other for other in margins if other != one]
-    shared = common(one, reduce(joined, others))
-    return any(is_margin(shared, other) for other in others)
+    others = [other for other in margins if other != margin]
+    shared = common(margin, reduce(joined, others))
+    return follows(shared, others)
 
 
 def _one_by_one(table: Margin, given: Sequence[Margin], missed: tuple[Margin, ...]) -> list[Step]:
@@ -515,10 +511,10 @@ def rounded(
         If the tables overlap such that no order of them can be met; this depends on their axes and
         sizes alone.
     """
-    found = dict(known or {})
-    for step in steps_of(tuple(tables), nesting, names, tuple(found)):
-        found[step.table] = _rounded_step(step, tables, found, nesting)
-    return {table: _margin_of(found, table, nesting) for table in tables}
+    whole = dict(known or {})
+    for step in steps_of(tuple(tables), nesting, names, tuple(whole)):
+        whole[step.table] = _rounded_step(step, tables, whole, nesting)
+    return {table: _margin_of(whole, table, nesting) for table in tables}
 
 
 def steps_of(
@@ -552,13 +548,13 @@ def _unroundable(names: Sequence[str]) -> Infeasible:
 def _margin_of(tables: Mapping[Margin, Array], margin: Margin, nesting: Nesting) -> Array:
     """A margin from the smallest of the tables that have it."""
     larger = [table for table in tables if is_margin(margin, table)]
-    table = min(larger, key=lambda one: (nesting.cells(one), one))
+    table = min(larger, key=lambda table: (nesting.cells(table), table))
     return nesting.margin(tables[table], table, margin)
 
 
 def _aim(step: Step, tables: Mapping[Margin, Array], nesting: Nesting) -> Array:
     """The real table that a step rounds."""
-    if any(is_margin(step.table, table) for table in tables):
+    if follows(step.table, tables):
         estimate = _margin_of(tables, step.table, nesting)
         if not step.missed:
             return estimate
@@ -571,12 +567,12 @@ def _aim(step: Step, tables: Mapping[Margin, Array], nesting: Nesting) -> Array:
 
 
 def _rounded_step(
-    step: Step, tables: Mapping[Margin, Array], found: Mapping[Margin, Array], nesting: Nesting
+    step: Step, tables: Mapping[Margin, Array], whole: Mapping[Margin, Array], nesting: Nesting
 ) -> Array:
     """Round one table, given those of earlier steps."""
     shape = nesting.shape(step.table)
     values = _aim(step, tables, nesting).reshape(-1).astype(np.float64)
-    given = [_margin_of(found, margin, nesting).reshape(-1) for margin in step.given]
+    given = [_margin_of(whole, margin, nesting).reshape(-1) for margin in step.given]
     match step.given:
         case ():
             total = np.maximum(np.rint(values), 0).astype(np.int64)

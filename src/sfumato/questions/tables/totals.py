@@ -84,10 +84,10 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
                 obstacle = f"it has {len(self.counts):,} counts, and the table has {cells:,} cells"
                 raise UsageError(self.title, obstacle, "Give one count for each cell")
             return np.array(self.counts, dtype=np.int64).reshape(shape)
-        found = np.full(shape, -1, dtype=np.int64)
+        table = np.full(shape, -1, dtype=np.int64)
         for labels, count in zip(self.labels, self.counts, strict=True):
-            found[self._place(labels, axes)] = count
-        lacking = np.argwhere(found < 0)
+            table[self._place(labels, axes)] = count
+        lacking = np.argwhere(table < 0)
         if len(lacking):
             names = [axis.cell_names()[at] for axis, at in zip(axes, lacking[0], strict=True)]
             cell = " x ".join(map(printable, names))
@@ -98,13 +98,13 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             )
         if len(self.labels) > cells:
             raise UsageError(self.title, "a cell has two counts", "Name each cell once")
-        return found
+        return table
 
     def _place(self, labels: tuple[Label, ...], axes: Sequence[LatticeAxis]) -> tuple[int, ...]:
         if len(labels) != len(axes):
             obstacle = f"a cell has {len(axes)} labels, one for each axis"
             raise UsageError(self.title, obstacle, WRITE)
-        found = []
+        place = []
         for label, axis in zip(labels, axes, strict=True):
             names = axis.cell_names()
             # Plans may name bins of whole numbers by their edges, as answers once did. A name of
@@ -113,8 +113,8 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             if str(label) not in known:
                 obstacle = f"{printable(axis.name)} has no cell {shown(label)}"
                 raise UsageError(self.title, f"{obstacle}; {nearest(str(label), names)}", WRITE)
-            found.append(known.index(str(label)))
-        return tuple(found)
+            place.append(known.index(str(label)))
+        return tuple(place)
 
 
 def in_words(axes: Sequence[str]) -> str:
@@ -140,11 +140,11 @@ def plain_totals(given: object) -> tuple[PublicTotal, ...]:
     """
     if given is None:
         return ()
-    if isinstance(given, Sequence) and all(isinstance(one, PublicTotal) for one in given):
+    if isinstance(given, Sequence) and all(isinstance(total, PublicTotal) for total in given):
         return tuple(given)
     if not isinstance(given, Mapping):
-        asked = f"totals of type {type(given).__name__}"
-        raise UsageError(asked, "they must be counts by the axes of a table", WRITE)
+        request = f"totals of type {type(given).__name__}"
+        raise UsageError(request, "they must be counts by the axes of a table", WRITE)
     return tuple(_plain(axes, counts) for axes, counts in given.items())
 
 
@@ -261,10 +261,10 @@ def known_tables(totals: Sequence[PublicTotal], chains: Chains) -> dict[Margin, 
         If an axis is unknown or may drop rows, cells do not match, two totals are of the same
         table, or they contradict each other.
     """
-    lattice, nesting = chains.lattice, Nesting.of(chains.levels)
+    lattice = chains.lattice
     require_all_rows(totals, lattice.axes)
     axes = dict(zip(lattice.names, lattice.axes, strict=True))
-    found: dict[Margin, Array] = {}
+    tables: dict[Margin, Array] = {}
     titles: dict[Margin, PublicTotal] = {}
     for total in totals:
         for name in total.axes:
@@ -274,25 +274,27 @@ def known_tables(totals: Sequence[PublicTotal], chains: Chains) -> dict[Margin, 
         counts = total.on([axes[name] for name in total.axes])
         margin = chains.margin(total.axes)
         places = np.argsort(chains.order(total.axes))
-        if margin in found:
+        if margin in tables:
             raise UsageError(total.title, "they are given twice", "Give them once")
         titles[margin] = total
-        found[margin] = counts.transpose(places).reshape(nesting.shape(margin))
-    for one, other in itertools.combinations(found, 2):
-        if not agree(found, one, other, nesting):
+        tables[margin] = counts.transpose(places).reshape(chains.nesting.shape(margin))
+    for first, second in itertools.combinations(tables, 2):
+        if not agree(first, tables[first], second, tables[second], chains.nesting):
             raise UsageError(
-                f"{titles[one].title} and {in_words(titles[other].axes)}",
+                f"{titles[first].title} and {in_words(titles[second].axes)}",
                 "they contradict each other: their sums differ",
                 "Correct one of them, or leave it out",
             )
-    return found
+    return tables
 
 
-def agree(tables: Mapping[Margin, Array], one: Margin, other: Margin, nesting: Nesting) -> bool:
-    """Whether two tables have the same common margin."""
-    shared = common(one, other)
-    sums = [nesting.margin(tables[table], table, shared) for table in (one, other)]
-    return bool(np.array_equal(sums[0], sums[1]))
+def agree(
+    margin: Margin, counts: Array, other_margin: Margin, other_counts: Array, nesting: Nesting
+) -> bool:
+    """Whether two tables have the same common margin; the same table, whether it is equal."""
+    shared = common(margin, other_margin)
+    sums = nesting.margin(counts, margin, shared)
+    return bool(np.array_equal(sums, nesting.margin(other_counts, other_margin, shared)))
 
 
 def assumption(totals: Sequence[PublicTotal]) -> str:

@@ -116,12 +116,12 @@ class TreeFit:
 
     @cached_property
     def _variances(self) -> list[Array]:
-        found = [self._upward[0][0]]
+        variances = [self._upward[0][0]]
         for level in range(1, self.last + 1):
             inside, gain = self._upward[0][level], self._gains[level]
-            of_parent = self.axis.repeated(found[-1], 0, level)
-            found.append(inside * (1 - gain) + gain**2 * of_parent)
-        return found
+            of_parent = self.axis.repeated(variances[-1], 0, level)
+            variances.append(inside * (1 - gain) + gain**2 * of_parent)
+        return variances
 
     def variances(self, level: int) -> Array:
         """The variance of the estimate of each cell of a level: float64 ndarray."""
@@ -153,21 +153,21 @@ class TreeFit:
                 sums = weight * measured[level] + (1 - weight) * sums
             inside.append(sums)
         inside.reverse()
-        found = [inside[0]]
+        estimates = [inside[0]]
         for level in range(1, self.last + 1):
-            lacking = found[-1] - axis.summed(inside[level], along, level, level - 1)
+            lacking = estimates[-1] - axis.summed(inside[level], along, level, level - 1)
             gain = _laid_along(self._gains[level], along, lacking.ndim)
-            found.append(inside[level] + gain * axis.repeated(lacking, along, level))
-        return found
+            estimates.append(inside[level] + gain * axis.repeated(lacking, along, level))
+        return estimates
 
     def covariances(self, level: int, cell: int) -> list[Array]:
         """The covariances of the estimate of a cell with those of the cells of each level."""
         way = [self.axis.ancestors(above, level)[cell] for above in range(level + 1)]
-        on_way = [self._gains[at][one] for at, one in enumerate(way)]
-        found = [self._variances[0] * math.prod(on_way[1:])]
+        on_way = [self._gains[at][cell_on_way] for at, cell_on_way in enumerate(way)]
+        covariances = [self._variances[0] * math.prod(on_way[1:])]
         for at in range(1, self.last + 1):
             gain = self._gains[at]
-            covariance = self.axis.repeated(found[-1], 0, at) * gain
+            covariance = self.axis.repeated(covariances[-1], 0, at) * gain
             if at <= level:
                 # The children of the cell on the way are siblings of the next one on it.
                 inside, above, here = self._upward[0][at], way[at - 1], way[at]
@@ -177,8 +177,8 @@ class TreeFit:
                 own = own - inside[children] * gain[here]
                 own[here - first] += inside[here]
                 covariance[children] = own * math.prod(on_way[at + 1 :])
-            found.append(covariance)
-        return found
+            covariances.append(covariance)
+        return covariances
 
 
 def _laid_along(numbers: Array, along: int, dimensions: int) -> Array:
@@ -204,11 +204,11 @@ def shapes(axis: Levels) -> list[Array]:
         index = {shape: at for at, shape in enumerate(sorted(set(children)))}
         inside.append(np.array([index[shape] for shape in children], np.int64))
     inside.reverse()
-    found = [inside[0]]
+    kinds = [inside[0]]
     for level in range(1, axis.depth + 1):
-        pairs = np.stack([axis.repeated(found[-1], 0, level), inside[level]])
-        found.append(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1))
-    return found
+        pairs = np.stack([axis.repeated(kinds[-1], 0, level), inside[level]])
+        kinds.append(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1))
+    return kinds
 
 
 # --- a family of tables ---------------------------------------------------------------------------
@@ -243,12 +243,12 @@ class UnevenFamily:
     def of(cls, family: Family) -> Self | None:
         """None: ``family`` has the best estimates already, or there is no time for better ones."""
         uneven = [at for at, axis in enumerate(family.axes) if not axis.is_even]
-        if len(uneven) != 1 or not all(each.whole for each in family.measured):
+        if len(uneven) != 1 or not all(measured.whole for measured in family.measured):
             return None
-        found = cls(family, uneven[0])
-        levels = {each.margin[found.tree] for each in family.measured}
-        kinds = {int(found._shapes[level].max()) + 1 for level in levels}
-        return found if len(levels) > 1 and max(kinds) <= MOST_KINDS else None
+        uneven_family = cls(family, uneven[0])
+        levels = {measured.margin[uneven_family.tree] for measured in family.measured}
+        kinds = {int(uneven_family._shapes[level].max()) + 1 for level in levels}
+        return uneven_family if len(levels) > 1 and max(kinds) <= MOST_KINDS else None
 
     @cached_property
     def _shapes(self) -> list[Array]:
@@ -265,28 +265,29 @@ class UnevenFamily:
     def _below(self, margin: Margin) -> list[Margin]:
         """The residuals of the other axes, at the total of the tree."""
         others = product(*(range(level + 1) for level in self._at(margin, 0)))
-        return [kept for kept in others if self.family.contrasts(kept)]
+        return list(filter(self.family.nesting.has_residual, others))
 
     def _precision(self, kept: Margin, measured: Measured) -> float:
         """That of a measurement of a residual of the other axes; 0 where it does not contain it."""
         margin = self._at(measured.margin, 0)
-        if any(one > other for one, other in zip(kept, margin, strict=True)):
+        if any(below > above for below, above in zip(kept, margin, strict=True)):
             return 0.0
         if not measured.variance:
             return math.inf
-        return self.family.cells(kept) / self.family.cells(margin) / measured.variance
+        cells = self.family.nesting.cells
+        return cells(kept) / cells(margin) / measured.variance
 
     @cached_property
     def _fits(self) -> dict[Margin, TreeFit]:
-        found = {}
+        fits = {}
         axis = self.family.axes[self.tree]
         measured = self.family.measured
-        for kept in sorted({kept for each in measured for kept in self._below(each.margin)}):
+        for kept in sorted({kept for table in measured for kept in self._below(table.margin)}):
             precisions = [0.0] * (axis.depth + 1)
-            for each in measured:
-                precisions[each.margin[self.tree]] += self._precision(kept, each)
-            found[kept] = TreeFit(axis, tuple(precisions))
-        return found
+            for table in measured:
+                precisions[table.margin[self.tree]] += self._precision(kept, table)
+            fits[kept] = TreeFit(axis, tuple(precisions))
+        return fits
 
     # --- errors -----------------------------------------------------------------------------------
 
@@ -305,22 +306,22 @@ class UnevenFamily:
         covariances = {
             kept: self._fits[kept].covariances(level, cell) for kept in self._below(margin)
         }
-        found = []
-        for index, each in enumerate(self.family.measured):
-            if not each.variance:
+        weights = []
+        for index, table in enumerate(self.family.measured):
+            if not table.variance:
                 continue
-            common = self._at(tuple(map(min, each.margin, margin)), 0)
+            common = self._at(tuple(map(min, table.margin, margin)), 0)
             for parted in product(*(range(1, top + 2) for top in common)):
-                times = self._times(each, margin, parted)
-                factors = self._factors(each, margin, common, parted, covariances)
+                times = self._times(table, margin, parted)
+                factors = self._factors(table, margin, common, parted, covariances)
                 # Draws with the same weight count together, up to rounding.
                 distinct, number = np.unique(np.abs(factors), return_counts=True)
-                found += [
+                weights += [
                     Weight(index, float(factor), times * int(draws))
                     for factor, draws in zip(distinct, number, strict=True)
                     if factor and times
                 ]
-        return found
+        return weights
 
     def _factors(
         self,
@@ -352,12 +353,12 @@ class UnevenFamily:
 
     def _times(self, measured: Measured, margin: Margin, parted: Margin) -> int:
         """How many counts of a table part so from a cell along the other axes."""
-        found = 1
+        times = 1
         for at, axis in enumerate(self.family.axes):
             if at != self.tree:
                 path = axis.kinds(margin[at])[0][0]
-                found *= parted_cells(axis, path, measured.margin[at], parted[at])
-        return found
+                times *= parted_cells(axis, path, measured.margin[at], parted[at])
+        return times
 
     def _paths(self, margin: Margin) -> Paths:
         """The ways to a cell along the other axes, and to the total of the tree."""
@@ -375,27 +376,29 @@ class UnevenFamily:
             The noisy counts of each table that was measured.
         """
         axis = self.family.axes[self.tree]
-        found = {}
+        residuals = {}
         for kept, fit in self._fits.items():
             estimates = fit.estimates(self._measured(kept, fit, counts), self.tree)
-            found[kept] = estimates[0]
+            residuals[kept] = estimates[0]
             for level in range(1, fit.last + 1):
                 numbers = axis.centred(estimates[level], self.tree, level)
-                found[self._at(kept, level)] = numbers
-        return found
+                residuals[self._at(kept, level)] = numbers
+        return residuals
 
     def _measured(self, kept: Margin, fit: TreeFit, counts: Sequence[Array]) -> dict[int, Array]:
         """What the tables say of a residual of the other axes, at each level of the tree."""
-        found: dict[int, Array] = {}
-        for each, table in zip(self.family.measured, counts, strict=True):
-            level = each.margin[self.tree]
-            precision = self._precision(kept, each)
+        sums: dict[int, Array] = {}
+        for table, counts_of_table in zip(self.family.measured, counts, strict=True):
+            level = table.margin[self.tree]
+            precision = self._precision(kept, table)
             weight = precision / fit.precisions[level] if precision else 0.0
             if math.isinf(fit.precisions[level]):
-                weight = float(math.isinf(precision) and level not in found)
+                weight = float(math.isinf(precision) and level not in sums)
             if weight:
-                found[level] = found.get(level, 0.0) + weight * self._centred(kept, each, table)
-        return found
+                sums[level] = sums.get(level, 0.0) + weight * self._centred(
+                    kept, table, counts_of_table
+                )
+        return sums
 
     def _centred(self, kept: Margin, measured: Measured, table: Array) -> Array:
         numbers = np.asarray(table, dtype=float)
