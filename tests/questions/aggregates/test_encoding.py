@@ -10,7 +10,7 @@ import sfumato as sf
 from questions.aggregates.wards import DOMAIN, TABLE
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.questions.aggregates.encoding import LARGEST_SUM, encoding_on, value_form
+from sfumato.questions.aggregates.encoding import LARGEST_SUM, encoding_on, value_encoding
 from sfumato.questions.aggregates.values import MOST_STEPS, MOST_STEPS_SQUARED, BasisName
 
 WIDE = sf.Interval(0, 10**9)
@@ -32,22 +32,21 @@ def test_where_noise_would_be_too_large_values_are_rounded_more(publisher: sf.Pu
 @pytest.mark.parametrize("functions", ["pair", "quadratic", "hats"])
 @pytest.mark.parametrize("interval", [WIDE, STEPPED], ids=["wide", "stepped"])
 @pytest.mark.parametrize("scale", [1, 2**18, 2**40])
-def test_the_form_has_noise_that_can_be_drawn_and_sums_that_fit(
+def test_an_encoding_has_noise_that_can_be_drawn_and_sums_that_fit(
     functions: BasisName, interval: sf.Interval, scale: int
 ) -> None:
     count_noise = DiscreteLaplace(Fraction(scale))
-    form = value_form("a mean", "x", interval, functions, count_noise)
-    encoding = encoding_on(form.axis, functions, count_noise)
-    assert encoding.basis == form.basis
-    assert encoding.values == form.values
-    assert encoding.basis.points == form.axis.size - 1
-    assert encoding.law.scale == scale * form.basis.unity <= 2**48
-    assert MANY_ROWS * form.basis.unity < LARGEST_SUM
+    encoding = value_encoding("a mean", "x", interval, functions, count_noise)
+    axis = encoding.summed.axis
+    assert encoding_on(axis, functions, count_noise) == encoding
+    assert encoding.basis.points == axis.size - 1
+    assert encoding.law.scale == scale * encoding.basis.unity <= 2**48
+    assert MANY_ROWS * encoding.basis.unity < LARGEST_SUM
 
 
 def test_values_have_as_many_steps_as_fit() -> None:
     def points(interval: sf.Interval, functions: BasisName) -> int:
-        return value_form("a mean", "x", interval, functions).basis.points
+        return value_encoding("a mean", "x", interval, functions).basis.points
 
     assert points(WIDE, "pair") == points(WIDE, "hats") == MOST_STEPS == 2**31
     assert points(WIDE, "quadratic") == MOST_STEPS_SQUARED == 2**16
@@ -57,9 +56,9 @@ def test_values_have_as_many_steps_as_fit() -> None:
 
 
 def test_sums_counted_for_a_larger_cost_are_not_answered_at_a_smaller_one() -> None:
-    form = value_form("a mean", "x", WIDE, "pair", DiscreteLaplace(Fraction(1)))
+    encoding = value_encoding("a mean", "x", WIDE, "pair", DiscreteLaplace(Fraction(1)))
     with pytest.raises(InternalError, match="too fine for this cost"):
-        encoding_on(form.axis, "pair", DiscreteLaplace(Fraction(2**20)))
+        encoding_on(encoding.summed.axis, "pair", DiscreteLaplace(Fraction(2**20)))
 
 
 def test_what_is_counted_depends_on_the_cost_only_where_noise_is_large() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.domain.lattice import GridAxis
-from sfumato.questions.aggregates.encoding import opening, segment_axis, value_form
+from sfumato.questions.aggregates.encoding import opening, segment_axis, value_encoding
 from sfumato.questions.aggregates.values import Basis
 
 AXES = {
@@ -19,14 +19,14 @@ AXES = {
 }
 
 
-def form_of(interval: sf.Interval) -> tuple[GridAxis, Basis]:
-    form = value_form("a mean", "x", interval, "hats")
-    return form.axis, form.basis
+def hats_of(interval: sf.Interval) -> tuple[GridAxis, Basis]:
+    encoding = value_encoding("a mean", "x", interval, "hats")
+    return encoding.summed.axis, encoding.basis
 
 
 @pytest.mark.parametrize("interval", AXES.values(), ids=AXES)
 def test_steps_lie_between_the_knots_of_their_segment(interval: sf.Interval) -> None:
-    axis, basis = form_of(interval)
+    axis, basis = hats_of(interval)
     segments = segment_axis(axis, basis.knots)
     assert segments.size == basis.size - 1
     edges = segments.edges()
@@ -42,7 +42,7 @@ def test_steps_lie_between_the_knots_of_their_segment(interval: sf.Interval) -> 
 
 @pytest.mark.parametrize("interval", AXES.values(), ids=AXES)
 def test_an_opening_parts_the_values(interval: sf.Interval) -> None:
-    axis, basis = form_of(interval)
+    axis, basis = hats_of(interval)
     for cell in (1, 2, 7, basis.points // 3, basis.points - 1):
         edge = opening(axis, cell)
         below, at = axis.locate(np.array([np.nextafter(edge, -np.inf), edge]))
@@ -50,10 +50,10 @@ def test_an_opening_parts_the_values(interval: sf.Interval) -> None:
 
 
 def test_missing_values_are_counted_where_the_axis_says() -> None:
-    axis, basis = form_of(sf.Interval(0, 8, missing=3))
+    axis, basis = hats_of(sf.Interval(0, 8, missing=3))
     segments = segment_axis(axis, basis.knots)
     missing = np.array([np.nan, 3.0])
     assert len(set(segments.locate(missing.copy()).tolist())) == 1
     assert len(set(axis.locate(missing.copy()).tolist())) == 1
-    dropped, _ = form_of(sf.Interval(0, 8))
+    dropped, _ = hats_of(sf.Interval(0, 8))
     assert segment_axis(dropped, basis.knots).locate(missing).tolist()[0] < 0

@@ -10,7 +10,7 @@ from questions.aggregates.wards import DOMAIN
 from sfumato.answers.counts import Needs
 from sfumato.data import count
 from sfumato.domain.cube import Cube
-from sfumato.questions.aggregates.encoding import LARGEST_SUM, group_sums, value_form
+from sfumato.questions.aggregates.encoding import LARGEST_SUM, group_sums, value_encoding
 from sfumato.random.bits import current
 from sfumato.testing import deterministic
 
@@ -41,12 +41,12 @@ def test_sums_are_those_of_the_functions_of_each_row(
     (cube,) = count(sf.source(rows, domain), [question.needs(domain)])
     for index, summed in enumerate(question.needs(domain).sums):
         column = rows[:, 1 + index]
-        form = value_form(
+        encoding = value_encoding(
             "a mean", summed.axis.name, domain[summed.axis.name], question._basis_name
         )
-        functions = form.basis.functions(summed.axis.locate(column.copy()))
+        functions = encoding.basis.functions(summed.axis.locate(column.copy()))
         expected = [functions[groups == group].sum(axis=0).tolist() for group in range(GROUPS)]
-        assert group_sums(cube, form.basis, 1, index).tolist() == expected
+        assert group_sums(cube, encoding.basis, 1, index).tolist() == expected
 
 
 def wages(n_rows: int, value: int, question: sf.Mean | sf.Variance) -> Cube:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -115,72 +116,8 @@ def _cell_of(axis: GridAxis, value: float) -> int:
 # --- encodings ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ValueForm:
-    """What is summed for one value.
-
-    Attributes
-    ----------
-    axis : GridAxis
-        Locates a value: the number of its cell is the number of steps from the lower bound.
-    basis : Basis
-        The functions of a number of steps that are summed.
-    """
-
-    axis: GridAxis
-    basis: Basis
-
-    @property
-    def values(self) -> Values:
-        """The lattice that values are rounded to."""
-        return values_on(self.axis)
-
-    @property
-    def summed(self) -> Summed:
-        """What each row adds to its cell."""
-        return Summed(self.axis, squares=self.basis.name == "quadratic")
-
-    @property
-    def segments(self) -> EdgesAxis | None:
-        """The cells of values between the knots of hats; None for other functions."""
-        if self.basis.name != "hats":
-            return None
-        return segment_axis(self.axis, self.basis.knots)
-
-
-@dataclass(frozen=True)
-class PersonForm:
-    """The same for the value of a person.
-
-    Attributes
-    ----------
-    scale : PersonScale
-    basis : Basis
-        The functions of a number of steps that are summed.
-    """
-
-    scale: PersonScale
-    basis: Basis
-
-    @property
-    def values(self) -> Values:
-        """The lattice that values are rounded to."""
-        return self.scale.values(self.basis.points)
-
-    @property
-    def summed(self) -> Summed:
-        """What each person adds to a cell."""
-        knots = self.basis.knots if self.basis.name == "hats" else None
-        return self.scale.summed(self.basis.points, self.basis.name == "quadratic", knots)
-
-    @property
-    def segments(self) -> EdgesAxis | None:
-        """The cells of persons between the knots of hats; None for other functions."""
-        return self.summed.segments
-
-    def encoding(self, count_noise: Law) -> Encoding:
-        """The same with the noise on each sum."""
-        return Encoding(self.values, self.basis, _multiplied(count_noise, self.basis.unity))
+FINEST: Law = DiscreteLaplace(Fraction(1))
+"""Noise on a count that is so small that values are added up as finely as they can be."""
 
 
 @dataclass(frozen=True)
@@ -193,25 +130,34 @@ class Encoding:
         The lattice that values are rounded to.
     basis : Basis
         The functions of a lattice value that are summed.
+    summed : Summed
+        What each row or person adds to its cell.
     law : DiscreteLaplace or DiscreteGaussian
         The noise on each sum.
     """
 
     values: Values
     basis: Basis
+    summed: Summed
     law: Law
 
+    @property
+    def segments(self) -> EdgesAxis | None:
+        """The cells between the knots of hats; None for other functions."""
+        if self.basis.name != "hats":
+            return None
+        return self.summed.segments or segment_axis(self.summed.axis, self.basis.knots)
 
-def value_form(
-    title: str, name: str, interval: Interval, functions: BasisName, count_noise: Law | None = None
-) -> ValueForm:
-    """Choose the finest form of a value whose noise can be drawn.
+
+def value_encoding(
+    title: str, name: str, interval: Interval, functions: BasisName, count_noise: Law = FINEST
+) -> Encoding:
+    """Choose the finest encoding of a value whose noise can be drawn.
 
     Parameters
     ----------
-    count_noise : DiscreteLaplace, DiscreteGaussian or None
-        The noise on a count at the cost of the value. None: so small that it allows the finest form
-        of all.
+    count_noise : DiscreteLaplace or DiscreteGaussian
+        The noise on a count at the cost of the value.
 
     Raises
     ------
@@ -219,43 +165,51 @@ def value_form(
         If the axis has only one value, or not even a lattice of one step has noise that can be
         drawn.
     """
-    largest_unity = MAX_SCALE if count_noise is None else _largest_unity(count_noise)
+    largest_unity = _largest_unity(count_noise)
     steps = most_steps(title, name, interval, functions == "quadratic")
     basis = basis_within(functions, steps, largest_unity)
     if basis is not None and basis.points < steps:
-        # Costs that differ a little then lead to the same lattice.
-        power_of_two = 2 ** (basis.points.bit_length() - 1)
-        basis = basis_within(functions, power_of_two, largest_unity)
+        basis = basis_within(functions, _power_of_two(basis.points), largest_unity)
     if basis is None:
         raise _too_much_noise(title, "rows")
-    return ValueForm(value_axis(name, interval, basis.points), basis)
+    return _encoding(value_axis(name, interval, basis.points), basis, count_noise)
 
 
-def person_form(
-    title: str, scale: PersonScale, functions: BasisName, count_noise: Law | None = None
-) -> PersonForm:
-    """Choose the finest form of the value of a person whose noise can be drawn.
+def person_encoding(
+    title: str, scale: PersonScale, functions: BasisName, count_noise: Law = FINEST
+) -> Encoding:
+    """Choose the finest encoding of the value of a person whose noise can be drawn.
 
     Parameters
     ----------
-    count_noise : DiscreteLaplace, DiscreteGaussian or None
-        As for ``value_form``.
+    count_noise : DiscreteLaplace or DiscreteGaussian
+        The noise on a count at the cost of the value.
 
     Raises
     ------
     UsageError
         If not even a lattice of one step has noise that can be drawn.
     """
-    largest_unity = MAX_SCALE if count_noise is None else _largest_unity(count_noise)
+    largest_unity = _largest_unity(count_noise)
     most = MOST_STEPS_SQUARED if functions == "quadratic" else MOST_STEPS
     finest = basis_within(functions, most, largest_unity)
     if finest is None:
         raise _too_much_noise(title, "cells")
-    # Costs that differ a little then lead to the same lattice.
-    power_of_two = 2 ** (finest.points.bit_length() - 1)
-    basis = basis_within(functions, scale.points(power_of_two), largest_unity)
+    points = scale.points(_power_of_two(finest.points))
+    basis = basis_within(functions, points, largest_unity)
     assert basis is not None
-    return PersonForm(scale, basis)
+    knots = basis.knots if functions == "hats" else None
+    summed = scale.summed(basis.points, functions == "quadratic", knots)
+    law = _multiplied(count_noise, basis.unity)
+    return Encoding(scale.values(basis.points), basis, summed, law)
+
+
+def _power_of_two(points: int) -> int:
+    """Return the largest power of 2 up to ``points``.
+
+    Costs that differ a little then lead to the same lattice.
+    """
+    return 1 << points.bit_length() - 1
 
 
 def _too_much_noise(title: str, limited: str) -> UsageError:
@@ -264,7 +218,7 @@ def _too_much_noise(title: str, limited: str) -> UsageError:
 
 
 def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encoding:
-    """The encoding of a value that was added up on an axis of ``value_form``.
+    """Return the encoding of a value that was added up on an axis of ``value_encoding``.
 
     Raises
     ------
@@ -275,7 +229,13 @@ def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encod
     basis = basis_within(functions, points, _largest_unity(count_noise))
     if basis is None or basis.points != points:
         raise InternalError("Values were added up in steps that are too fine for this cost.")
-    return Encoding(values_on(axis), basis, _multiplied(count_noise, basis.unity))
+    return _encoding(axis, basis, count_noise)
+
+
+def _encoding(axis: GridAxis, basis: Basis, count_noise: Law) -> Encoding:
+    """Return the encoding of a row's value that is located on an axis."""
+    summed = Summed(axis, squares=basis.name == "quadratic")
+    return Encoding(values_on(axis), basis, summed, _multiplied(count_noise, basis.unity))
 
 
 def _multiplied(law: Law, factor: int) -> Law:

@@ -91,27 +91,28 @@ class AggregatePreview(Preview, frozen=True):
     def _accuracy_of(
         self, encoding: Encoding, confidence: Exactly, simultaneous: bool = False
     ) -> float:
-        """The accuracy of one value."""
+        """Return the accuracy of one value."""
         alpha = error_probability(confidence)
+        self._require_numbers(encoding, simultaneous)
+        groups = self.cells or 1
+        if simultaneous:
+            alpha = sidak(alpha, groups * len(self.encodings))
+        rows_per_group = (self.rows or 0) / groups
+        if self.statistic == "sum":
+            return _sum_half_width(encoding, rows_per_group, alpha)
+        return self._ratio_half_width(encoding, rows_per_group, alpha)
+
+    def _require_numbers(self, encoding: Encoding, simultaneous: bool) -> None:
+        """Refuse an accuracy that depends on a number of rows or groups that nobody has stated."""
         request = f"the accuracy of a {self.statistic}"
         depends_on_rows = self._depends_on_rows(encoding)
         if self.cells is None and (simultaneous or depends_on_rows):
             obstacle = "how many groups are shown depends on the data"
             raise UsageError(request, obstacle, "Declare Categories to preview it")
-        groups = self.cells or 1
-        if simultaneous:
-            alpha = sidak(alpha, groups * len(self.encodings))
         if depends_on_rows and self.rows is None:
-            obstacle = "it depends on the number of rows"
-            remedy = "State rows= to preview it"
-            if self.of_persons:
-                obstacle = "it depends on the number of persons"
-                remedy = "State it as rows= to preview it"
-            raise UsageError(request, obstacle, remedy)
-        rows_per_group = (self.rows or 0) / groups
-        if self.statistic == "sum":
-            return _sum_half_width(encoding, rows_per_group, alpha)
-        return self._ratio_half_width(encoding, rows_per_group, alpha)
+            obstacle = f"it depends on the number of {self._counted_things}"
+            stated = "State it as rows=" if self.of_persons else "State rows="
+            raise UsageError(request, obstacle, f"{stated} to preview it")
 
     @property
     def chooses_clip(self) -> bool:
@@ -122,6 +123,11 @@ class AggregatePreview(Preview, frozen=True):
     def of_persons(self) -> bool:
         """Whether each person has one value in a group; ``rows`` is then a number of persons."""
         return self.scale.persons is not UNSET
+
+    @property
+    def _counted_things(self) -> str:
+        """What has a value."""
+        return "persons" if self.of_persons else "rows"
 
     def _depends_on_rows(self, encoding: Encoding) -> bool:
         """Whether the accuracy depends on the number of rows of a group."""
@@ -157,48 +163,57 @@ class AggregatePreview(Preview, frozen=True):
         return lines
 
     def _lines_of(self, encoding: Encoding) -> list[str]:
-        several = len(self.encodings) > 1
-        things = "persons" if self.of_persons else "rows"
-        of_value = f" of {printable(encoding.values.name)}" if several else ""
-        groups = "each group that is shown"
-        if self.cells is not None:
-            groups = "one group" if self.cells == 1 else f"each of {self.cells:,} groups"
-        basis = encoding.basis
-        one = f"{self.unit.who} in it" if self.of_persons else "row"
-        lines = [
-            f"adds {_noise_in_units(encoding)} to {basis.size} sums{of_value} in {groups}, where "
-            f"each {one} adds {number(_one_in_units(encoding))} in all "
-            f"({_noise_in_rows(encoding, things)})"
-        ]
+        of_value = f" of {printable(encoding.values.name)}" if len(self.encodings) > 1 else ""
+        lines = [self._noise_line(encoding, of_value)]
         if self.chooses_clip:
             lines.append(
                 f"a clip is chosen from the noisy sums: the values may be clipped to as little as "
                 f"2^-{encoding.basis.size - 2} of the range, and the noise falls with the clip"
             )
         if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
-            remedy = (
-                "" if self.cells is None else ": state rows= (command line: --rows) to preview it"
-            )
-            if remedy and self.of_persons:
-                remedy = ": state that as rows= to preview it"
-            depends = f"how accurate each is depends on how many {things} a group has{remedy}"
-            return [*lines, depends]
-        evenly = ""
-        if self.rows is not None:
-            evenly = f", if {self.rows:,} {things} are divided evenly among the groups,"
-        if self.chooses_clip:
-            evenly += " if no clip below the bounds is chosen,"
-        if encoding.values.cut and not evenly:
-            evenly = ","
-        each = self._accuracy_of(encoding, "0.95")
+            depends = f"depends on how many {self._counted_things} a group has"
+            return [*lines, f"how accurate each is {depends}{self._how_to_preview}"]
+        half_width = np.array(self._accuracy_of(encoding, "0.95"))
         lines.append(
-            f"of {self.unit.counted}{encoding.values.cut}{evenly} each {self.statistic}{of_value} "
-            f"is within {reach_text(np.array(each))} of the truth with 95% confidence"
+            f"of {self.unit.counted}{encoding.values.cut}{self._conditions(encoding)} each "
+            f"{self.statistic}{of_value} is within {reach_text(half_width)} of the truth with 95% "
+            "confidence"
         )
         if self.cells and self.cells > 1:
-            every = self._accuracy_of(encoding, "0.95", simultaneous=True)
-            lines.append(f"all of them at once are within {reach_text(np.array(every))}")
+            widest = np.array(self._accuracy_of(encoding, "0.95", simultaneous=True))
+            lines.append(f"all of them at once are within {reach_text(widest)}")
         return lines
+
+    def _noise_line(self, encoding: Encoding, of_value: str) -> str:
+        """Say which noise is added to which sums."""
+        groups = "each group that is shown"
+        if self.cells is not None:
+            groups = "one group" if self.cells == 1 else f"each of {self.cells:,} groups"
+        who = f"{self.unit.who} in it" if self.of_persons else "row"
+        return (
+            f"adds {_noise_in_units(encoding)} to {encoding.basis.size} sums{of_value} in {groups},"
+            f" where each {who} adds {number(_one_in_units(encoding))} in all "
+            f"({_noise_in_rows(encoding, self._counted_things)})"
+        )
+
+    @property
+    def _how_to_preview(self) -> str:
+        """What to state where the accuracy depends on a number of rows; "" if nothing helps."""
+        if self.cells is None:
+            return ""
+        if self.of_persons:
+            return ": state that as rows= to preview it"
+        return ": state rows= (command line: --rows) to preview it"
+
+    def _conditions(self, encoding: Encoding) -> str:
+        """Return the clauses on what an accuracy takes to be the case."""
+        clauses = ""
+        if self.rows is not None:
+            rows = f"{self.rows:,} {self._counted_things}"
+            clauses = f", if {rows} are divided evenly among the groups,"
+        if self.chooses_clip:
+            clauses += " if no clip below the bounds is chosen,"
+        return clauses or ("," if encoding.values.cut else "")
 
 
 def _one_in_units(encoding: Encoding) -> float:
@@ -240,8 +255,8 @@ def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:
     values = encoding.values
     basis = encoding.basis
     law = encoding.law
+    per_group = np.array([rows])
     if basis.name != "hats":
-        return float(sum_half_width(values, basis, law, np.array([rows]), alpha)[0])
+        return float(sum_half_width(values, basis, law, per_group, alpha)[0])
     no_clip = np.array([basis.size - 1])
-    found = clipped_sum_half_width(values, basis, law, np.array([rows]), no_clip, alpha)
-    return float(found[0])
+    return float(clipped_sum_half_width(values, basis, law, per_group, no_clip, alpha)[0])

@@ -28,14 +28,13 @@ from sfumato.privacy import (
     without_delta,
 )
 from sfumato.questions.aggregates.encoding import (
+    FINEST,
     Encoding,
-    PersonForm,
-    ValueForm,
     encoding_on,
     group_lattice,
     group_sums,
-    person_form,
-    value_form,
+    person_encoding,
+    value_encoding,
 )
 from sfumato.questions.aggregates.intervals import chosen_clips
 from sfumato.questions.aggregates.preview import AggregatePreview, Statistic
@@ -255,7 +254,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     def needs(self, domain: Domain) -> Needs:
         """The groups, and the values that are added up in them, in the finest steps there are."""
-        return self._needs(domain, None)
+        return self._needs(domain, FINEST)
 
     def needs_at(self, domain: Domain, unit: Unit, cost: CentralMeasure) -> Needs:
         """The groups, and the values that are added up in them.
@@ -266,15 +265,15 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         share = self._divided(groups, self._unit_of_sums(unit, groups, cost), cost)
         return self._needs(domain, share.count_noise)
 
-    def _needs(self, domain: Domain, count_noise: Law | None) -> Needs:
-        """The cells and sums, with noise on a count that bounds how fine the values are."""
+    def _needs(self, domain: Domain, count_noise: Law) -> Needs:
+        """Return the cells and sums, with noise on a count that bounds how fine the values are."""
         groups = self._group_lattice(domain)
-        forms = self._forms(domain, count_noise)
-        numbers = groups.public_size * sum(form.basis.size for form in forms)
+        encodings = self._encodings(domain, count_noise)
+        numbers = groups.public_size * sum(encoding.basis.size for encoding in encodings)
         require_numbers(self.title, numbers)
-        segments = [form.segments for form in forms]
+        segments = [encoding.segments for encoding in encodings]
         lattice = Lattice((*groups.axes, *(axis for axis in segments if axis is not None)))
-        sums = tuple(form.summed for form in forms)
+        sums = tuple(encoding.summed for encoding in encodings)
         if self.per == "person":
             return Needs(lattice, numbers, sums, counted="persons")
         # Limits by cell are about groups: a person's rows in one group all add to the same sums.
@@ -287,13 +286,13 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         groups = self._group_lattice(domain)
         unit = self._unit_of_sums(unit, groups, cost)
         share = self._divided(groups, unit, cost)
-        needs = self._needs(domain, share.count_noise)
+        self._needs(domain, share.count_noise)  # too many numbers are refused
         return AggregatePreview(
             self.title,
             share.spent,
             unit,
             groups.size if share.selects is None else None,
-            encodings=self._encodings([summed.axis for summed in needs.sums], share.count_noise),
+            encodings=self._encodings(domain, share.count_noise),
             statistic=self.statistic,
             rows=rows,
             selects=share.selects,
@@ -309,7 +308,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         groups = Lattice(cube.lattice.axes[:n_group_axes])
         unit = self._unit_of_sums(unit, groups, cost)
         share = self._divided(cube.lattice, unit, cost)
-        encodings = self._encodings(cube.summed, share.count_noise)
+        encodings = tuple(self._encoding_on(axis, share.count_noise) for axis in cube.summed)
         mechanism = _mechanism(encodings)
         if share.selects is not None:
             cube, _ = keys.select_keys(cube, share.selects, noise)
@@ -365,35 +364,28 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         # Nobody is counted in more groups than there are.
         return unit.counting_persons(min(unit.cells_of_person, groups.size))
 
-    def _forms(self, domain: Domain, count_noise: Law | None) -> list[ValueForm | PersonForm]:
-        """What is summed for each value."""
-        return [
-            self._form(name, self._interval(domain, name), count_noise) for name in self._values
-        ]
+    def _encodings(self, domain: Domain, count_noise: Law) -> tuple[Encoding, ...]:
+        """Return how each value is summed, and the noise on its sums."""
+        return tuple(
+            self._encoding(name, self._interval(domain, name), count_noise) for name in self._values
+        )
 
-    def _form(
-        self, name: str, interval: Interval, count_noise: Law | None
-    ) -> ValueForm | PersonForm:
-        """What is summed for a value."""
+    def _encoding(self, name: str, interval: Interval, count_noise: Law) -> Encoding:
         if self.per == "row":
-            return value_form(self.title, name, interval, self._basis_name, count_noise)
-        return self._form_of_persons(rows_axis(self.title, name, interval), count_noise)
+            return value_encoding(self.title, name, interval, self._basis_name, count_noise)
+        return self._encoding_of_persons(rows_axis(self.title, name, interval), count_noise)
 
-    def _form_of_persons(self, rows: GridAxis, count_noise: Law | None) -> PersonForm:
-        """What is summed for the value of a person, whose rows are located on an axis."""
+    def _encoding_on(self, axis: GridAxis, count_noise: Law) -> Encoding:
+        """Return how a value was summed that is located on an axis."""
+        if self.per == "row":
+            return encoding_on(axis, self._basis_name, count_noise)
+        return self._encoding_of_persons(axis, count_noise)
+
+    def _encoding_of_persons(self, rows: GridAxis, count_noise: Law) -> Encoding:
+        """Return how a person's value is summed, whose rows are located on an axis."""
         clip = None if self.clip == "auto" else self.clip
         scale = person_scale(self.title, rows, self._of_rows, clip)
-        return person_form(self.title, scale, self._basis_name, count_noise)
-
-    def _encodings(self, axes: Sequence[GridAxis], count_noise: Law) -> tuple[Encoding, ...]:
-        """How each value is summed that is located on its axis, and the noise on its sums."""
-        return tuple(self._encoding(axis, count_noise) for axis in axes)
-
-    def _encoding(self, axis: GridAxis, count_noise: Law) -> Encoding:
-        """How a value is summed that is located on an axis, and the noise on its sums."""
-        if self.per == "person":
-            return self._form_of_persons(axis, count_noise).encoding(count_noise)
-        return encoding_on(axis, self._basis_name, count_noise)
+        return person_encoding(self.title, scale, self._basis_name, count_noise)
 
     def _divided(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> _Share:
         """Divide a cost between what selects keys, if there are any, and each value.

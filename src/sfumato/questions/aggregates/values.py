@@ -23,7 +23,7 @@ are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, SupportsFloat, TypeAlias
@@ -351,17 +351,16 @@ def person_scale(
         If sums have no bounds, the axis has no step to add up exactly, or the bounds of a sum do
         not lie on its steps.
     """
-    found = PersonScale(rows, statistic, exactly(rows.lower), exactly(rows.upper))
-    lower = found.lower
-    # The upper bound of an axis with a step does not occur.
-    upper = found.upper - found.row_step if found.has_step else found.upper
+    scale = PersonScale(rows, statistic, exactly(rows.lower), exactly(rows.upper))
     if clip is not None:
         low, high = (rows.lower, clip) if isinstance(clip, int | float) else clip
-        lower, upper = exactly(low), exactly(high)
-    found = PersonScale(rows, statistic, lower, upper)
+        scale = replace(scale, lower=exactly(low), upper=exactly(high))
+    elif scale.has_step:
+        # The upper bound of an axis with a step does not occur.
+        scale = replace(scale, upper=scale.upper - scale.row_step)
     if statistic == "sum":
-        _require_exact_sums(title, found, clip)
-    return found
+        _require_exact_sums(title, scale, clip)
+    return scale
 
 
 def _require_exact_sums(
