@@ -158,7 +158,7 @@ def test_the_norm_of_the_noise_has_its_moments() -> None:
     """The index is judged by the norm of the noise: mean and bound, against many draws."""
     release = answer(WIDE)
     noise = release._additive("a norm")
-    second, bound = noise.of_norm(1, 0.05)
+    second, bound = noise.norm_bound(1, 0.05)
     draws = release.law.sample(15 * 20_000, PublicSeed("norms")).reshape(20_000, 5, 3)
     squares = (draws.sum(axis=1) ** 2).sum(axis=1)
     assert squares.mean() == pytest.approx(second, rel=0.05)

@@ -78,7 +78,7 @@ def test_intervals_of_too_small_a_scale_do_not_hold() -> None:
         part = 1000 + int(law.sample(4, noise).sum())
         rest = 3000 + int(law.sample(16, noise).sum())
         whole = np.ones(20, bool)
-        pencil = IndependentNoise(too_small, (20,)).of_part(np.arange(20) < 4, whole, 0.05)
+        pencil = IndependentNoise(too_small, (20,)).part_pencil(np.arange(20) < 4, whole, 0.05)
         _, low, high = moments.ratio(part, part + rest, pencil)
         held += low <= 0.25 <= high
     assert held < 80

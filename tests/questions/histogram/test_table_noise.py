@@ -28,12 +28,12 @@ def test_sums_over_other_axes(law: Law) -> None:
     noise = IndependentNoise(law, (4, 6))
     draws = law.sample(RUNS * 24, PublicSeed(f"sums {law}")).reshape(RUNS, 4, 6)
     for keep, sums in (((), draws.sum(axis=(1, 2))), ((0,), draws.sum(axis=2)[:, 0])):
-        half = noise.of_sums(keep, 0.05)
+        half = noise.sum_half_widths(keep, 0.05)
         assert (np.abs(sums) > half).mean() <= ALLOWED
         assert (np.abs(sums) > half - 1).mean() > 0.04
         assert half <= 1.05 * np.quantile(np.abs(sums), 0.95) + 1
-    assert noise.of_sums((0, 1), 0.05) == law.half_width(0.05)
-    assert noise.of_halves(1, 6, 0.05) == noise.of_sums((), 0.05)
+    assert noise.sum_half_widths((0, 1), 0.05) == law.half_width(0.05)
+    assert noise.balance_half_widths(1, 6, 0.05) == noise.sum_half_widths((), 0.05)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -46,7 +46,7 @@ def test_shares_at_every_share(law: Law, cells: tuple[int, int]) -> None:
     a = draws[:, part].sum(axis=1)
     b = draws[:, ~part].sum(axis=1)
     shares = np.array([0.0, 1e-4, 0.013, 0.1, 0.31, 0.5, 0.69, 0.97, 1.0])
-    half = noise.of_part(part, np.ones(size, bool), 0.05)(shares)
+    half = noise.part_pencil(part, np.ones(size, bool), 0.05)(shares)
     for p, each in zip(shares.tolist(), half.tolist(), strict=True):
         error = np.abs((1 - p) * a - p * b)
         assert (error > each + 1e-9).mean() <= ALLOWED
@@ -54,16 +54,16 @@ def test_shares_at_every_share(law: Law, cells: tuple[int, int]) -> None:
         step = max(p, 1 - p)
         assert each <= 1.05 * np.quantile(error, 0.95) + step
     if cells[0] == 1:
-        assert noise.of_shares(shares, 0.05).tolist() == half.tolist()
+        assert noise.share_half_widths(shares, 0.05).tolist() == half.tolist()
 
 
 def test_half_the_noise_is_noticed() -> None:
     law = LAWS[1]
     draws = law.sample(RUNS * 20, PublicSeed("near miss")).reshape(RUNS, 20)
     narrow = IndependentNoise(DiscreteLaplace(Fraction(36)), (20,))
-    assert (np.abs(draws.sum(axis=1)) > narrow.of_sums((), 0.05)).mean() > ALLOWED
+    assert (np.abs(draws.sum(axis=1)) > narrow.sum_half_widths((), 0.05)).mean() > ALLOWED
     share = np.abs(0.7 * draws[:, 0] - 0.3 * draws[:, 1:].sum(axis=1))
-    assert (share > narrow.of_shares(np.array([0.3]), 0.05)[0]).mean() > ALLOWED
+    assert (share > narrow.share_half_widths(np.array([0.3]), 0.05)[0]).mean() > ALLOWED
 
 
 @pytest.mark.parametrize("law", [*LAWS, TruncatedLaplace(Fraction(3), 9)], ids=str)

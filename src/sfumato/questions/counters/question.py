@@ -326,8 +326,11 @@ class Counter(
         labels = None if axis is None else tuple(axis.all_labels)
         cells = 1 if labels is None else len(labels)
         if cells > MOST_CELLS:
-            obstacle = f"it would have {cells:,} categories, and the limit is {MOST_CELLS:,}"
-            raise UsageError(self.title, obstacle, "Take fewer")
+            raise UsageError(
+                self.title,
+                f"it would have {cells:,} categories, and the limit is {MOST_CELLS:,}",
+                "Take fewer",
+            )
         if labels is not None and self.steps is not None:
             require_numbers(f"{self.title} over {self.steps:,} steps", self.steps * cells)
         resolution = resolution_of(self.interval)
@@ -350,8 +353,11 @@ class Counter(
         known = {} if domain is None else domain.of_kind(Listed)
         if self.by in known:
             return known[self.by]
-        obstacle = f"the domain has no axis of labels of that name; {nearest(self.by, known)}"
-        raise UsageError(f"by = {shown(self.by)}", obstacle, "Name one")
+        raise UsageError(
+            f"by = {shown(self.by)}",
+            f"the domain has no axis of labels of that name; {nearest(self.by, known)}",
+            "Name one",
+        )
 
     def preview(
         self, domain: Domain | None, unit: Unit, cost: CentralMeasure, rows: int | None = None
@@ -571,8 +577,9 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
 def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
-        obstacle = f"it is unknown; {nearest(given, known)}"
-        raise UsageError(f"{name} = {shown(given)}", obstacle, "Name one")
+        raise UsageError(
+            f"{name} = {shown(given)}", f"it is unknown; {nearest(given, known)}", "Name one"
+        )
 
 
 def _no_horizon(given: object) -> UsageError:

@@ -164,8 +164,9 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
         steps = 1 <= self.horizon <= LONGEST
         places = 0 <= self.precision <= MOST_PRECISE
         if not steps or not places or self.cells < 1:
-            obstacle = "its horizon, its categories or its precision cannot be"
-            raise invalid_mechanism("a Toeplitz matrix", obstacle)
+            raise invalid_mechanism(
+                "a Toeplitz matrix", "its horizon, its categories or its precision cannot be"
+            )
 
     def start(self) -> ColumnState:
         """Return the state of no increments."""
@@ -289,8 +290,10 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         counts = 1 <= p.horizon <= MOST_STEPS and self.cells >= 1
         places = 0 <= self.precision <= 2 * BLT_PRECISION
         if not (sizes and poles and weights and counts and places):
-            obstacle = "their horizon, their categories, their precision or their poles cannot be"
-            raise invalid_mechanism("buffers", obstacle)
+            raise invalid_mechanism(
+                "buffers",
+                "their horizon, their categories, their precision or their poles cannot be",
+            )
 
     @property
     def horizon(self) -> int:

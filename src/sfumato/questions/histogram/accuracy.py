@@ -197,15 +197,19 @@ class _Request:
     ) -> None:
         mechanism = SOURCE_NAMES.get(mechanism, mechanism) if isinstance(mechanism, str) else ""
         if mechanism not in MECHANISMS:
-            obstacle = f"there is none of that name; {nearest(mechanism, MECHANISMS)}"
-            raise UsageError(f"mechanism {mechanism!r}", obstacle, "Name one of them")
+            raise UsageError(
+                f"mechanism {mechanism!r}",
+                f"there is none of that name; {nearest(mechanism, MECHANISMS)}",
+                "Name one of them",
+            )
         self.mechanism = mechanism
         self.unit = unit
         bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
         stated_alpha = float(probability(alpha, "alpha"))
         if not LEAST_ALPHA < stated_alpha < 1:
-            obstacle = "it is too close to 0 or 1 to compute with"
-            raise UsageError("alpha", obstacle, "Choose alpha such as 0.05")
+            raise UsageError(
+                "alpha", "it is too close to 0 or 1 to compute with", "Choose alpha such as 0.05"
+            )
         self.alpha = sidak(stated_alpha, bins) if simultaneous else stated_alpha
         self.delta = self._checked_delta(delta, n)
 
@@ -216,12 +220,12 @@ class _Request:
         exact = probability(delta, "delta")
         if rows is not None and exact >= Fraction(1, rows**2):
             # Publishing one row chosen at random satisfies delta = 1/n, so delta must be far below.
-            request = f"delta = {decimal(exact)} for {rows:,} rows"
-            obstacle = (
+            raise UsageError(
+                f"delta = {decimal(exact)} for {rows:,} rows",
                 f"it is not below 1/n^2, {1 / rows**2:.3g}: "
-                "such a delta would allow a few rows to be published"
+                "such a delta would allow a few rows to be published",
+                "Choose a smaller delta",
             )
-            raise UsageError(request, obstacle, "Choose a smaller delta")
         return exact
 
     def accuracy(self, epsilon: Fraction) -> float | int:
@@ -242,9 +246,11 @@ class _Request:
                 return self.unit.counts_l1 * -math.log(self.alpha) / float(accuracy)
             case "stability":
                 if accuracy <= 1:
-                    request = f"accuracy = {decimal(accuracy)} by stability"
-                    obstacle = "its accuracy is always above 1"
-                    raise UsageError(request, obstacle, "Ask for an accuracy above 1")
+                    raise UsageError(
+                        f"accuracy = {decimal(accuracy)} by stability",
+                        "its accuracy is always above 1",
+                        "Ask for an accuracy above 1",
+                    )
                 if self.unit.rows_per_person == 1:
                     return STABILITY_SENSITIVITY * self._stability_log / float(accuracy - 1)
         log_odds = self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
@@ -307,14 +313,20 @@ def _bracket(over: Callable[[float], float], start: float, request: str) -> tupl
         low = high
         high += STRIDE
         if high > LOG_LARGEST:
-            obstacle = f"no epsilon up to {math.exp(LOG_LARGEST):,.0f} is enough"
-            raise Infeasible(request, obstacle, "Ask for a larger accuracy, or a larger alpha")
+            raise Infeasible(
+                request,
+                f"no epsilon up to {math.exp(LOG_LARGEST):,.0f} is enough",
+                "Ask for a larger accuracy, or a larger alpha",
+            )
     while low == high or over(low) <= 0:
         high = low
         low -= STRIDE
         if low < LOG_SMALLEST:
-            obstacle = f"an epsilon of {math.exp(LOG_SMALLEST):g} is more than enough"
-            raise Infeasible(request, obstacle, "Ask for a smaller accuracy")
+            raise Infeasible(
+                request,
+                f"an epsilon of {math.exp(LOG_SMALLEST):g} is more than enough",
+                "Ask for a smaller accuracy",
+            )
     return low, high
 
 

@@ -43,6 +43,7 @@ Width: TypeAlias = float | Mapping[str, float] | None
 DEFAULT_BINS = 10
 # Where a width does not divide its axis, edges are computed and stored one by one.
 MOST_EDGES = 2**20
+MOST_RECORDS = 10**15
 
 
 def plain_bins(bins: object) -> Bins:
@@ -72,6 +73,21 @@ def _plain_number(width: Exactly) -> float:
     return int(exact) if exact.denominator == 1 else float(exact)
 
 
+def plain_records(records: object, name: str) -> int | None:
+    """Read a number of rows: a whole number from 1 to 10^15, or None."""
+    if records is None:
+        return None
+    is_array = getattr(records, "ndim", 0) != 0
+    if hasattr(records, "__index__") and not isinstance(records, bool) and not is_array:
+        rows = int(records.__index__())
+        if 1 <= rows <= MOST_RECORDS:
+            return rows
+    given = f"{name} of type {type(records).__name__}"
+    if isinstance(records, int | float | str):
+        given = f"{name} = {shown(records)}"
+    raise UsageError(given, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
+
+
 def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
     """Assign bins to each Interval axis.
 
@@ -89,9 +105,11 @@ def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
     if len(intervals) == 1 and not any(isinstance(entry, tuple) for entry in bins):
         return {intervals[0]: cast("Edges", bins)}
     if len(bins) != len(intervals):
-        obstacle = f"the question has {len(intervals)} Interval axes"
-        remedy = "Give one entry per Interval axis, or a dict by name"
-        raise UsageError(f"bins with {len(bins)} entries", obstacle, remedy)
+        raise UsageError(
+            f"bins with {len(bins)} entries",
+            f"the question has {len(intervals)} Interval axes",
+            "Give one entry per Interval axis, or a dict by name",
+        )
     return dict(zip(intervals, cast("Sequence[AxisBins]", bins), strict=True))
 
 
@@ -107,17 +125,22 @@ def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None
 def _check_intervals(what: str, given: object, intervals: list[str]) -> None:
     """Refuse bins or a width if there is no Interval axis."""
     if given is not None and not intervals:
-        obstacle = "the question has no Interval axis, and labels and keys have no bins"
-        raise UsageError(what, obstacle, f"Leave {what} out")
+        raise UsageError(
+            what,
+            "the question has no Interval axis, and labels and keys have no bins",
+            f"Leave {what} out",
+        )
 
 
 def check_names(what: str, given: Mapping[str, object], intervals: list[str]) -> None:
     """Refuse a dict that names anything but Interval axes of the question."""
     for name in given:
         if name not in intervals:
-            obstacle = "the question has no Interval axis of that name"
-            remedy = f"Give {what} for its Interval axes only"
-            raise UsageError(f"{what} for {name!r}", obstacle, remedy)
+            raise UsageError(
+                f"{what} for {name!r}",
+                "the question has no Interval axis of that name",
+                f"Give {what} for its Interval axes only",
+            )
 
 
 def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None) -> LatticeAxis:
@@ -132,8 +155,11 @@ def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None
         the bounds of the axis.
     """
     if width is not None and bins is not None:
-        request = f"bins and width for {name!r}"
-        raise UsageError(request, "either of them says where the bins lie", "Leave one of them out")
+        raise UsageError(
+            f"bins and width for {name!r}",
+            "either of them says where the bins lie",
+            "Leave one of them out",
+        )
     if width is not None:
         return _axis_of_width(name, axis, width)
     if bins is None:
@@ -171,25 +197,35 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
 
 
 def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
+    """Lay bins between edges that increase within the bounds of the axis."""
     numbers = tuple(axis.scale.coordinate(edge, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
-        request = f"{len(numbers)} edges for {name!r}"
-        raise UsageError(request, "a histogram has at least 2 bins", "Give at least three edges")
-    request = f"edges for {name!r}"
-    finite = all(math.isfinite(edge) for edge in numbers)
-    if not finite or any(right <= left for left, right in pairwise(numbers)):
-        obstacle = "edges must be finite and increase"
-        raise UsageError(request, obstacle, "Sort them, and name each once")
+        raise UsageError(
+            f"{len(numbers)} edges for {name!r}",
+            "a histogram has at least 2 bins",
+            "Give at least three edges",
+        )
+    increase = all(left < right for left, right in pairwise(numbers))
+    if not increase or not all(map(math.isfinite, numbers)):
+        raise UsageError(
+            f"edges for {name!r}",
+            "edges must be finite and increase",
+            "Sort them, and name each once",
+        )
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
-        wrong = edges[0] if numbers[0] < low else edges[-1]
-        named = (
-            end if isinstance(end, str) else f"{end:.15g}"
-            for end in (wrong, axis.lower, axis.upper)
+        beyond = edges[0] if numbers[0] < low else edges[-1]
+        wrong, lower, upper = map(_edge_text, (beyond, axis.lower, axis.upper))
+        raise UsageError(
+            f"edges for {name!r}",
+            f"{wrong} lies beyond the public bounds of the axis, {lower} to {upper}",
+            "Keep the edges within them, or declare wider bounds",
         )
-        obstacle = "{} lies beyond the public bounds of the axis, {} to {}".format(*named)
-        raise UsageError(request, obstacle, "Keep the edges within them, or declare wider bounds")
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low, axis.column)
+
+
+def _edge_text(edge: float | str) -> str:
+    return edge if isinstance(edge, str) else f"{edge:.15g}"
 
 
 def _plain_entry(entry: object) -> AxisBins | None:
@@ -198,9 +234,11 @@ def _plain_entry(entry: object) -> AxisBins | None:
         return _plain_edges(plain)
     if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
         return plain
-    request = f"bins of type {type(plain).__name__}"
-    obstacle = "bins are a number, a list of edges, or a dict of either by axis"
-    raise UsageError(request, obstacle, "Write bins=20")
+    raise UsageError(
+        f"bins of type {type(plain).__name__}",
+        "bins are a number, a list of edges, or a dict of either by axis",
+        "Write bins=20",
+    )
 
 
 def _plain_edges(edges: Sequence[object]) -> Edges:
@@ -292,26 +330,37 @@ def _single(axis: LatticeAxis) -> str:
 
 def _uneven(axis: LatticeAxis) -> str:
     """What is said of the bins of one axis; "" where they hold equally many numbers, or nearly."""
-    if isinstance(axis, BinsAndMissing):
-        return _uneven(axis.bins)
-    if not isinstance(axis, GridAxis | EdgesAxis) or axis.time is not None:
+    bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
+    if not isinstance(bins, GridAxis | EdgesAxis) or bins.time is not None:
         return ""
-    low, high = axis.ends
-    width = _width(axis)
-    is_near = width is None or width.denominator == 1 or not NARROWEST < width < WIDEST
-    if is_near or low % 1 or high - low < FEWEST:
+    fewest = _fewest_numbers(bins)
+    if fewest is None:
         return ""
-    fewer = int(width or 0)
-    bins = f"some of its bins hold {fewer + 1} of them and others {fewer or 'none'}"
+    unequal = f"some of its bins hold {fewest + 1} of them and others {fewest or 'none'}"
     peaks = "the counts would show peaks that are not in the data"
-    name = printable(axis.name)
-    if axis.whole_names():
-        return f"{name} has whole numbers, and {bins}: {peaks}; give the bins a whole width"
-    remedy = "give the bins a whole width"
-    if isinstance(axis, GridAxis) and not high % 1 and axis.step is None:
-        further = f", and {remedy}" if high - low >= SINGLE else ""
-        remedy = f"declare step = 1 and upper = {high + 1:.0f}{further}"
-    return f"if {name} has only whole numbers, {bins}: {peaks}; then {remedy}"
+    name = printable(bins.name)
+    if bins.whole_names():
+        return f"{name} has whole numbers, and {unequal}: {peaks}; give the bins a whole width"
+    return f"if {name} has only whole numbers, {unequal}: {peaks}; then {_whole_bins(bins)}"
+
+
+def _whole_bins(bins: GridAxis | EdgesAxis) -> str:
+    """What to do so that bins hold equally many whole numbers."""
+    low, high = bins.ends
+    whole_width = "give the bins a whole width"
+    if isinstance(bins, EdgesAxis) or high % 1 or bins.step is not None:
+        return whole_width
+    further = f", and {whole_width}" if high - low >= SINGLE else ""
+    return f"declare step = 1 and upper = {high + 1:.0f}{further}"
+
+
+def _fewest_numbers(bins: GridAxis | EdgesAxis) -> int | None:
+    """The least number of whole numbers in a bin; None where all hold as many, or nearly."""
+    low, high = bins.ends
+    width = _width(bins)
+    if width is None or width.denominator == 1 or not NARROWEST < width < WIDEST:
+        return None
+    return None if low % 1 or high - low < FEWEST else int(width)
 
 
 def _width(axis: GridAxis | EdgesAxis) -> Fraction | None:

@@ -106,8 +106,11 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
             If ``simultaneous``: the number of keys that are shown depends on the data.
         """
         if simultaneous:
-            obstacle = "how many keys are shown depends on the data"
-            raise UsageError("simultaneous accuracy", obstacle, "Leave simultaneous out")
+            raise UsageError(
+                "simultaneous accuracy",
+                "how many keys are shown depends on the data",
+                "Leave simultaneous out",
+            )
         alpha = error_probability(confidence)
         counts_cells = isinstance(self.law, DiscreteLaplace)
         if isinstance(self.law, DiscreteLaplace):
@@ -133,15 +136,18 @@ def check_keys(title: str, lattice: Lattice) -> None:
     """Refuse what cannot be released: several axes of keys, or too many cells beside one."""
     keyed = list(lattice.keyed.values())
     if len(keyed) > 1:
-        obstacle = f"{' and '.join(keyed)} are both axes of unknown keys"
-        remedy = "Join them into one column, or declare Categories for one"
-        raise UsageError(title, obstacle, remedy)
+        raise UsageError(
+            title,
+            f"{' and '.join(keyed)} are both axes of unknown keys",
+            "Join them into one column, or declare Categories for one",
+        )
     cells_per_key = lattice.public_size
     if keyed and cells_per_key > MOST_CELLS_PER_KEY:
-        obstacle = (
-            f"each key would have {cells_per_key:,} cells, and the limit is {MOST_CELLS_PER_KEY:,}"
+        raise UsageError(
+            title,
+            f"each key would have {cells_per_key:,} cells, and the limit is {MOST_CELLS_PER_KEY:,}",
+            "Take fewer bins or axes",
         )
-        raise UsageError(title, obstacle, "Take fewer bins or axes")
 
 
 def selection_and_cell_laws(
@@ -177,9 +183,11 @@ def selection_share(cost: CentralMeasure) -> tuple[CentralMeasure, CentralMeasur
         return cost, cost
     units = int(cost.epsilon * EPSILON_UNITS)
     if units < 2:
-        request = f"a histogram of keys at {cost}"
-        obstacle = "epsilon has to be shared, and it is the smallest there is"
-        raise UsageError(request, obstacle, "Choose a larger epsilon")
+        raise UsageError(
+            f"a histogram of keys at {cost}",
+            "epsilon has to be shared, and it is the smallest there is",
+            "Choose a larger epsilon",
+        )
     # The rest of an odd number of units goes to the second part, so that no unit is lost.
     half = Fraction(units // 2, EPSILON_UNITS)
     return ApproxDP(half, cost.delta), PureDP(cost.epsilon - half)

@@ -27,6 +27,7 @@ from sfumato.questions.histogram.bins import (
     binned,
     by_axis,
     plain_bins,
+    plain_records,
     plain_width,
     rearranged,
     widths_by_axis,
@@ -34,14 +35,12 @@ from sfumato.questions.histogram.bins import (
 )
 from sfumato.questions.histogram.records import (
     MOST_BINS,
-    plain_records,
     record_bins,
     record_lattice,
 )
 from sfumato.questions.histogram.records import PROOF as RECORDS_PROOF
 from sfumato.questions.histogram.release import CountsTable
 from sfumato.questions.histogram.strategies import (
-    RangeAnswers,
     Strategy,
     answer_ranges,
     strategy_for,
@@ -64,59 +63,82 @@ NoiseKind: TypeAlias = Literal["bounded"]
 """What the noise is like, if it is not the one that the cost takes by itself."""
 
 
-def check_bins(*, records: int | None, rows: int | None, is_divided: bool) -> None:
-    """Refuse bins that are given in two ways.
+EXCLUSIVE = {
+    ("records", "bins"): (
+        "records with bins or width",
+        "each of them says where the bins lie",
+        "Leave the others out",
+    ),
+    ("records", "persons"): (
+        "records with count = 'persons'",
+        "bins of equal size are chosen by numbers of rows",
+        "Give bins or a width",
+    ),
+    ("records", "workload"): (
+        "records with workload = 'ranges'",
+        "the edges of its bins are not known beforehand",
+        "Give bins or a width",
+    ),
+    ("noise", "workload"): (
+        "noise = 'bounded' with a workload",
+        "counts then follow from several noisy sums, and their errors add up",
+        "Leave out one of them, noise or workload",
+    ),
+    ("records", "noise"): (
+        "records with noise = 'bounded'",
+        "the edges of its bins are chosen with noise that has no bound",
+        "Give bins or a width",
+    ),
+}
+"""Which options exclude each other, and the refusals of both together."""
 
-    Parameters
-    ----------
-    records, rows : int or None
-    is_divided : bool
-        Whether bins or a width are given.
-    """
-    if records is not None and is_divided:
-        obstacle = "each of them says where the bins lie"
-        raise UsageError("records with bins or width", obstacle, "Leave the others out")
-    if rows is not None and records is None:
-        obstacle = "a stated number of rows is used only with records"
-        raise UsageError(f"rows = {rows}", obstacle, "Give records, or leave rows out")
 
-
-def check_count(count: object, records: int | None) -> None:
-    """Refuse what cannot be counted, and persons in bins that numbers of rows decide."""
-    if not is_one_of(count, get_args(CountedThings)):
-        request = f"count = {shown(count)}"
-        raise UsageError(request, "rows or persons are counted", 'Write count="persons"')
-    if count == "persons" and records is not None:
-        obstacle = "bins of equal size are chosen by numbers of rows"
-        raise UsageError("records with count = 'persons'", obstacle, "Give bins or a width")
-
-
-def check_noise(noise: object, workload: object, records: int | None) -> None:
-    """Refuse what is no workload and no noise, and those that do not go together."""
-    ranges.check_workload(workload, records)
-    if noise not in (None, "bounded"):
-        obstacle = "noise is bounded, or it is the one that the cost takes by itself"
-        raise UsageError(f"noise = {shown(noise)}", obstacle, 'Write noise="bounded"')
-    if noise is None:
-        return
-    if workload is not None:
-        obstacle = "counts then follow from several noisy sums, and their errors add up"
+def check_values(question: Histogram) -> None:
+    """Refuse options that do not exist."""
+    if question.rows is not None and question.records is None:
         raise UsageError(
-            "noise = 'bounded' with a workload",
-            obstacle,
-            "Leave out one of them, noise or workload",
+            f"rows = {question.rows}",
+            "a stated number of rows is used only with records",
+            "Give records, or leave rows out",
         )
-    if records is not None:
-        obstacle = "the edges of its bins are chosen with noise that has no bound"
-        raise UsageError("records with noise = 'bounded'", obstacle, "Give bins or a width")
+    if not is_one_of(question.count, get_args(CountedThings)):
+        raise UsageError(
+            f"count = {shown(question.count)}",
+            "rows or persons are counted",
+            'Write count="persons"',
+        )
+    if question.workload not in (None, "ranges"):
+        raise UsageError(
+            f"workload = {shown(question.workload)}",
+            "noise is made for cells or for ranges",
+            'Write workload="ranges"',
+        )
+    if question.noise not in (None, "bounded"):
+        raise UsageError(
+            f"noise = {shown(question.noise)}",
+            "noise is bounded, or it is the one that the cost takes by itself",
+            'Write noise="bounded"',
+        )
+    if not is_one_of(question.selection, RULES):
+        raise UsageError(
+            f"selection = {shown(question.selection)}",
+            f"there is no rule of that name; {nearest(question.selection, RULES)}",
+            "Name one of them",
+        )
 
 
-def check_selection(selection: object) -> None:
-    """Refuse a rule for keys that does not exist."""
-    if not is_one_of(selection, RULES):
-        request = f"selection = {shown(selection)}"
-        obstacle = f"there is no rule of that name; {nearest(selection, RULES)}"
-        raise UsageError(request, obstacle, "Name one of them")
+def check_together(question: Histogram) -> None:
+    """Refuse options that exclude each other."""
+    given = {
+        "records": question.records is not None,
+        "bins": question.bins is not None or question.width is not None,
+        "persons": question.count == "persons",
+        "workload": question.workload is not None,
+        "noise": question.noise is not None,
+    }
+    for (option, other), refusal in EXCLUSIVE.items():
+        if given[option] and given[other]:
+            raise UsageError(*refusal)
 
 
 def unit_of_persons(title: str, unit: Unit) -> Unit:
@@ -128,8 +150,7 @@ def unit_of_persons(title: str, unit: Unit) -> Unit:
         If no column names the persons.
     """
     if unit.person is None:
-        obstacle = "no column names the persons"
-        raise UsageError(title, obstacle, 'Give the source person="rider"')
+        raise UsageError(title, "no column names the persons", 'Give the source person="rider"')
     return unit.counting_persons(unit.cells_of_person)
 
 
@@ -297,19 +318,18 @@ class Histogram(
         msgspec.structs.force_setattr(self, "width", plain_width(self.width))
         msgspec.structs.force_setattr(self, "records", plain_records(self.records, "records"))
         msgspec.structs.force_setattr(self, "rows", plain_records(self.rows, "rows"))
-        is_divided = self.bins is not None or self.width is not None
-        check_bins(records=self.records, rows=self.rows, is_divided=is_divided)
-        check_count(self.count, self.records)
-        check_noise(self.noise, self.workload, self.records)
-        check_selection(self.selection)
+        check_values(self)
+        check_together(self)
         settle(self)
 
     def require_unit(self, unit: Unit) -> None:
         """Refuse limits by cell for ``records``, which counts on several lattices."""
         if unit.by_cell and self.records is not None:
-            obstacle = "these hold on the cells of one table, and its bins are cut on finer ones"
-            remedy = "Give bins or a width, or the source rows_per_person alone"
-            raise UsageError(f"{self.title} with records, under limits by cell", obstacle, remedy)
+            raise UsageError(
+                f"{self.title} with records, under limits by cell",
+                "these hold on the cells of one table, and its bins are cut on finer ones",
+                "Give bins or a width, or the source rows_per_person alone",
+            )
 
     def needs(self, domain: Domain) -> Needs:
         """The lattice of its bins. With ``records``, the lattice on which the edges are chosen.
@@ -549,21 +569,6 @@ class HistogramRelease(
     """
 
     question: Histogram
-    selection: KeyLaw | None = None
-    rows: int | None = None
-    # Absent from files unless sums of bins were counted.
-    paid: RangeAnswers | msgspec.UnsetType = msgspec.UNSET
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.paid is not msgspec.UNSET and not self.paid.fits(self.lattice.shape):
-            obstacle = "its noisy sums are not those of its bins"
-            raise UsageError("a histogram", obstacle, "Load a file that release.save wrote")
-
-    @property
-    def paid_ranges(self) -> RangeAnswers | None:
-        """The noisy sums of bins from which the counts follow. None: each has noise of its own."""
-        return None if self.paid is msgspec.UNSET else self.paid
 
     @property
     def even(self) -> bool:
@@ -572,14 +577,6 @@ class HistogramRelease(
         The shape is then in the widths of the bins, so pictures show rows per width.
         """
         return self.question.records is not None
-
-    def numbers(self) -> tuple[int, ...]:
-        """The noisy number of rows, if it was paid for, then the counts, or sums of bins."""
-        if self.paid_ranges is not None:
-            return self.paid_ranges.drawn(self.lattice.shape)
-        if self.rows is None:
-            return super().numbers()
-        return (self.rows, *super().numbers())
 
     @property
     def layout(self) -> tuple[str, ...]:
@@ -616,10 +613,16 @@ class HistogramRelease(
             If the histogram has no axis of keys, or ``counts`` are not whole numbers.
         """
         if self.selection is None:
-            obstacle = "all of its cells were known beforehand"
-            raise UsageError(f"{self.title}, kept", obstacle, "Ask a histogram over Keys")
+            raise UsageError(
+                f"{self.title}, kept",
+                "all of its cells were known beforehand",
+                "Ask a histogram over Keys",
+            )
         rows = np.asarray(counts)
         if rows.dtype.kind not in "iu":
-            obstacle = "numbers of rows are whole numbers below 2^63"
-            raise UsageError(f"{self.title}, kept", obstacle, "Write release.kept(16)")
+            raise UsageError(
+                f"{self.title}, kept",
+                "numbers of rows are whole numbers below 2^63",
+                "Write release.kept(16)",
+            )
         return self.selection.kept(rows)

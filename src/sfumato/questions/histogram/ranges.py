@@ -5,7 +5,7 @@ The second part is ``workload="ranges"``: what may be asked, and its preview.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
@@ -18,7 +18,15 @@ from sfumato.errors import UsageError, nearest, shown
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import Weighted, sum_half_width, weighted_half_widths
-from sfumato.questions.histogram.strategies import MOST_CELLS, RangeAnswers, RangeErrors, Strategy
+from sfumato.questions.histogram.strategies import (
+    MOST_CELLS,
+    RangeAnswers,
+    Strategy,
+    least_accurate_cell,
+    range_half_widths,
+    sum_variances,
+    total_half_widths,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -89,8 +97,7 @@ class CountedCells:
         totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], along, -1)
         summed = totals.reshape(-1, totals.shape[-1]).sum(axis=0)
         estimate = np.concatenate([[0.0], summed])
-        errors = RangeErrors(self.answers.strategy)
-        half = errors.ranges(starts, stops, alpha_of_sum, times=len(lines))
+        half = range_half_widths(self.answers.strategy, starts, stops, alpha_of_sum, len(lines))
         return whole_between(value, estimate[stops] - estimate[starts], half), shape
 
     def cumulated(self, axis: int, alpha: float, simultaneous: bool) -> Sums:
@@ -105,9 +112,7 @@ class CountedCells:
             return Sums(value, value - half, value + half)
         estimate = self.answers.cumulated(self.lattice.shape)
         estimate = np.take(estimate, np.arange(bins.size), axis=axis)
-        half = (
-            RangeErrors(self.answers.strategy).cumulated(alpha_of_sum)[: bins.size].reshape(along)
-        )
+        half = total_half_widths(self.answers.strategy, alpha_of_sum)[: bins.size].reshape(along)
         return whole_between(value, estimate, half)
 
     def _whole_lines(self, groups: tuple[Array, ...], alpha: float) -> Sums:
@@ -120,7 +125,7 @@ class CountedCells:
         axis = self.answers.axis
         times = cells.size // cells.shape[axis]
         totals = np.moveaxis(self.answers.cumulated(self.lattice.shape)[groups], axis, -1)
-        half = RangeErrors(self.answers.strategy).cumulated(alpha, times)[-1:]
+        half = total_half_widths(self.answers.strategy, alpha, times)[-1:]
         return whole_between(value, np.array([totals[..., -1].sum()]), half)
 
     def _independent(self, terms: Array, alpha: float) -> Array:
@@ -141,18 +146,16 @@ class CountedCells:
             if not isinstance(self.lattice.axes[self.lattice.names.index(name)], LabelAxis)
         ]
         if len(indices) > 1:
-            obstacle = "ranges are counted along one Interval axis"
-            raise UsageError("ranges along several axes", obstacle, "Name one of them")
+            raise UsageError(
+                "ranges along several axes",
+                "ranges are counted along one Interval axis",
+                "Name one of them",
+            )
         return indices[0] if indices else None
 
     def _labels(self, ranges: Mapping[str, Wanted]) -> list[Array]:
         """Which cells of each axis are added up: all but where labels are named."""
-        for name in ranges:
-            if name not in self.lattice.names:
-                obstacle = (
-                    f"the histogram has none of that name; {nearest(name, self.lattice.names)}"
-                )
-                raise UsageError(f"axis {name!r}", obstacle, "Name one of its axes")
+        require_axes(self.lattice, ranges)
         chosen = []
         for axis in self.lattice.axes:
             cells = np.arange(axis.size)
@@ -160,6 +163,17 @@ class CountedCells:
                 cells = _cells_of_labels(axis, ranges[axis.name])
             chosen.append(cells)
         return chosen
+
+
+def require_axes(lattice: Lattice, names: Iterable[str]) -> None:
+    """Refuse names that no axis of a histogram has."""
+    for name in names:
+        if name not in lattice.names:
+            raise UsageError(
+                f"axis {name!r}",
+                f"the histogram has none of that name; {nearest(name, lattice.names)}",
+                "Name one of its axes",
+            )
 
 
 def _cumulated(line: Array) -> Array:
@@ -181,8 +195,9 @@ def _bins_of(axis: LatticeAxis) -> GridAxis | EdgesAxis:
         return axis.bins
     if isinstance(axis, GridAxis | EdgesAxis):
         return axis
-    obstacle = "it has labels, which have no order"
-    raise UsageError(f"ranges along {axis.name!r}", obstacle, "Name an Interval axis")
+    raise UsageError(
+        f"ranges along {axis.name!r}", "it has labels, which have no order", "Name an Interval axis"
+    )
 
 
 def bins_between(
@@ -204,8 +219,9 @@ def bins_between(
     try:
         lower, upper = np.broadcast_arrays(*ends)
     except ValueError:
-        obstacle = "lower and upper ends differ in number"
-        raise UsageError(request, obstacle, "Give as many of each") from None
+        raise UsageError(
+            request, "lower and upper ends differ in number", "Give as many of each"
+        ) from None
     if (lower > upper).any():
         raise UsageError(request, "lower must not exceed upper", "Swap the ends")
     return lower.reshape(-1), upper.reshape(-1), lower.shape
@@ -229,8 +245,11 @@ def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> A
     off = np.abs(coordinates - edges[at]) > _CLOSE * (edges[-1] - edges[0])
     if off.any():
         near = bins.scale.text(edges[at[off]][:1])[0]
-        obstacle = f"its ends must be edges of the bins; the nearest one is {near}"
-        raise UsageError(request, obstacle, "Name edges, or ask for bins that have these")
+        raise UsageError(
+            request,
+            f"its ends must be edges of the bins; the nearest one is {near}",
+            "Name edges, or ask for bins that have these",
+        )
     return at.reshape(given.shape)
 
 
@@ -242,8 +261,11 @@ def _cells_of_labels(axis: LabelAxis, given: object) -> Array:
     values: list[object] = list(axis.cell_values())
     for label in labels:
         if label not in values:
-            obstacle = "it is not among the labels"
-            raise UsageError(f"{axis.name} = {shown(label)}", obstacle, "Name a label of the axis")
+            raise UsageError(
+                f"{axis.name} = {shown(label)}",
+                "it is not among the labels",
+                "Name a label of the axis",
+            )
     return np.array(sorted({values.index(label) for label in labels}), np.int64)
 
 
@@ -253,18 +275,6 @@ MOST_STARTS = 512
 """Of how many ranges of one length the least accurate one is sought."""
 
 WITHOUT = "Leave workload out, or ask for a histogram of known bins of one Interval axis"
-
-
-def check_workload(workload: object, records: int | None) -> None:
-    """Refuse what is no workload, and bins that the data choose."""
-    if workload not in (None, "ranges"):
-        request = f"workload = {shown(workload)}"
-        raise UsageError(
-            request, "noise is made for cells or for ranges", 'Write workload="ranges"'
-        )
-    if workload is not None and records is not None:
-        obstacle = "the edges of its bins are not known beforehand"
-        raise UsageError("records with workload = 'ranges'", obstacle, "Give bins or a width")
 
 
 def ranged_axis(title: str, lattice: Lattice) -> int:
@@ -280,12 +290,18 @@ def ranged_axis(title: str, lattice: Lattice) -> int:
         raise UsageError(request, "keys that are not shown are missing from every range", WITHOUT)
     indices = [at for at, axis in enumerate(lattice.axes) if not isinstance(axis, LabelAxis)]
     if len(indices) != 1:
-        obstacle = f"ranges are counted along one Interval axis, and it has {len(indices)}"
-        raise UsageError(request, obstacle, WITHOUT)
+        raise UsageError(
+            request,
+            f"ranges are counted along one Interval axis, and it has {len(indices)}",
+            WITHOUT,
+        )
     size = lattice.axes[indices[0]].size
     if size > MOST_CELLS:
-        obstacle = f"it has {size:,} bins along the axis, and at most {MOST_CELLS:,} are possible"
-        raise UsageError(request, obstacle, "Give fewer bins")
+        raise UsageError(
+            request,
+            f"it has {size:,} bins along the axis, and at most {MOST_CELLS:,} are possible",
+            "Give fewer bins",
+        )
     return indices[0]
 
 
@@ -312,7 +328,7 @@ class RangesPreview(Preview, frozen=True):
         ``simultaneous``: all of them hold together (Bonferroni).
         """
         alpha = error_probability(confidence) / ((self.cells or 1) if simultaneous else 1)
-        return int(np.floor(RangeErrors(self.strategy).least_accurate_cell(alpha) + 1))
+        return int(np.floor(least_accurate_cell(self.strategy, alpha) + 1))
 
     def of_range(self, bins: int, confidence: Exactly = "0.95") -> int:
         """Half-width of the interval of a range of so many bins, of the least accurate one.
@@ -326,16 +342,18 @@ class RangesPreview(Preview, frozen=True):
         alpha = error_probability(confidence)
         cells = self.strategy.cells
         if not 1 <= bins <= cells:
-            obstacle = f"there are {cells:,} along the axis"
-            raise UsageError(f"a range of {bins} bins", obstacle, f"Give a number up to {cells:,}")
+            raise UsageError(
+                f"a range of {bins} bins",
+                f"there are {cells:,} along the axis",
+                f"Give a number up to {cells:,}",
+            )
         # The least accurate one is that of the largest variance.
         starts = np.unique(np.linspace(0, cells - bins, MOST_STARTS).astype(np.int64))
-        errors = RangeErrors(self.strategy)
         inside = np.arange(cells) - starts[:, None]
         weights = ((inside >= 0) & (inside < bins)).astype(float)
-        variances = errors.variances(self.strategy.influence(weights))
+        variances = sum_variances(self.strategy, self.strategy.influence(weights))
         worst = starts[[int(np.argmax(variances))]]
-        return int(np.floor(errors.ranges(worst, worst + bins, alpha)[0]))
+        return int(np.floor(range_half_widths(self.strategy, worst, worst + bins, alpha)[0]))
 
     def lines(self) -> list[str]:
         """What is added to which sums, and how accurate counts and ranges would be."""

@@ -41,7 +41,7 @@ import numpy as np
 from sfumato.answers import CountsPreview
 from sfumato.basics.numbers import Array, split
 from sfumato.domain import Cube, Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.selection import RankLaw, Ranks, nested, rank_sensitivity
 from sfumato.privacy import (
@@ -57,7 +57,6 @@ from sfumato.random.bits import Bits
 
 MOST_BINS = 2**12
 MOST_LEVELS = 12  # of cuts, for the largest number of bins
-MOST_RECORDS = 10**15
 # Shares of the cost: of the number of rows, the cuts, the counts.
 WEIGHTS = [Fraction(1, 20), Fraction(9, 20), Fraction(1, 2)]
 ALPHA = 0.05
@@ -121,8 +120,11 @@ class RecordBins:
         # Every level needs a unit, and so does a number of rows that was not stated.
         rows_can_be_counted = self.stated is not None or rows > 0
         if cuts < MOST_LEVELS or not rows_can_be_counted:
-            obstacle = "the levels of cuts would have no share of it"
-            raise UsageError(f"bins by records at {self.cost}", obstacle, "Choose a larger cost")
+            raise UsageError(
+                f"bins by records at {self.cost}",
+                "the levels of cuts would have no share of it",
+                "Choose a larger cost",
+            )
         return rows, cuts, counts
 
     @property
@@ -306,12 +308,18 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
         If there is another axis, or fewer than two lattice cells.
     """
     if len(names) > 1:
-        obstacle = "bins by records are for one axis"
-        raise UsageError(f"{title} by records", obstacle, "Give bins or width for several axes")
+        raise UsageError(
+            f"{title} by records",
+            "bins by records are for one axis",
+            "Give bins or width for several axes",
+        )
     lattice = fine_lattice(domain.intervals(names))
     if lattice.size < 2:
-        obstacle = "a histogram has at least 2 bins, and the axis has one step"
-        raise UsageError(f"{title} by records", obstacle, "Take a finer step")
+        raise UsageError(
+            f"{title} by records",
+            "a histogram has at least 2 bins, and the axis has one step",
+            "Take a finer step",
+        )
     return lattice
 
 
@@ -326,21 +334,6 @@ def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
         axis.lower,
         axis.column,
     )
-
-
-def plain_records(value: object, name: str) -> int | None:
-    """Read a number of rows: a whole number from 1 to 10^15, or None."""
-    if value is None:
-        return None
-    is_array = getattr(value, "ndim", 0) != 0
-    if hasattr(value, "__index__") and not isinstance(value, bool) and not is_array:
-        rows = int(value.__index__())
-        if 1 <= rows <= MOST_RECORDS:
-            return rows
-    request = f"{name} of type {type(value).__name__}"
-    if isinstance(value, int | float | str):
-        request = f"{name} = {shown(value)}"
-    raise UsageError(request, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
 
 
 def record_bins(

@@ -1,15 +1,15 @@
 """Tables of noisy counts, and the statistics that follow from them without asking the data again.
 
-In the order of the code: marginals of a table, and the nearest table without negative counts;
-noisy counts over cells, and the sums and shares that follow from them (``SummedCounts``); and
-tables (``CountsTable``). A table knows its axes, its counts and the law of their noise, but no kind
-of question.
+In the order of the code: marginals of a table, and the nearest table without negative counts; and
+noisy counts over cells, with the sums, shares and statistics that follow from them
+(``CountsTable``). A table knows its axes, its counts and the law of their noise, but no kind of
+question.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -26,13 +26,13 @@ from sfumato.answers import (
 )
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
-from sfumato.errors import UsageError, nearest
+from sfumato.errors import UsageError
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.gaussian_keys import KeyNoise
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.questions.histogram import statistics
-from sfumato.questions.histogram.ranges import CountedCells, Wanted, whole_between
-from sfumato.questions.histogram.strategies import RangeAnswers, RangeErrors
+from sfumato.questions.histogram.ranges import CountedCells, Wanted, require_axes, whole_between
+from sfumato.questions.histogram.strategies import RangeAnswers, cell_half_widths, total_half_widths
 from sfumato.questions.histogram.table_noise import IndependentNoise, RangeNoise, TableNoise
 
 if TYPE_CHECKING:
@@ -92,12 +92,12 @@ def nonnegative(values: Array) -> Array:
     return np.asarray(whole.reshape(values.shape))
 
 
-# --- sums and shares ------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 Numbers: TypeAlias = "float | Array"
 
 
-class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
+class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     """Noisy counts over the cells of ``lattice``. A subclass has the question that was asked.
 
     Attributes
@@ -111,6 +111,12 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     law : DiscreteLaplace, DiscreteGaussian, TruncatedLaplace, or the law that selected keys
         The noise on each count, independent of the others; with noisy sums of bins, that on the
         first of these.
+    selection : TruncatedGeometric, ThresholdLaplace, ThresholdGaussian or None
+        How keys were selected. None: all cells were known beforehand.
+    rows : int or None
+        The noisy number of rows that decided how many bins there are. None: there was none.
+    paid : RangeAnswers, optional
+        The noisy sums of bins that the counts follow from, if there are any.
 
     Notes
     -----
@@ -123,11 +129,16 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     lattice: Lattice
     counts: Array
     law: CountLaw | KeyLaw
+    selection: KeyLaw | None = None
+    rows: int | None = None
+    # Absent from files unless sums of bins were counted.
+    paid: RangeAnswers | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.lattice.size,):
-            obstacle = "its number of counts is not its number of cells"
-            raise UsageError("a histogram", obstacle, "Load a file that release.save wrote")
+            raise _not_saved("its number of counts is not its number of cells")
+        if self.paid is not msgspec.UNSET and not self.paid.fits(self.lattice.shape):
+            raise _not_saved("its noisy sums are not those of its bins")
 
     @property
     def title(self) -> str:
@@ -146,11 +157,6 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         return self.law
 
     @property
-    def selection(self) -> KeyLaw | None:
-        """How keys were selected. None: all cells were known beforehand."""
-        return None
-
-    @property
     def even(self) -> bool:
         """Whether bins were made to hold about equally many rows.
 
@@ -161,7 +167,15 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     @property
     def paid_ranges(self) -> RangeAnswers | None:
         """The noisy sums of bins from which the counts follow. None: each has noise of its own."""
-        return None
+        return None if self.paid is msgspec.UNSET else self.paid
+
+    def numbers(self) -> tuple[int, ...]:
+        """The noisy number of rows, if it was paid for, then the counts, or sums of bins."""
+        if self.paid_ranges is not None:
+            return self.paid_ranges.drawn(self.lattice.shape)
+        if self.rows is None:
+            return super().numbers()
+        return (self.rows, *super().numbers())
 
     @property
     def values(self) -> Array:
@@ -202,7 +216,7 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         alpha = error_probability(confidence)
         # Estimates depend on one another, so Bonferroni's correction applies.
         alpha_of_cell = alpha / self.lattice.size if simultaneous else alpha
-        half = RangeErrors(answers.strategy).cells(alpha_of_cell)
+        half = cell_half_widths(answers.strategy, alpha_of_cell)
         along = [-1 if at == answers.axis else 1 for at in range(len(self.lattice.axes))]
         return np.asarray(np.broadcast_to(half.reshape(along), self.lattice.shape))
 
@@ -234,7 +248,7 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         alpha = error_probability(confidence)
         return sidak(alpha, numbers) if simultaneous else alpha
 
-    # --- tables -----------------------------------------------------------------------------------
+    # --- sums and shares --------------------------------------------------------------------------
 
     def total(self, confidence: Exactly = "0.95") -> Estimate:
         """The number of all rows counted, with an interval."""
@@ -272,7 +286,7 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         noise = self._additive(what)
         keep = self._axis_indices(axes)
         sums = marginal(self.values, keep)
-        half = noise.of_sums(keep, self._each(confidence, simultaneous, sums.size))
+        half = noise.sum_half_widths(keep, self._each(confidence, simultaneous, sums.size))
         value = sums if sums.ndim else int(sums)
         if self.paid_ranges is None:
             return self._estimate(confidence, value, value - half, value + half)
@@ -390,11 +404,14 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
         if among is not None:
             denominator = np.broadcast_to(np.asarray(among, bool), shape)
         if (numerator & ~denominator).any() or not numerator.any():
-            obstacle = "the numerator has no cells, or some that the denominator lacks"
-            raise UsageError("a rate", obstacle, "Choose cells among the others")
+            raise UsageError(
+                "a rate",
+                "the numerator has no cells, or some that the denominator lacks",
+                "Choose cells among the others",
+            )
         part_sum = float(self._estimates[numerator].sum())
         whole_sum = float(self._estimates[denominator].sum())
-        pencil = noise.of_part(numerator, denominator, error_probability(confidence))
+        pencil = noise.part_pencil(numerator, denominator, error_probability(confidence))
         estimate = statistics.ratio(part_sum, whole_sum, pencil)
         return self._estimate(confidence, *estimate, possible=(0, 1))
 
@@ -423,15 +440,13 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     def _additive(self, what: str) -> TableNoise:
         """The errors of sums of counts, if these have a law."""
         if isinstance(self.law, KeyNoise):
-            obstacle = (
+            raise UsageError(
+                f"{what} over keys",
                 "keys that were not shown are missing from every sum, "
-                "and those shown were helped by their noise"
-            )
-            remedy = (
+                "and those shown were helped by their noise",
                 "Add another axis to the question: "
-                "then all cells of the keys shown are counted anew"
+                "then all cells of the keys shown are counted anew",
             )
-            raise UsageError(f"{what} over keys", obstacle, remedy)
         if self.paid_ranges is not None:
             return RangeNoise(self.paid_ranges, self.lattice.shape)
         return IndependentNoise(self.law, self.lattice.shape)
@@ -445,33 +460,17 @@ class SummedCounts(CountsRelease, frozen=True, kw_only=True, eq=False):
     def _axis_index(self, axis: str | None) -> int:
         """The index of the axis named, or of the only one."""
         if axis is None and len(self.lattice.axes) > 1:
-            remedy = f"Name one of {', '.join(self.lattice.names)}"
-            raise UsageError("a statistic", "the histogram has several axes", remedy)
+            raise UsageError(
+                "a statistic",
+                "the histogram has several axes",
+                f"Name one of {', '.join(self.lattice.names)}",
+            )
         return self._axis_indices(axis or self.lattice.names[0])[0]
 
     def _axis_indices(self, axes: str | Sequence[str]) -> tuple[int, ...]:
         names = named_axes(axes)
-        for name in names:
-            if name not in self.lattice.names:
-                hint = nearest(name, self.lattice.names)
-                obstacle = f"the histogram has none of that name; {hint}"
-                raise UsageError(f"axis {name!r}", obstacle, "Name one of its axes")
+        require_axes(self.lattice, names)
         return tuple(self.lattice.names.index(name) for name in dict.fromkeys(names))
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-PossibleRange: TypeAlias = Callable[[float, float], tuple[float, float]]
-"""From the least and the largest value of an axis to the range that a statistic can have."""
-Statistic: TypeAlias = Callable[[statistics.BinnedCounts, float], tuple[float, float, float]]
-"""From counts and a probability of error to a value and its interval."""
-
-
-class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
-    """Noisy counts over the cells of ``lattice``, and statistics along its axes.
-
-    A subclass has the question that was asked. Attributes are those of ``SummedCounts``.
-    """
 
     # --- statistics along one axis ----------------------------------------------------------------
 
@@ -493,11 +492,9 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         UsageError
             If the axis is unknown, not named among several, or one of keys or of other labels.
         """
-
-        def possible(low: float, high: float) -> tuple[float, float]:
-            return low, high
-
-        return self._moment(statistics.mean, "a mean", axis, confidence, possible)
+        bins = self._bins(axis, "a mean")
+        estimate = statistics.mean(bins, error_probability(confidence))
+        return self._estimate(confidence, *estimate, possible=bins.ends)
 
     def median(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The median along an Interval axis, with an interval for noise and binning together.
@@ -505,22 +502,20 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         It is interpolated among the values that its bin can hold. The interval's ends are values
         that bins can hold. Parameters and errors are those of ``mean``.
         """
-
-        def possible(low: float, high: float) -> tuple[float, float]:
-            return low, high
-
-        return self._moment(statistics.median, "a median", axis, confidence, possible)
+        bins = self._bins(axis, "a median")
+        estimate = statistics.median(bins, error_probability(confidence))
+        return self._estimate(confidence, *estimate, possible=bins.ends)
 
     def variance(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The variance along an Interval axis, with an interval for noise and binning together.
 
         Parameters and errors are those of ``mean``.
         """
-
-        def possible(low: float, high: float) -> tuple[float, float]:
-            return 0, (high - low) ** 2 / 4  # Popoviciu's inequality
-
-        return self._moment(statistics.variance, "a variance", axis, confidence, possible)
+        bins = self._bins(axis, "a variance")
+        estimate = statistics.variance(bins, error_probability(confidence))
+        low, high = bins.ends
+        # No values within these bounds have a larger variance (Popoviciu's inequality).
+        return self._estimate(confidence, *estimate, possible=(0, (high - low) ** 2 / 4))
 
     def herfindahl(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The Herfindahl index along an axis: the sum of squared shares.
@@ -541,29 +536,23 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         estimate = statistics.herfindahl(sums, noise, index, error_probability(confidence))
         return self._estimate(confidence, *estimate, possible=(1 / sums.size, 1))
 
-    def _moment(
-        self,
-        statistic: Statistic,
-        what: str,
-        axis: str | None,
-        confidence: Exactly,
-        possible: PossibleRange,
-    ) -> Estimate:
+    def _bins(self, axis: str | None, what: str) -> statistics.BinnedCounts:
+        """Return the counts along an axis, with the values that its cells can hold."""
         noise = self._additive(what)
         index = self._axis_index(axis)
-        found = self.lattice.axes[index]
-        truths = found.truths if isinstance(found, LabelAxis) else None
+        chosen = self.lattice.axes[index]
         sums = marginal(self._estimates, (index,))
-        if isinstance(found, GridAxis | EdgesAxis):
-            bins = statistics.BinnedCounts.of(found, sums, noise, index)
-        elif truths is not None:
-            # Cells of missing and of unlisted values are left out.
-            bins = statistics.BinnedCounts.of_truths(sums[list(truths)], noise, index)
-        else:
-            obstacle = "it has labels, which have no order"
-            raise UsageError(f"{what} of {found.name!r}", obstacle, "Name an Interval axis")
-        estimate = statistic(bins, error_probability(confidence))
-        return self._estimate(confidence, *estimate, possible=possible(*bins.ends))
+        if isinstance(chosen, GridAxis | EdgesAxis):
+            return statistics.BinnedCounts.of(chosen, sums, noise, index)
+        truths = chosen.truths if isinstance(chosen, LabelAxis) else None
+        if truths is None:
+            raise UsageError(
+                f"{what} of {chosen.name!r}",
+                "it has labels, which have no order",
+                "Name an Interval axis",
+            )
+        # Cells of missing and of unlisted values are left out.
+        return statistics.BinnedCounts.of_truths(sums[list(truths)], noise, index)
 
     # --- forms ------------------------------------------------------------------------------------
 
@@ -585,11 +574,10 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         answers = self.paid_ranges
         if answers is None:
             return ()
-        errors = RangeErrors(answers.strategy)
         cells = answers.strategy.cells
         groups = self.lattice.size // cells
         each, every = (
-            math.floor(float(errors.cumulated(alpha).max()))
+            math.floor(float(total_half_widths(answers.strategy, alpha).max()))
             for alpha in (0.05, 0.05 / (cells * groups))
         )
         return (
@@ -629,3 +617,7 @@ class CountsTable(SummedCounts, frozen=True, kw_only=True, eq=False):
         if self.paid_ranges is not None:
             return style.headed(cumulative.draw(self.for_people(), ax), self, ax)
         return style.headed(histograms.draw(self.for_people(), ax), self, ax)
+
+
+def _not_saved(obstacle: str) -> UsageError:
+    return UsageError("a histogram", obstacle, "Load a file that release.save wrote")

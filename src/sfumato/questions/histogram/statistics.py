@@ -156,7 +156,7 @@ def median(bins: BinnedCounts, alpha: float) -> tuple[float, float, float]:
     """
     below = np.concatenate([[0], np.cumsum(bins.counts)])
     half_widths = np.broadcast_to(
-        bins.noise.of_halves(bins.axis, len(bins.counts), alpha), len(below)
+        bins.noise.balance_half_widths(bins.axis, len(bins.counts), alpha), len(below)
     )
     total = below[-1]
     at_most_half_below = 2 * below[:-1] - total <= half_widths[:-1]
@@ -206,7 +206,7 @@ def shares(counts: Array, noise: TableNoise, alpha: float) -> tuple[Array, Array
     grid = np.unique(
         np.concatenate([[0.0], np.geomspace(1e-9, 1, 4 * GRID), np.linspace(0, 1, 4 * GRID)])
     )
-    half_width = noise.of_shares(grid, alpha)
+    half_width = noise.share_half_widths(grid, alpha)
     # A count fits a share if it lies between these two. They are made monotone, so that a binary
     # search finds the ends for all cells. That can only widen an interval.
     rising = grid * total + half_width
@@ -230,19 +230,18 @@ def _nearer(
     outside: Array, inside: Array, counts: Array, total: float, noise: TableNoise, alpha: float
 ) -> Array:
     """Move shares that do not fit towards those that do, by halving; the ends 0 and 1 stay."""
-    fits = np.abs(counts - outside * total) <= noise.of_shares(outside.reshape(-1), alpha).reshape(
-        outside.shape
-    )
+
+    def off_by_at_most(shares: Array, factor: float) -> Array:
+        half = noise.share_half_widths(shares.reshape(-1), alpha).reshape(shares.shape)
+        return np.asarray(np.abs(counts - shares * total) <= factor * half)
+
+    fits = off_by_at_most(outside, 1)
 
     def is_kept(shares: Array) -> Array:
-        return fits | (np.abs(counts - shares * total) <= _share_half_widths(noise, shares, alpha))
+        # A little more than a half-width: between points of a grid it is not smooth.
+        return fits | off_by_at_most(shares, SMOOTH)
 
     return roots(is_kept, outside, inside, HALVINGS)[0]
-
-
-def _share_half_widths(noise: TableNoise, shares: Array, alpha: float) -> Array:
-    """``of_shares`` of any shape, and a little more: between points of a grid it is not smooth."""
-    return np.asarray(SMOOTH * noise.of_shares(shares.reshape(-1), alpha).reshape(shares.shape))
 
 
 def herfindahl(
@@ -255,11 +254,11 @@ def herfindahl(
     alpha / 2.
     """
     values = counts.astype(float)
-    second, noise_norm = noise.of_norm(axis, alpha / 2)
+    second, noise_norm = noise.norm_bound(axis, alpha / 2)
     sum_of_squares = float((values**2).sum())
     norm = math.sqrt(sum_of_squares)
     total = float(values.sum())
-    total_half_width = float(noise.of_sums((), alpha / 2))
+    total_half_width = float(noise.sum_half_widths((), alpha / 2))
     low = max(0.0, norm - noise_norm) / max(total + total_half_width, 1.0)
     high = 1.0
     if total > total_half_width:
@@ -288,7 +287,7 @@ def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
     """All theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
     low = float(values.min())
     high = float(values.max())
-    pencil = bins.noise.of_values(bins.axis, values, alpha)
+    pencil = bins.noise.values_pencil(bins.axis, values, alpha)
     weighted = float((bins.counts * values).sum())
     total = float(bins.counts.sum())
 

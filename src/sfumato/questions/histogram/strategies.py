@@ -28,15 +28,14 @@ published. A factor of noise that is smaller for all bins together is not to be 
 any strategy is at least that of the singular values of the workload (Li, Miklau, VLDB 2013), which
 ``docs/evidence/gains/ranges.md`` compares with these.
 
-``answer_ranges`` and ``RangeErrors`` give what was paid for ``workload="ranges"``, the bins that
-follow from it, and their errors.
+``answer_ranges`` gives what was paid for ``workload="ranges"``, and the bins that follow from it.
+The functions after it say how far weighted sums of these bins are from the truth.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
@@ -502,80 +501,84 @@ def answer_ranges(counts: Array, axis: int, strategy: Strategy, noise: Bits) -> 
     return RangeAnswers(strategy, axis, noisy.reshape(-1))
 
 
-@dataclass(frozen=True)
-class RangeErrors:
-    """How far weighted sums of the estimated bins are from the truth.
+@lru_cache(maxsize=16)
+def cell_half_widths(strategy: Strategy, alpha: float, times: int = 1) -> Array:
+    """Return half-widths of the bins, each summed over ``times`` groups: float64 ndarray (cells,).
 
-    Attributes
+    Half-widths are of weighted sums of the estimated bins, here and below.
+    """
+    return sum_half_widths(strategy, strategy.of_bins, alpha, times)
+
+
+@lru_cache(maxsize=16)
+def total_half_widths(strategy: Strategy, alpha: float, times: int = 1) -> Array:
+    """Return half-widths of the running totals: float64 ndarray of shape (cells,)."""
+    return sum_half_widths(strategy, np.cumsum(strategy.of_bins, axis=0), alpha, times)
+
+
+def least_accurate_cell(strategy: Strategy, alpha: float) -> float:
+    """Return the largest half-width of a bin, which is one of those of the largest variances."""
+    coefficients = strategy.of_bins
+    worst = np.argsort(-sum_variances(strategy, coefficients), kind="stable")[:CANDIDATES]
+    return float(sum_half_widths(strategy, coefficients[worst], alpha).max())
+
+
+def range_half_widths(
+    strategy: Strategy, starts: Array, stops: Array, alpha: float, times: int = 1
+) -> Array:
+    """Return half-widths of ranges of bins.
+
+    Parameters
     ----------
     strategy : RangeTree or RangeMatrix
+    starts, stops : int64 ndarrays of shape (ranges,)
+        The bins from ``start`` to ``stop - 1``.
+    alpha : float
+    times : int
+        Of how many groups the ranges are added up.
     """
+    bins = np.arange(strategy.cells)
+    inside = (bins >= starts[:, None]) & (bins < stops[:, None])
+    return sum_half_widths(strategy, strategy.influence(inside.astype(float)), alpha, times)
 
-    strategy: Strategy
 
-    def cells(self, alpha: float, times: int = 1) -> Array:
-        """Half-widths of the bins, each summed over ``times`` groups: float64 ndarray (cells,)."""
-        return _of_cells(self.strategy, alpha, times)
+def sum_half_widths(strategy: Strategy, coefficients: Array, alpha: float, times: int = 1) -> Array:
+    """Return half-widths of sums of the answers with these coefficients.
 
-    def least_accurate_cell(self, alpha: float) -> float:
-        """The largest half-width of a bin: that of one of the bins with the largest variances."""
-        coefficients = self.strategy.of_bins
-        worst = np.argsort(-self.variances(coefficients), kind="stable")[:CANDIDATES]
-        return float(self.half_widths(coefficients[worst], alpha).max())
+    Parameters
+    ----------
+    strategy : RangeTree or RangeMatrix
+    coefficients : float64 ndarray of shape (sums, answers)
+    alpha : float
+        Two-sided: P(|error| > half-width) <= alpha.
+    times : int
+        In how many groups of answers the coefficients are the same.
+    """
+    if isinstance(strategy, RangeMatrix):
+        return _normal(strategy, coefficients, alpha, times)
+    which = strategy.which
+    parts = [
+        Weighted.of(law, coefficients[:, which == at], times)
+        for at, law in enumerate(strategy.laws)
+    ]
+    return weighted_half_widths(parts, alpha)
 
-    def cumulated(self, alpha: float, times: int = 1) -> Array:
-        """Half-widths of the running totals: float64 ndarray of shape (cells,)."""
-        return _of_totals(self.strategy, alpha, times)
 
-    def ranges(self, starts: Array, stops: Array, alpha: float, times: int = 1) -> Array:
-        """Half-widths of ranges of bins.
+def sum_bounds(strategy: Strategy, coefficients: Array, alpha: float, times: int = 1) -> Array:
+    """Return half-widths by Chernoff's bound: quicker than ``sum_half_widths``, wider for trees."""
+    if isinstance(strategy, RangeMatrix):
+        return _normal(strategy, coefficients, alpha, times)
+    largest = np.abs(coefficients).max(axis=1, initial=0)
+    safe = np.where(largest > 0, largest, 1)
+    variances = sum_variances(strategy, coefficients) * times / safe**2
+    laws = [(law, 1.0) for law in strategy.laws]
+    return np.asarray(largest * half_widths(variances, laws, alpha))
 
-        Parameters
-        ----------
-        starts, stops : int64 ndarrays of shape (ranges,)
-            The bins from ``start`` to ``stop - 1``.
-        alpha : float
-        times : int
-            Of how many groups the ranges are added up.
-        """
-        bins = np.arange(self.strategy.cells)
-        inside = (bins >= starts[:, None]) & (bins < stops[:, None])
-        return self.half_widths(self.strategy.influence(inside.astype(float)), alpha, times)
 
-    def half_widths(self, coefficients: Array, alpha: float, times: int = 1) -> Array:
-        """Half-widths of sums of the answers with these coefficients.
-
-        Parameters
-        ----------
-        coefficients : float64 ndarray of shape (sums, answers)
-        alpha : float
-            Two-sided: P(|error| > half-width) <= alpha.
-        times : int
-            In how many groups of answers the coefficients are the same.
-        """
-        if isinstance(self.strategy, RangeMatrix):
-            return _normal(self.strategy, coefficients, alpha, times)
-        which = self.strategy.which
-        parts = [
-            Weighted.of(law, coefficients[:, which == at], times)
-            for at, law in enumerate(self.strategy.laws)
-        ]
-        return weighted_half_widths(parts, alpha)
-
-    def bounds(self, coefficients: Array, alpha: float, times: int = 1) -> Array:
-        """Half-widths like ``half_widths``, by Chernoff's bound: quicker, and wider for trees."""
-        if isinstance(self.strategy, RangeMatrix):
-            return _normal(self.strategy, coefficients, alpha, times)
-        largest = np.abs(coefficients).max(axis=1, initial=0)
-        safe = np.where(largest > 0, largest, 1)
-        variances = self.variances(coefficients) * times / safe**2
-        laws = [(law, 1.0) for law in self.strategy.laws]
-        return np.asarray(largest * half_widths(variances, laws, alpha))
-
-    def variances(self, coefficients: Array) -> Array:
-        """Variances of sums of the answers of one group: float64 ndarray of shape (sums,)."""
-        of_laws = np.array([max(spread(law), LEAST_SPREAD) for law in self.strategy.laws])
-        return np.asarray(coefficients**2 @ of_laws[self.strategy.which])
+def sum_variances(strategy: Strategy, coefficients: Array) -> Array:
+    """Return variances of sums of the answers of one group: float64 ndarray of shape (sums,)."""
+    of_laws = np.array([max(spread(law), LEAST_SPREAD) for law in strategy.laws])
+    return np.asarray(coefficients**2 @ of_laws[strategy.which])
 
 
 def _normal(strategy: RangeMatrix, coefficients: Array, alpha: float, times: int) -> Array:
@@ -585,14 +588,3 @@ def _normal(strategy: RangeMatrix, coefficients: Array, alpha: float, times: int
     squares = times * (coefficients**2).sum(axis=1)
     sizes = times * np.abs(coefficients).sum(axis=1)
     return gaussian_half_widths(strategy.law, squares, sizes, alpha)
-
-
-@lru_cache(maxsize=16)
-def _of_cells(strategy: Strategy, alpha: float, times: int) -> Array:
-    return RangeErrors(strategy).half_widths(strategy.of_bins, alpha, times)
-
-
-@lru_cache(maxsize=16)
-def _of_totals(strategy: Strategy, alpha: float, times: int) -> Array:
-    coefficients = np.cumsum(strategy.of_bins, axis=0)
-    return RangeErrors(strategy).half_widths(coefficients, alpha, times)

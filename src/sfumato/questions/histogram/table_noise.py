@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,16 @@ from sfumato.mechanisms.noise_sums import (
     sum_half_width,
     weighted_half_widths,
 )
-from sfumato.questions.histogram.strategies import RangeAnswers, RangeErrors, RangeMatrix
+from sfumato.questions.histogram.strategies import (
+    RangeAnswers,
+    RangeMatrix,
+    Strategy,
+    cell_half_widths,
+    sum_bounds,
+    sum_half_widths,
+    sum_variances,
+    total_half_widths,
+)
 
 Pencil: TypeAlias = Callable[[Array], Array]
 """From numbers theta to half-widths of the sum of noise times (first - theta second)."""
@@ -35,28 +44,6 @@ FINENESS = 1.01
 
 REST = 1e-3
 """The share of alpha that is spent on shares between those."""
-
-
-class TableNoise(Protocol):
-    """The errors of sums of a table's counts; alpha is the probability of error of each."""
-
-    def of_sums(self, keep: tuple[int, ...], alpha: float) -> float | Array:
-        """Half-widths of a marginal, one for all its cells, or an array like it."""
-
-    def of_values(self, axis: int, values: Array, alpha: float) -> Pencil:
-        """The pencil values - theta along an axis, over all its sums, or those of some labels."""
-
-    def of_halves(self, axis: int, cells: int, alpha: float) -> float | Array:
-        """Half-widths of what lies below a bin less what does not, for 0, 1, ... bins below."""
-
-    def of_part(self, part: Array, whole: Array, alpha: float) -> Pencil:
-        """The pencil part - theta whole, for bool ndarrays over the cells."""
-
-    def of_shares(self, shares: Array, alpha: float) -> Array:
-        """Half-widths of a cell less a share of the total, of the cell with the largest one."""
-
-    def of_norm(self, axis: int, alpha: float) -> tuple[float, float]:
-        """The mean square of the norm of the noise on the sums along an axis, and its bound."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +60,15 @@ class IndependentNoise:
     shape: tuple[int, ...]
 
     def _terms(self, keep: Sequence[int]) -> int:
-        """The number of cells in each sum."""
+        """Return the number of cells in each sum."""
         return math.prod(size for at, size in enumerate(self.shape) if at not in keep)
 
-    def of_sums(self, keep: tuple[int, ...], alpha: float) -> float | Array:
-        """Half-widths of a marginal, by the exact law of a sum."""
+    def sum_half_widths(self, keep: tuple[int, ...], alpha: float) -> float | Array:
+        """Return half-widths of a marginal, by the exact law of a sum."""
         return float(sum_half_width(self.law, self._terms(keep), alpha))
 
-    def of_values(self, axis: int, values: Array, alpha: float) -> Pencil:
-        """The pencil values - theta, by Chernoff's bound."""
+    def values_pencil(self, axis: int, values: Array, alpha: float) -> Pencil:
+        """Return the pencil values - theta, by Chernoff's bound."""
         terms = self._terms((axis,))
         low = float(values.min())
         size = max(float(values.max()) - low, 1e-300)
@@ -97,25 +84,25 @@ class IndependentNoise:
 
         return half
 
-    def of_halves(self, axis: int, cells: int, alpha: float) -> float | Array:
-        """Each cell enters with 1 or -1: they have the law of the total."""
+    def balance_half_widths(self, axis: int, cells: int, alpha: float) -> float | Array:
+        """Return half-widths by the law of the total: each cell enters with 1 or -1."""
         return float(sum_half_width(self.law, cells * self._terms((axis,)), alpha))
 
-    def of_part(self, part: Array, whole: Array, alpha: float) -> Pencil:
-        """The part's cells enter with 1 - theta, the others with -theta."""
+    def part_pencil(self, part: Array, whole: Array, alpha: float) -> Pencil:
+        """Return the pencil part - theta whole: the part's cells enter with 1 - theta."""
         cells = int(part.sum()), int((whole & ~part).sum())
 
         def half(theta: Array) -> Array:
-            return _of_shares(self.law, cells, alpha, theta)
+            return _share_half_widths(self.law, cells, alpha, theta)
 
         return half
 
-    def of_shares(self, shares: Array, alpha: float) -> Array:
-        """Half-widths of a cell less a share of the total."""
-        return _of_shares(self.law, (1, math.prod(self.shape) - 1), alpha, shares)
+    def share_half_widths(self, shares: Array, alpha: float) -> Array:
+        """Return half-widths of a cell less a share of the total."""
+        return _share_half_widths(self.law, (1, math.prod(self.shape) - 1), alpha, shares)
 
-    def of_norm(self, axis: int, alpha: float) -> tuple[float, float]:
-        """The squared norm has a known mean and variance: Cantelli's inequality bounds it."""
+    def norm_bound(self, axis: int, alpha: float) -> tuple[float, float]:
+        """Bound the squared norm by its known mean and variance (Cantelli's inequality)."""
         cells = self.shape[axis]
         terms = self._terms((axis,))
         second = terms * self.law.variance
@@ -138,30 +125,30 @@ class RangeNoise:
     shape: tuple[int, ...]
 
     @property
-    def _errors(self) -> RangeErrors:
-        return RangeErrors(self.answers.strategy)
+    def _strategy(self) -> Strategy:
+        return self.answers.strategy
 
     @property
     def _groups(self) -> int:
-        return math.prod(self.shape) // self.answers.strategy.cells
+        return math.prod(self.shape) // self._strategy.cells
 
     def _times(self, keep: Sequence[int]) -> int:
-        """How many groups are added up where these axes are kept."""
+        """Return how many groups are added up where these axes are kept."""
         axis = self.answers.axis
         return math.prod(
             size for at, size in enumerate(self.shape) if at not in keep and at != axis
         )
 
-    def of_sums(self, keep: tuple[int, ...], alpha: float) -> float | Array:
-        """Half-widths of a marginal, by the law of the answers' noise."""
+    def sum_half_widths(self, keep: tuple[int, ...], alpha: float) -> float | Array:
+        """Return half-widths of a marginal, by the law of the answers' noise."""
         times = self._times(keep)
         if self.answers.axis not in keep:
-            return float(self._errors.cumulated(alpha, times)[-1])
-        half = self._errors.cells(alpha, times)
+            return float(total_half_widths(self._strategy, alpha, times)[-1])
+        half = cell_half_widths(self._strategy, alpha, times)
         return half.reshape([-1 if at == self.answers.axis else 1 for at in keep])
 
-    def of_values(self, axis: int, values: Array, alpha: float) -> Pencil:
-        """The pencil values - theta: of the bins, or of totals of labels."""
+    def values_pencil(self, axis: int, values: Array, alpha: float) -> Pencil:
+        """Return the pencil values - theta: of the bins, or of totals of labels."""
         ends = float(values.min()), float(values.max())
         times = self._times((axis,))
         if axis != self.answers.axis:
@@ -171,16 +158,17 @@ class RangeNoise:
         first, second = np.split(self._influence(np.stack([values, np.ones(len(values))])), 2)
         return self._pencil(first, second, ends, alpha, times)
 
-    def of_halves(self, axis: int, cells: int, alpha: float) -> float | Array:
-        """Bins below enter with 1, the others with -1."""
+    def balance_half_widths(self, axis: int, cells: int, alpha: float) -> float | Array:
+        """Return half-widths of sums in which bins below enter with 1, the others with -1."""
         if axis != self.answers.axis:
             times = cells * self._times((axis,))
-            return float(self._errors.cumulated(alpha, times)[-1])
+            return float(total_half_widths(self._strategy, alpha, times)[-1])
         signs = 2 * np.tril(np.ones((cells + 1, cells)), -1) - 1
-        return self._errors.half_widths(self._influence(signs), alpha, self._times((axis,)))
+        times = self._times((axis,))
+        return sum_half_widths(self._strategy, self._influence(signs), alpha, times)
 
-    def of_part(self, part: Array, whole: Array, alpha: float) -> Pencil:
-        """The part's cells enter with 1 - theta, the others with -theta."""
+    def part_pencil(self, part: Array, whole: Array, alpha: float) -> Pencil:
+        """Return the pencil part - theta whole: the part's cells enter with 1 - theta."""
         axis = self.answers.axis
         lines = [
             np.moveaxis(np.broadcast_to(chosen, self.shape), axis, -1)
@@ -191,14 +179,13 @@ class RangeNoise:
         first, second = (self._influence(line) for line in lines)
         return self._pencil(first, second, (0.0, 1.0), alpha, 1)
 
-    def of_shares(self, shares: Array, alpha: float) -> Array:
-        """A cell less a share of the total: the total of its own group, and of the others."""
-        own = self.answers.strategy.of_bins
+    def share_half_widths(self, shares: Array, alpha: float) -> Array:
+        """Return half-widths of a cell less a share of the totals of its own group and others."""
+        own = self._strategy.of_bins
         total = self._total()
-        errors = self._errors
-        own_variances = errors.variances(own)
-        total_variance = float(errors.variances(total)[0])
-        covariances = (errors.variances(own + total) - own_variances - total_variance) / 2
+        own_variances = self._variances(own)
+        total_variance = float(self._variances(total)[0])
+        covariances = (self._variances(own + total) - own_variances - total_variance) / 2
         squared = shares[:, None] ** 2 * self._groups * total_variance
         variances = own_variances - 2 * shares[:, None] * covariances + squared
         largest = max(float(np.abs(own).max()), float(np.abs(own - total).max()))
@@ -206,34 +193,36 @@ class RangeNoise:
         slack = float(np.abs(own).sum(axis=1).max()) + self._groups * float(np.abs(total).sum())
         return self._of_variances(variances.max(axis=1), largest, slack, alpha)
 
-    def of_norm(self, axis: int, alpha: float) -> tuple[float, float]:
-        """All of the sums are within their intervals at once, which bounds the norm."""
+    def norm_bound(self, axis: int, alpha: float) -> tuple[float, float]:
+        """Bound the norm by intervals that hold for all of the sums at once."""
         times = self._times((axis,))
         cells = self.shape[axis]
         if axis == self.answers.axis:
-            influence = self.answers.strategy.of_bins
-            half = self._errors.bounds(influence, alpha / cells, times)
-            return times * float(self._errors.variances(influence).sum()), math.hypot(*half)
+            influence = self._strategy.of_bins
+            half = sum_bounds(self._strategy, influence, alpha / cells, times)
+            return times * float(self._variances(influence).sum()), math.hypot(*half)
         total = self._total()
-        half_of_one = float(self._errors.bounds(total, alpha / cells, times)[0])
-        second = cells * times * float(self._errors.variances(total)[0])
+        half_of_one = float(sum_bounds(self._strategy, total, alpha / cells, times)[0])
+        second = cells * times * float(self._variances(total)[0])
         return second, math.sqrt(cells) * half_of_one
 
     def _total(self) -> Array:
-        """The coefficients of the total of a group: float64 ndarray of shape (1, answers)."""
-        return self._influence(np.ones((1, self.answers.strategy.cells)))
+        """Return the coefficients of the total of a group: float64 ndarray (1, answers)."""
+        return self._influence(np.ones((1, self._strategy.cells)))
 
     def _influence(self, weights: Array) -> Array:
-        return self.answers.strategy.influence(weights)
+        return self._strategy.influence(weights)
+
+    def _variances(self, coefficients: Array) -> Array:
+        return sum_variances(self._strategy, coefficients)
 
     def _pencil(
         self, first: Array, second: Array, ends: tuple[float, float], alpha: float, times: int
     ) -> Pencil:
-        """The pencil of two vectors of coefficients, for theta between two ends."""
-        errors = self._errors
-        squares = float(errors.variances(first).sum())
-        of_second = float(errors.variances(second).sum())
-        product = (float(errors.variances(first + second).sum()) - squares - of_second) / 2
+        """Return the pencil of two vectors of coefficients, for theta between two ends."""
+        squares = float(self._variances(first).sum())
+        of_second = float(self._variances(second).sum())
+        product = (float(self._variances(first + second).sum()) - squares - of_second) / 2
         # Both are convex in theta, so they are largest at an end.
         at_ends = [np.abs(first - end * second) for end in ends]
         largest = max(float(size.max()) for size in at_ends)
@@ -249,8 +238,8 @@ class RangeNoise:
         return half
 
     def _of_variances(self, variances: Array, largest: float, slack: float, alpha: float) -> Array:
-        """Half-widths of sums of these variances, whose coefficients are no larger than this."""
-        strategy = self.answers.strategy
+        """Return half-widths of sums of these variances, with coefficients up to the largest."""
+        strategy = self._strategy
         if isinstance(strategy, RangeMatrix):
             squares = variances / float(strategy.law.sigma_squared)
             return gaussian_half_widths(strategy.law, squares, np.full_like(squares, slack), alpha)
@@ -259,8 +248,20 @@ class RangeNoise:
         return np.asarray(safe * half_widths(variances / safe**2, laws, alpha))
 
 
-def _of_shares(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
-    """Half-widths of (1 - p) A - p B, for sums A and B of so many draws.
+TableNoise: TypeAlias = IndependentNoise | RangeNoise
+"""The errors of sums of a table's counts; alpha is the probability of error of each.
+
+* ``sum_half_widths``: half-widths of a marginal, one for all its cells, or an array like it
+* ``values_pencil``: the pencil values - theta along an axis, over all its sums
+* ``balance_half_widths``: of what lies below a bin less what does not, for 0, 1, ... bins below
+* ``part_pencil``: the pencil part - theta whole, for bool ndarrays over the cells
+* ``share_half_widths``: of a cell less a share of the total, of the cell with the largest one
+* ``norm_bound``: the mean square of the norm of the noise, and a bound on the norm
+"""
+
+
+def _share_half_widths(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
+    """Return half-widths of (1 - p) A - p B, for sums A and B of so many draws.
 
     They are computed at some shares p. In between, let q be the one next to p that is nearer to the
     middle of [0, 1/2] or [1/2, 1]. The sum at p is (1 - p) / (1 - q) times that at q, and a rest of
@@ -275,7 +276,7 @@ def _of_shares(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Arra
 
 
 def _from_below(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Array) -> Array:
-    """The half-widths for shares of at most 1/2, from those of the next smaller shares."""
+    """Return half-widths for shares of at most 1/2, from those of the next smaller shares."""
     grid, halves = _share_grid(law, cells, alpha)
     at = np.searchsorted(grid, shares, side="right") - 1
     below = grid[at]
@@ -287,7 +288,7 @@ def _from_below(law: CountLaw, cells: tuple[int, int], alpha: float, shares: Arr
 
 @lru_cache(maxsize=64)
 def _share_grid(law: CountLaw, cells: tuple[int, int], alpha: float) -> tuple[Array, Array]:
-    """Shares from 0 to 1/2, and half-widths that leave a part of alpha."""
+    """Return shares from 0 to 1/2, and half-widths that leave a part of alpha."""
     least = 1e-3 / math.sqrt(max(cells[1], 1))
     count = math.ceil(math.log(0.5 / least) / math.log(FINENESS))
     grid = np.concatenate([[0.0], least * FINENESS ** np.arange(count + 1)])
@@ -301,7 +302,7 @@ def _share_grid(law: CountLaw, cells: tuple[int, int], alpha: float) -> tuple[Ar
 
 
 def _fourth_moment(law: CountLaw, terms: int) -> float:
-    """E (z_1 + ... + z_terms)^4, or a bound on it for the discrete Gaussian.
+    """Return E (z_1 + ... + z_terms)^4, or a bound on it for the discrete Gaussian.
 
     The bound holds for every sigma-subgaussian law.
     """

@@ -197,8 +197,11 @@ class Persons(
     def _check_table(self) -> None:
         """Refuse a table where rows are counted, and something else where there is no table."""
         if self.of not in get_args(Of):
-            obstacle = f"persons are not counted by that; {nearest(self.of, get_args(Of))}"
-            raise UsageError(f"of = {shown(self.of)}", obstacle, "Name one of them")
+            raise UsageError(
+                f"of = {shown(self.of)}",
+                f"persons are not counted by that; {nearest(self.of, get_args(Of))}",
+                "Name one of them",
+            )
         if self.of == "rows" and (self.axes, self.bins, self.width) != (None, None, None):
             raise UsageError(
                 "axes or bins, where the rows of each person are counted",

@@ -460,8 +460,11 @@ def _counts_persons(
     request = f"a recommended limit for {question.title}, from {release.title!r}"
     of_one_cell = needs.counted == "persons" and not needs.row_lattice.axes
     if needs.of_each_person or of_one_cell:
-        obstacle = "it counts each person once, whatever the limit"
-        raise UsageError(request, obstacle, "Ask for a histogram, means or sums by group")
+        raise UsageError(
+            request,
+            "it counts each person once, whatever the limit",
+            "Ask for a histogram, means or sums by group",
+        )
     if needs.counted == "persons" and release.of != "cells":
         raise UsageError(
             request,

@@ -86,8 +86,11 @@ class PersonsRelease(
 
     def __post_init__(self) -> None:
         if self.counts.shape != (len(upper_ends(self.most)),):
-            obstacle = "its numbers of persons do not fit its bins"
-            raise UsageError("numbers of persons", obstacle, "Load a file that release.save wrote")
+            raise UsageError(
+                "numbers of persons",
+                "its numbers of persons do not fit its bins",
+                "Load a file that release.save wrote",
+            )
 
     @property
     def title(self) -> str:
