@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import msgspec
 import numpy as np
@@ -271,6 +271,17 @@ def split(total: int, weights: list[Fraction]) -> list[int]:
     last = max(i for i, w in enumerate(weights) if w > 0)
     shares[last] += total - sum(shares)
     return shares
+
+
+def is_whole(number: object, least: float, most: float = math.inf) -> TypeGuard[int]:
+    """Whether it is an integer from the least to the most, of Python or numpy, and no boolean.
+
+    >>> is_whole(3, 1), is_whole(3.0, 1), is_whole(True, 1), is_whole(0, 1)
+    (True, False, False, False)
+    """
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        return False
+    return bool(least <= number <= most)
 
 
 def least_whole(satisfies: Callable[[int], bool], low: int, high: int) -> int:

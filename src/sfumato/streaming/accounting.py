@@ -46,7 +46,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, is_whole
 from sfumato.errors import UsageError
 from sfumato.privacy import Neighbours, squared_factor
 from sfumato.streaming.generators import check_deviation
@@ -124,7 +124,7 @@ def check_pattern(participations: int, separation: int) -> None:
         ("participations", participations, 1),
         ("separation", separation, 0),
     ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        if not is_whole(value, least):
             raise UsageError(
                 f"{name} = {value!r}",
                 f"it must be a whole number of at least {least}",
@@ -221,7 +221,7 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
     20
     """
     check_pattern(participations, separation)
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+    if not is_whole(steps, 1):
         raise UsageError(
             f"steps = {steps!r}", "a tree has at least one leaf", "Give a whole number from 1 on"
         )
@@ -346,7 +346,7 @@ def compute_zcdp_tree_restart(
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
     trees = [steps_list] if isinstance(steps_list, int | np.integer) else list(steps_list)
-    if not trees or not all(_counts_steps(steps) for steps in trees):
+    if not trees or not all(is_whole(steps, 0) for steps in trees):
         raise UsageError(
             f"steps_list = {steps_list!r}",
             "it must hold whole numbers of at least 0, and one at least",
@@ -409,7 +409,7 @@ def compute_zcdp_single_tree(
     10.0
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
-    if not _counts_steps(min_separation):
+    if not is_whole(min_separation, 0):
         raise UsageError(
             f"min_separation = {min_separation!r}",
             "it counts the steps between two participations",
@@ -497,12 +497,6 @@ def completed_levels(steps: int) -> int:
     [1, 2, 3, 3, 4]
     """
     return (steps - 1).bit_length() + 1
-
-
-def _counts_steps(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        return False
-    return bool(value >= 0)
 
 
 def _rho(sigma: float, square: int) -> float:

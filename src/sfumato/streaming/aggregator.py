@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, positive, units_up
+from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, is_whole, positive, units_up
 from sfumato.errors import UsageError
 from sfumato.privacy import ZCDP, fill_docstring
 from sfumato.streaming.generators import (
@@ -257,7 +257,7 @@ def plot_errors(
 
 def check_steps(steps: int, most: int | None = None) -> int:
     """Refuse numbers of steps below 1 or beyond a horizon."""
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+    if not is_whole(steps, 1):
         raise UsageError(
             f"steps = {steps!r}", "there is at least one step", "Give a whole number from 1 on"
         )

@@ -10,7 +10,16 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeAlias, TypeVar, cast, overload, runtime_checkable
+from typing import (
+    Generic,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    cast,
+    overload,
+    runtime_checkable,
+)
 
 import msgspec
 import numpy as np
@@ -189,7 +198,8 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
             )
         self.noise_std = check_deviation(noise_std, "noise_std")
         self.specs = read_specs(specs)
-        self._leaves = _specs_of(self.specs)
+        # Its leaves are those that read_specs makes.
+        self._leaves = cast("list[Spec | None]", leaves(self.specs))
         size = sum(_size(spec) for spec in self._leaves)
         self._per_block = max(1, _BLOCK // max(size, 1))
         self._blocks: list[Block[V_co]] = []
@@ -307,15 +317,6 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         return f"GaussianNoiseGenerator(noise_std={self.noise_std!r})"
 
 
-def _specs_of(specs: Nested) -> list[Spec | None]:
-    own_specs: list[Spec | None] = []
-    for leaf in leaves(specs):
-        # read_specs makes no other leaves.
-        assert leaf is None or isinstance(leaf, Spec)
-        own_specs.append(leaf)
-    return own_specs
-
-
 def _size(spec: Spec | None) -> int:
     return 1 if spec is None else math.prod(spec.shape)
 
@@ -345,15 +346,15 @@ def read_specs(specs: object) -> Nested:
     """Convert specs to nested ``Spec`` and None."""
     if specs is None:
         return None
-    if isinstance(specs, tuple) and all(isinstance(side, int) for side in specs):
+    if _is_shape(specs):
         return _spec(specs, "float64")
     if isinstance(specs, Shaped):
         shape = tuple(int(side) for side in specs.shape)
         return _spec(shape, str(getattr(specs, "dtype", "float64")))
     if isinstance(specs, dict):
-        return {key: read_specs(item) for key, item in specs.items()}
+        return {key: read_specs(inner) for key, inner in specs.items()}
     if isinstance(specs, list):
-        return [read_specs(item) for item in specs]
+        return [read_specs(inner) for inner in specs]
     if isinstance(specs, tuple):
         return refilled(specs, map(read_specs, specs))
     raise UsageError(
@@ -361,6 +362,10 @@ def read_specs(specs: object) -> Nested:
         "it has no shape",
         "Give None, a shape, a Spec or an array",
     )
+
+
+def _is_shape(specs: object) -> TypeGuard[tuple[int, ...]]:
+    return isinstance(specs, tuple) and all(isinstance(side, int) for side in specs)
 
 
 def _spec(shape: tuple[int, ...], dtype: str) -> Spec:

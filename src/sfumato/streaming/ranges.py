@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.answers import Estimate, error_probability
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics.numbers import Array, Exactly, is_whole
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
@@ -338,7 +338,7 @@ def _own(state: object) -> RangeState:
 
 def check_arity(arity: int) -> int:
     """Refuse an arity below 2."""
-    if isinstance(arity, bool) or not isinstance(arity, int | np.integer) or arity < 2:
+    if not is_whole(arity, 2):
         raise UsageError(
             f"arity = {arity!r}",
             "a node has at least two children",

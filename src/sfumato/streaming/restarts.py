@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import ClassVar, Generic, TypeVar, overload
 
 import msgspec
-import numpy as np
 
+from sfumato.basics.numbers import is_whole
 from sfumato.errors import UsageError, shown
 from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState, require
@@ -70,22 +70,21 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
                 "period and frequency are two names of one number, and one of them is needed",
                 "Write PeriodicRoundRestartIndicator(period=100)",
             )
-        steps = frequency if period is None else period
-        whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
-        if not whole or steps is None or steps < 1:
+        name, steps = ("frequency", frequency) if period is None else ("period", period)
+        if not is_whole(steps, 1):
             raise UsageError(
-                f"{'frequency' if period is None else 'period'} = {shown(steps)}",
+                f"{name} = {shown(steps)}",
                 "a restart follows at least one step",
                 "Give a whole number from 1 on",
             )
-        if warmup is not None and not (isinstance(warmup, int) and 1 <= warmup < steps):
+        if warmup is not None and not is_whole(warmup, 1, steps - 1):
             raise UsageError(
                 f"warmup = {shown(warmup)}",
                 "it lies between 1 and period - 1",
                 "Give such a number, or leave it out",
             )
         self.period = int(steps)
-        self.warmup = warmup or 0
+        self.warmup = int(warmup or 0)
 
     @property
     def frequency(self) -> int:

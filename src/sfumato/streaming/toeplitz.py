@@ -47,7 +47,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, is_whole
 from sfumato.errors import UsageError
 
 # --- the square root ------------------------------------------------------------------------------
@@ -108,17 +108,16 @@ def dyadic_coefficients(horizon: int, precision: int) -> Array:
     >>> dyadic_coefficients(5, 8).tolist()
     [256, 128, 96, 80, 70]
     """
-    whole = isinstance(precision, int) and not isinstance(precision, bool)
-    if not whole or not 0 <= precision <= MOST_PRECISE:
+    if not is_whole(precision, 0, MOST_PRECISE):
         raise UsageError(
             f"precision = {precision!r}",
             f"it must be a whole number from 0 to {MOST_PRECISE}",
             "Choose one such as 16",
         )
-    shift = _PLACES - precision
+    shift = _PLACES - int(precision)
     half = 1 << shift - 1
     value = 1 << _PLACES
-    rounded_coefficients = [1 << precision]
+    rounded_coefficients = [1 << int(precision)]
     for k in range(1, check_horizon(horizon)):
         value = value * (2 * k - 1) // (2 * k)
         rounded = value + half >> shift
@@ -233,8 +232,7 @@ def convolve_spectra(left: Array, right: Array, parts: int) -> Array:
 
 def check_horizon(horizon: int) -> int:
     """Refuse a horizon that is not a whole number from 1 to 10^7."""
-    whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
-    if not whole or not 1 <= horizon <= LONGEST:
+    if not is_whole(horizon, 1, LONGEST):
         raise UsageError(
             f"horizon = {horizon!r}",
             f"it must be a whole number from 1 to {LONGEST:,}",
@@ -297,14 +295,13 @@ class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         horizon = check_horizon(horizon)
         if buffers is None:
             return _fewest(horizon)
-        whole = isinstance(buffers, int) and not isinstance(buffers, bool)
-        if not whole or not 1 <= buffers <= MOST_BUFFERS:
+        if not is_whole(buffers, 1, MOST_BUFFERS):
             raise UsageError(
                 f"buffers = {buffers!r}",
                 f"it must be a whole number from 1 to {MOST_BUFFERS}",
                 "Choose 4 or 5, or leave it out",
             )
-        return _optimal(horizon, buffers)
+        return _optimal(horizon, int(buffers))
 
     def coefficients(self, horizon: int | None = None) -> Array:
         """Return the first column of the buffered matrix: a float64 ndarray of shape (horizon,).

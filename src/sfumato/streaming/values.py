@@ -103,20 +103,23 @@ def map_leaves(function: Callable[[Sequence[object]], object], *values: Nested) 
         If they are not nested alike.
     """
     first = values[0]
+    if not isinstance(first, _NESTS):
+        return function(values)
+    if any(_form(value) != _form(first) for value in values[1:]):
+        raise unlike()
     if isinstance(first, dict):
-        if not _are_like(values, first):
-            raise unlike()
-        if any(value.keys() != first.keys() for value in values[1:]):
-            raise unlike()
-        return {key: map_leaves(function, *(value[key] for value in values)) for key in first}
-    if isinstance(first, list | tuple):
-        if not _are_like(values, first):
-            raise unlike()
-        if any(len(value) != len(first) for value in values[1:]):
-            raise unlike()
-        items = [map_leaves(function, *parts) for parts in zip(*values, strict=True)]
-        return refilled(first, items) if isinstance(first, tuple) else items
-    return function(values)
+        dicts = cast("tuple[dict[object, object], ...]", values)
+        return {key: map_leaves(function, *(nest[key] for nest in dicts)) for key in first}
+    entries = zip(*cast("tuple[Sequence[object], ...]", values), strict=True)
+    items = [map_leaves(function, *parts) for parts in entries]
+    return refilled(first, items) if isinstance(first, tuple) else items
+
+
+def _form(value: Nested) -> tuple[type, object]:
+    """Return what nests that are alike have in common: their type, and their keys or length."""
+    if isinstance(value, dict):
+        return type(value), value.keys()
+    return type(value), len(value) if isinstance(value, list | tuple) else None
 
 
 def refilled(like: tuple[T, ...], items: Iterable[object]) -> tuple[object, ...]:
@@ -125,10 +128,6 @@ def refilled(like: tuple[T, ...], items: Iterable[object]) -> tuple[object, ...]
         return tuple(items)
     named: tuple[object, ...] = like._make(items)
     return named
-
-
-def _are_like(values: Sequence[object], first: T) -> TypeGuard[Sequence[T]]:
-    return all(type(value) is type(first) for value in values[1:])
 
 
 def _are_floats(values: Sequence[object]) -> TypeGuard[Sequence[Array]]:
