@@ -23,7 +23,7 @@ def test_the_demo_runs_and_runs_again_for_free(sfumato: Run) -> None:
     page = Path(out.removeprefix("Report: ").strip())
     assert page.stat().st_size > 50_000
     saved = {path.name: path.read_bytes() for path in page.parent.glob("*.json")}
-    assert len(saved) == 12
+    assert len(saved) == 11
     assert sfumato("demo")[0] == 0
     assert saved == {path.name: path.read_bytes() for path in page.parent.glob("*.json")}
     assert sfumato("ledger", "verify", "--ledger", page.parent / "budget.db")[0] == 0

@@ -7,14 +7,14 @@ import html
 import os
 import re
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from demo.reading import DELAYS, DESTINATIONS, PERSONS, Answer, inside
+from demo.reading import BY_MONTH, NORMS, PERSONS, QUANTILES, Answer, inside
 from sfumato.demo import flights_path, run
-from sfumato.demo.run import DELAY_EDGES
 from sfumato.questions.persons import PersonsRelease
 
 
@@ -68,33 +68,45 @@ def flights() -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def persons(demo: run.Demo) -> PersonsRelease:
-    """The answer that the limits follow from."""
+    """How many aircraft there are, and how many flights each has."""
     release = demo.releases[PERSONS]
     assert isinstance(release, PersonsRelease)
     return release
 
 
 @pytest.fixture(scope="session")
+def norms(demo: run.Demo) -> PersonsRelease:
+    """How the flights of each aircraft spread over the months."""
+    release = demo.releases[NORMS]
+    assert isinstance(release, PersonsRelease)
+    return release
+
+
+@pytest.fixture(scope="session")
+def norm(demo: run.Demo) -> int:
+    """The limit on the norm of an aircraft's counts."""
+    unit = demo.releases[BY_MONTH].guarantee.unit
+    assert unit.limits is not msgspec.UNSET
+    return int(unit.limits.norm_per_person)
+
+
+@pytest.fixture(scope="session")
 def limit(demo: run.Demo) -> int:
-    """The limit on flights of an aircraft, for delays."""
-    return demo.releases[DELAYS].guarantee.unit.rows_per_person
+    """The limit on flights of an aircraft, for quantiles."""
+    return demo.releases[QUANTILES].guarantee.unit.rows_per_person
 
 
 @pytest.fixture(scope="session")
-def limit_of_destinations(demo: run.Demo) -> int:
-    return demo.releases[DESTINATIONS].guarantee.unit.rows_per_person
-
-
-@pytest.fixture(scope="session")
-def of_each(flights: pd.DataFrame) -> np.ndarray:
-    """How many flights each aircraft has."""
-    return flights.groupby("tailnum").size().to_numpy()
-
-
-@pytest.fixture(scope="session")
-def delays(flights: pd.DataFrame, limit: int) -> pd.DataFrame:
-    """The flights that questions about delays may count; ``beyond``: of aircraft over the limit."""
-    held = flights[flights.tailnum.notna() & flights.dep_delay.notna()].copy()
-    held["beyond"] = held.groupby("tailnum").tailnum.transform("size") > limit
-    held["late"] = np.digitize(held.dep_delay, DELAY_EDGES[1:-1])
+def held(flights: pd.DataFrame) -> pd.DataFrame:
+    """The flights that name their aircraft, and where each stands in the tables of the demo."""
+    held = flights[flights.tailnum.notna()].copy()
+    held["part"] = np.digitize(held.hour, run.PARTS_OF_THE_DAY[1:-1])
+    held["late"] = held.dep_delay >= run.LATE[1]
+    held["three_hours"] = np.digitize(held.hour, [8, 11, 14, 17, 20])
     return held
+
+
+@pytest.fixture(scope="session")
+def of_each(held: pd.DataFrame) -> np.ndarray:
+    """How many flights each aircraft has."""
+    return held.groupby("tailnum", observed=True).size().to_numpy()

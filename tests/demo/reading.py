@@ -11,23 +11,20 @@ import numpy as np
 
 from sfumato.answers.estimate import Estimate
 
-# Where each answer stands on the page.
 SURE = 1 - Fraction(1, 10**9)
 ALPHA = 1e-9
 # Where each answer stands on the page.
-PERSONS = 0
-DELAYS = 1
-DELAYS_BY_CARRIER = 2
-DELAYS_BY_HOUR = 3
-MEDIANS = 4
-MEAN_BY_CARRIER = 5
-MEAN_BY_HOUR = 6
-DESTINATIONS = 7
-TABLES = 8
-CITIES = 9
+BY_MONTH = 0
+CITIES = 1
+LATE = 2
+MEANS = 3
+QUANTILES = 4
+TABLES = 5
+PERSONS = 6
+NORMS = 7
+DESTINATIONS = 8
+TOTALS = 9
 CLUSTERS = 10
-TOTALS = 11
-DELAY_NAMES = ["below 0", "0 to 15", "15 to 60", "60 and above"]
 
 
 @dataclass(frozen=True)

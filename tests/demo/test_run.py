@@ -10,11 +10,14 @@ import pandas as pd
 import pytest
 
 from demo.reading import (
+    BY_MONTH,
     CITIES,
     CLUSTERS,
-    DELAYS,
-    DESTINATIONS,
+    LATE,
+    MEANS,
+    NORMS,
     PERSONS,
+    QUANTILES,
     SURE,
     TABLES,
     TOTALS,
@@ -26,7 +29,7 @@ from demo.reading import (
 from sfumato import cli
 from sfumato.answers.loading import load
 from sfumato.demo import run
-from sfumato.demo.run import MOST_FLIGHTS, limit_of_half
+from sfumato.demo.run import MOST_FLIGHTS
 from sfumato.ledger import open_ledger
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.persons import PersonsRelease, recommend
@@ -57,28 +60,32 @@ def pairwise_ends(ends: np.ndarray) -> list[tuple[int, int]]:
 
 
 def test_what_each_limit_leaves_out_is_near_the_truth(
-    persons: PersonsRelease, of_each: np.ndarray, limit: int, limit_of_destinations: int
+    persons: PersonsRelease, norms: PersonsRelease, held: pd.DataFrame, of_each: np.ndarray
 ) -> None:
-    for each in [*persons.limits.tolist(), limit, limit_of_destinations]:
-        assert covers(persons.affected(each, SURE), (of_each > each).sum())
-        assert covers(persons.kept(each, SURE), np.minimum(of_each, each).sum() / of_each.sum())
+    for limit in persons.limits.tolist():
+        assert covers(persons.affected(limit, SURE), (of_each > limit).sum())
+        kept = np.minimum(of_each, limit).sum() / of_each.sum()
+        assert covers(persons.kept(limit, SURE), kept)
+    of_months = held.groupby(["tailnum", "month"], observed=True).size()
+    squares = (of_months**2).groupby("tailnum", observed=True).sum().to_numpy()
+    for limit in norms.limits.tolist():
+        assert covers(norms.affected(limit, SURE), (squares > limit**2).sum())
 
 
-def test_limits_follow_from_the_first_answer(
-    demo: run.Demo, limit: int, limit_of_destinations: int
-) -> None:
-    """They need nothing but what was published: the file that was saved gives the same."""
-    stored = load(demo.saved[PERSONS])
-    assert isinstance(stored, PersonsRelease)
-    advice = recommend(stored, Histogram("dep_delay", bins=30), epsilon="0.3")
-    assert advice.limit == limit
-    assert limit_of_half(stored) == limit_of_destinations
+def test_limits_follow_from_the_first_answers(demo: run.Demo, limit: int, norm: int) -> None:
+    """They need nothing but what was published: the files that were saved give the same."""
+    persons, norms = load(demo.saved[PERSONS]), load(demo.saved[NORMS])
+    assert isinstance(persons, PersonsRelease)
+    assert isinstance(norms, PersonsRelease)
+    delays = Histogram("dep_delay", bins=30)
+    assert recommend(persons, delays, rho=run.RHO_OF_QUANTILES).limit == limit
+    assert run.norm_of_aircraft(persons, norms) == norm
 
 
-def test_the_limits_are_of_use(of_each: np.ndarray, limit: int, limit_of_destinations: int) -> None:
-    """Noise in the first answer moves them little: about 300, and 50 or 60."""
+def test_the_limits_are_of_use(of_each: np.ndarray, limit: int, norm: int) -> None:
+    """Noise in the first answers moves them little: about 300, and about 120."""
     assert np.minimum(of_each, limit).sum() / of_each.sum() > 0.9
-    assert 0.4 < (of_each > limit_of_destinations).mean() < 0.6
+    assert 70 <= norm <= 250
 
 
 def test_a_second_run_finds_the_ledger_and_pays_nothing(
@@ -98,7 +105,7 @@ def test_a_second_run_finds_the_ledger_and_pays_nothing(
     assert saved == {path: path.read_bytes() for path in again.saved}
     assert again.devices.fits_ == 0
     assert np.array_equal(again.devices.reports_, demo.devices.reports_)
-    assert all(release.replayed for release in again.releases[:-1])
+    assert all(release.replayed for at, release in enumerate(again.releases) if at != TOTALS)
     assert again.releases == demo.releases
     assert [release.receipt for release in again.releases] == [
         release.receipt for release in demo.releases
@@ -111,8 +118,8 @@ def test_a_second_run_finds_the_ledger_and_pays_nothing(
 
 
 def test_most_of_a_disclosure_is_filled_in(demo: run.Demo, tmp_path: Path) -> None:
-    for first, last in ((PERSONS, DESTINATIONS), (CITIES, CLUSTERS), (TOTALS, TOTALS)):
-        saved = [load(path) for path in demo.saved[first : last + 1]]
+    for answers in ((BY_MONTH, LATE, TABLES, PERSONS), (CITIES, CLUSTERS), (TOTALS,)):
+        saved = [load(demo.saved[answer]) for answer in answers]
         written = disclose(saved, tmp_path / "entry.yaml", ledger=demo.ledger)
         assert written.filled >= 0.8 * written.fields
         assert (len(written.missing), written.verified) == (5, True)
@@ -122,30 +129,32 @@ def test_each_answer_names_its_limit_and_what_is_not_counted(
     pages: list[Answer],
     demo: run.Demo,
     persons: PersonsRelease,
+    norms: PersonsRelease,
     limit: int,
-    limit_of_destinations: int,
+    norm: int,
 ) -> None:
-    limits = dict.fromkeys(range(DELAYS, DESTINATIONS), limit)
-    limits |= dict.fromkeys([DESTINATIONS, TABLES], limit_of_destinations)
+    limits = dict.fromkeys([BY_MONTH, LATE, MEANS, TABLES], f"norm of at most {norm}")
+    limits[TABLES] = f"stacked norm of at most that of {norm} rows"
+    limits[QUANTILES] = f"at most {limit}"
     for index, page in enumerate(pages):
-        if index == PERSONS:
-            assert "All rows that name a tailnum are counted, before any limit" in page.counted
+        if index in (PERSONS, NORMS):
+            assert "All rows that name a tailnum" in page.counted
+            assert "are counted, before any limit" in page.counted
             assert page.accuracy.startswith("Of all rows that name a tailnum, each ")
         elif index not in limits:
             assert "at most" not in page.counted
             assert "Every accuracy is about the rows counted." in page.counted
             assert page.accuracy.startswith("Of the rows counted, each ")
         else:
-            assert (
-                f"Of each tailnum at most {limits[index]} rows are counted, chosen at random, "
-                "and any further ones are not."
-            ) in page.counted
+            assert limits[index] in page.counted
+            assert "chosen at random, and any further ones are not." in page.counted
             assert "Rows without a tailnum or without a value" in page.counted
             assert "Every accuracy is about the rows counted." in page.counted
-            assert persons.sentence(limits[index]) in page.counted
-            counted = f"Of the rows counted (at most {limits[index]} a tailnum)"
-            assert page.accuracy.startswith(counted)
-    assert len(demo.releases) == len(pages) == 12
+            assert page.accuracy.startswith("Of the rows counted (")
+            assert limits[index] in page.accuracy
+    assert persons.sentence(limit) in pages[QUANTILES].counted
+    assert norms.sentence(norm) in pages[BY_MONTH].counted
+    assert len(demo.releases) == len(pages) == 11
 
 
 def test_no_accuracy_on_the_page_is_about_anything_else(text: str) -> None:
@@ -157,16 +166,15 @@ def test_no_accuracy_on_the_page_is_about_anything_else(text: str) -> None:
     claims = [one for one in sentences if re.search("within ±|off by at most|hold within", one)]
     assert len(claims) > 10
     # What a window requests is no accuracy of an answer; it says before what it is about.
-    about = "rows counted|all rows that name a tailnum|is the least at which"
+    about = r"rows counted|all rows that name a tailnum|for rho = [.\d]+$"
     assert [claim for claim in claims if not re.search(about, claim)] == []
 
 
 def test_the_page_says_how_many_rows_limits_leave_out_as_was_measured(
-    pages: list[Answer], text: str, persons: PersonsRelease, delays: pd.DataFrame, limit: int
+    pages: list[Answer], text: str, persons: PersonsRelease, of_each: np.ndarray, limit: int
 ) -> None:
     """It gives the measured share, and not the true number, which was not paid for."""
     assert [fact for fact in persons.facts if fact not in pages[PERSONS].caption] == []
-    of_each = delays.groupby("tailnum").size()
     assert f"{int((of_each - np.minimum(of_each, limit)).sum()):,} rows" not in text
     assert "do not say how many these are, unless that was measured privately" in text
 
@@ -174,10 +182,10 @@ def test_the_page_says_how_many_rows_limits_leave_out_as_was_measured(
 def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
     spent = text[text.index("What was spent") : text.index("Only answers shown")]
     of_aircraft, of_cities, of_flights = spent.split("<h3>Account ")[1:]
-    assert of_aircraft.startswith("aircraft-2013")
+    assert of_aircraft.startswith("aircraft-of-2013")
     assert "It protects any one tailnum, added or removed, with all its rows." in of_aircraft
-    assert "bounded by epsilon = 5, delta = 0.000001." in of_aircraft
-    assert of_flights.startswith("single-flights-2013")
+    assert "bounded by rho = 0.0" in of_aircraft
+    assert of_flights.startswith("each-flight-of-2013")
     assert (
         "It protects any single row, added or removed. "
         "A person with several rows is not protected as a whole." in of_flights
@@ -188,7 +196,7 @@ def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
         for release in demo.releases
         if release.receipt is not None
     }
-    assert units == {"aircraft-2013": "tailnum", "cities": None, "single-flights-2013": None}
+    assert units == {"aircraft-of-2013": "tailnum", "cities": None, "each-flight-of-2013": None}
 
 
 # --- the numbers ---

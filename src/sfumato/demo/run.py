@@ -1,9 +1,8 @@
 """The demo: two real tables, one ledger, one page, and every job once.
 
 An aircraft, identified by its tail number, takes the place of a person. Each answer counts a
-limited number of flights of an aircraft, and says so. The limits follow from the first answer:
-how many aircraft there are, and how many flights each has. So they are public, like any number that
-is computed from a published answer.
+limited number of flights of an aircraft, and says so. How many aircraft there are and how many
+flights each has is an answer too, and says how many of them a limit may cut.
 
 First stands what the demo asks of the cities of the world: a map, and clusters with trust and
 without. Then comes what it asks of the flights out of New York, and then the demo itself.
@@ -11,19 +10,18 @@ without. Then comes what it asks of the flights out of New York, and then the de
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from sfumato.answers import Release, Within
-from sfumato.data import source, steps
+from sfumato.data import Source, source, steps
 from sfumato.demo import (
-    AIRPORTS,
     CARRIER_NAMES,
     DISTANCES,
     cities_domain,
@@ -31,11 +29,11 @@ from sfumato.demo import (
     flights_domain,
     flights_path,
 )
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain import Axis, Categories, Domain, Interval, Month
 from sfumato.errors import DataError
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.local.clustering import PrivateKMeans
-from sfumato.privacy import ApproxDP, Unit
+from sfumato.privacy import ZCDP, ApproxDP
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher
 from sfumato.publishing.stream import push_all
@@ -101,92 +99,160 @@ def clusters_of_devices(path: Path) -> PrivateKMeans:
 MOST_FLIGHTS = 1000
 """A public bound on the flights of an aircraft in a year: about three a day."""
 # Accounts are named by what they protect.
-AIRCRAFT = "aircraft-2013"
-SINGLE_FLIGHTS = "single-flights-2013"
-AIRCRAFT_BUDGET = ApproxDP("5", "1e-5")
-EPSILON_OF_PERSONS = "0.3"
-EPSILON_OF_DELAYS = "2.7"
-# Three tables of counts, medians, and two tables of means. Medians and means need more than counts.
-SHARES_OF_DELAYS = (1, 1, 1, 2, 2, 2)
-EPSILON_OF_DESTINATIONS = "1"
-EPSILON_OF_TABLES = "1"
+AIRCRAFT = "aircraft-of-2013"
+EACH_FLIGHT = "each-flight-of-2013"
+BUDGET_OF_AIRCRAFT = ZCDP("0.1")
+BUDGET_OF_EACH_FLIGHT = ApproxDP("0.2", "1e-6")
+RHO_OF_PERSONS = "0.005"
+RHO_OF_MONTHS = "0.02"
+RHO_OF_MEANS = "0.02"
+RHO_OF_QUANTILES = "0.01"
+RHO_OF_TABLES = "0.03"
+EPSILON_OF_DESTINATIONS = "0.1"
+EPSILON_OF_TOTALS = "0.1"
 MINUTES = {"dep_delay": "minutes"}
-# Minutes: early or on time, up to a quarter of an hour late, up to an hour, later.
-DELAY_EDGES = (-60, 0, 15, 60, 240)
+MONTH = Month("date")
+# A month has about 28,000 flights, so an error of 2,000 is 7% of it.
+ERROR_OF_A_MONTH = 2_000
+PARTS_OF_THE_DAY = (5, 9, 12, 15, 18, 21, 24)
+# Airlines call a flight late that leaves a quarter of an hour after its time.
+LATE = (-60, 15, 240)
+# The nine airlines with most flights, as their timetables show; all others are one group.
+LARGE_AIRLINES = ("9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN")
 
 
-def _aircraft(ledger: Ledger, limit: int = 1, domain: Domain | None = None) -> Publisher:
-    """Publish from the flights, with at most ``limit`` of each aircraft."""
-    flights = source(
+def _flights(
+    axes: Mapping[str, Axis] = MappingProxyType({}),
+    *,
+    rows: int | None = None,
+    norm: int | None = None,
+) -> Source:
+    """Return flights within a limit for each aircraft, some axes of which may be stated anew."""
+    return source(
         flights_path(),
-        domain or flights_domain(),
+        Domain({**flights_domain(), **axes}),
         person="tailnum",
-        rows_per_person=limit,
+        rows_per_person=rows,
+        norm_per_person=norm,
         name="flights-2013",
     )
-    return Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=AIRCRAFT_BUDGET)
+
+
+def _aircraft(ledger: Ledger, flights: Source) -> Publisher:
+    return Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=BUDGET_OF_AIRCRAFT)
 
 
 def flights_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRelease:
-    """How many aircraft there are, and how many flights each has: the limits follow from it."""
+    """How many aircraft there are, and how many flights each has: limits follow from it."""
     # This question counts all flights of an aircraft, whatever the limit is.
-    publisher = _aircraft(ledger)
+    publisher = _aircraft(ledger, _flights(rows=1))
     question = Persons(most_rows=MOST_FLIGHTS, heading="Flights of each aircraft")
-    return publisher.release(question, epsilon=EPSILON_OF_PERSONS, progress=progress)
+    return publisher.release(question, rho=RHO_OF_PERSONS, progress=progress)
 
 
-def delays(
-    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
-) -> list[Release]:
-    """Delays, by carrier and by hour: counts, and the median and mean delay."""
-    delays = _question_of_delays()
-    plan = Plan(
-        [
-            delays,
-            Histogram(
-                ["carrier", "dep_delay"],
-                bins=DELAY_EDGES,
-                heading="Flights by airline and delay",
-                measured_in=MINUTES,
-                label_names=CARRIER_NAMES,
-            ),
-            Histogram(
-                ["hour", "dep_delay"],
-                bins={"hour": 8, "dep_delay": DELAY_EDGES},
-                heading="Flights by hour and delay",
-                measured_in=MINUTES,
-            ),
-            Quantiles(
-                "dep_delay",
-                at=["0.5"],
-                by="carrier",
-                heading="Median delay by airline",
-                measured_in=MINUTES,
-                label_names=CARRIER_NAMES,
-            ),
-            Mean(
-                "dep_delay",
-                by="carrier",
-                heading="Mean delay by airline",
-                measured_in=MINUTES,
-                label_names=CARRIER_NAMES,
-            ),
-            Mean("dep_delay", by="hour", heading="Mean delay by hour", measured_in=MINUTES),
-        ],
-        shares=SHARES_OF_DELAYS,
+def norms_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRelease:
+    """How the flights of each aircraft spread over the months, as the norm of its twelve counts."""
+    publisher = _aircraft(ledger, _flights({"month": MONTH}, rows=1))
+    question = Persons(
+        most_rows=MOST_FLIGHTS,
+        of="norm",
+        axes="month",
+        heading="Norm of the monthly flights of each aircraft",
     )
-    epsilon_of_counts = Fraction(EPSILON_OF_DELAYS) * SHARES_OF_DELAYS[0] / sum(SHARES_OF_DELAYS)
-    advice = recommend(flights_of_aircraft, delays, epsilon=epsilon_of_counts)
-    publisher = _aircraft(ledger, advice.limit)
-    return list(publisher.release(plan, epsilon=EPSILON_OF_DELAYS, progress=progress))
+    return publisher.release(question, rho=RHO_OF_PERSONS, progress=progress)
 
 
-def destinations(
+def norm_of_aircraft(flights_of_aircraft: PersonsRelease, norms: PersonsRelease) -> int:
+    """Return the limit on the norm that suits flights by month. It follows from two answers."""
+    by_month = Histogram("month")
+    return recommend(norms, by_month, rho=RHO_OF_MONTHS, rows=flights_of_aircraft).limit
+
+
+def window_of_flights(norm: int) -> Window:
+    """Which rho flights by month and by time of day need, and which is safe. It reads no data."""
+    flights = _flights({"month": MONTH}, norm=norm)
+    by_month = Histogram("month", heading="Flights by month")
+    by_time_of_day = Histogram(
+        ["hour", "dep_delay"],
+        bins={"hour": PARTS_OF_THE_DAY, "dep_delay": LATE},
+        heading="Late flights by time of day",
+        measured_in=MINUTES,
+    )
+    # An attacker who accuses one of a hundred absent aircraft finds at most five of a hundred.
+    risk = Risk(fpr=0.01, tpr=0.05)
+    return window(
+        Plan([by_month, by_time_of_day]),
+        domain=flights.domain,
+        unit=flights.unit,
+        accuracy=Within(ERROR_OF_A_MONTH, simultaneous=True),
+        risk=risk,
+        measure="zcdp",
+    )
+
+
+def by_month_and_time_of_day(
+    ledger: Ledger, norm: int, decision: Window, progress: Progress | None
+) -> list[Release]:
+    """Flights by month, and late ones by time of day, at the least cost that is accurate enough."""
+    publisher = _aircraft(ledger, _flights({"month": MONTH}, norm=norm))
+    return list(publisher.release(decision.plan, rho=decision.floor, progress=progress))
+
+
+def mean_delays(ledger: Ledger, norm: int, progress: Progress | None) -> Release:
+    """The mean delay in each three hours of the day; more than two hours count as two hours."""
+    # The noise of a mean follows the width of its bounds.
+    axes = {"dep_delay": Interval(0, 120, step=1), "hour": Interval(5, 23, step=3)}
+    publisher = _aircraft(ledger, _flights(axes, norm=norm))
+    question = Mean(
+        "dep_delay", by="hour", heading="Mean delay by time of day", measured_in=MINUTES
+    )
+    return publisher.release(question, rho=RHO_OF_MEANS, progress=progress)
+
+
+def quantiles_of_delays(
     ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
 ) -> Release:
+    """How late half of the flights are, three quarters, and nine tenths.
+
+    Quantiles take a limit on rows. The limit is the one that suits counts of the same cost.
+    """
+    delays = Histogram("dep_delay", bins=30)
+    advice = recommend(flights_of_aircraft, delays, rho=RHO_OF_QUANTILES)
+    publisher = _aircraft(ledger, _flights(rows=advice.limit))
+    question = Quantiles(
+        "dep_delay",
+        at=["0.5", "0.75", "0.9"],
+        heading="Quantiles of the delay",
+        measured_in=MINUTES,
+    )
+    return publisher.release(question, rho=RHO_OF_QUANTILES, progress=progress)
+
+
+def tables(ledger: Ledger, norm: int, progress: Progress | None) -> Release:
+    """Flights by airline and month, and by airport and month, which add up."""
+    airlines = Categories(LARGE_AIRLINES, other="other airlines")
+    publisher = _aircraft(ledger, _flights({"month": MONTH, "carrier": airlines}, norm=norm))
+    question = Tables(
+        [["carrier", "month"], ["origin", "month"]],
+        heading="Flights in tables that add up",
+        label_names={label: CARRIER_NAMES[label] for label in LARGE_AIRLINES},
+    )
+    return publisher.release(question, rho=RHO_OF_TABLES, progress=progress)
+
+
+def _each_flight(ledger: Ledger) -> Publisher:
+    """Return a publisher of flights that protects single flights, and no aircraft as a whole.
+
+    A running total with a limit for each aircraft would stop growing once each aircraft had
+    reached its limit. So there is an account of its own, which says what it protects.
+    """
+    flights = source(flights_path(), flights_domain(), name="flights-2013")
+    return Publisher(flights, ledger=ledger, account=EACH_FLIGHT, budget=BUDGET_OF_EACH_FLIGHT)
+
+
+def destinations(ledger: Ledger, progress: Progress | None) -> Release:
     """The destinations, which are not known beforehand, and their numbers of flights."""
-    publisher = _aircraft(ledger, limit_of_half(flights_of_aircraft))
-    return publisher.release(
+    return _each_flight(ledger).release(
         Histogram("dest", heading="Flights by destination"),
         epsilon=EPSILON_OF_DESTINATIONS,
         delta="1e-6",
@@ -194,49 +260,23 @@ def destinations(
     )
 
 
-def tables(
-    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
-) -> Release:
-    """Flights by airline and hour, by airline and destination, and by origin, which add up.
+def day_by_day(ledger: Ledger) -> CounterRelease:
+    """Flights so far, by airport, after each day of the year.
 
-    Here the destinations are a public list of large airports, with all others in one cell.
+    The command line does the same by ``sfumato stream flights.parquet --step date --from ...``.
     """
-    axes = dict(flights_domain().items())
-    axes["dest"] = Categories(AIRPORTS, other="elsewhere")
-    question = Tables(
-        [["carrier", "hour"], ["carrier", "dest"], ["carrier", "origin"]],
-        heading="Flights in tables that add up",
-        label_names=CARRIER_NAMES,
-    )
-    publisher = _aircraft(ledger, limit_of_half(flights_of_aircraft), Domain(axes))
-    return publisher.release(question, epsilon=EPSILON_OF_TABLES, progress=progress)
-
-
-def limit_of_half(flights_of_aircraft: PersonsRelease) -> int:
-    """The limit at which about half of the aircraft lose flights.
-
-    A destination is shown if its count is above a threshold, which grows with the limit. So this
-    limit is lower than that of the delays. ``sf.recommend`` needs a number of cells that is known
-    beforehand, and that of destinations is not.
-    """
-    half = flights_of_aircraft.persons().value / 2
-    limits: list[int] = flights_of_aircraft.limits.tolist()
-    return next(limit for limit in limits if flights_of_aircraft.affected(limit).value <= half)
-
-
-def _question_of_delays() -> Histogram:
-    return Histogram("dep_delay", bins=30, heading="Flights by delay", measured_in=MINUTES)
-
-
-def window_of_delays(flights_of_aircraft: PersonsRelease) -> Window:
-    """Which epsilon a histogram of delays needs, and which is safe. It reads no data."""
-    question = _question_of_delays()
-    advice = recommend(flights_of_aircraft, question, epsilon="0.3")
-    unit = Unit(person="tailnum", rows_per_person=advice.limit)
-    # The largest count is about 170,000, so an error of 6,500 is about 4% of it.
-    accuracy = Within(6_500, simultaneous=True)
-    risk = Risk(prior=0.01, posterior=0.4)
-    return window(question, domain=flights_domain(), unit=unit, accuracy=accuracy, risk=risk)
+    year = Calendar("2013-01-01", "2013-12-31")
+    question = Counter(year, by="origin", heading="Flights so far, by airport")
+    opened = _each_flight(ledger).open(question, epsilon=EPSILON_OF_TOTALS, key="flights-by-day")
+    with opened as stream:
+        if stream.remaining:
+            columns = steps.StepColumns("date", by="origin")
+            # Each step is published as it is taken from this iterator; the totals are read below.
+            for _ in push_all(stream, steps.from_parquet(flights_path(), columns, year)):
+                pass
+            # Days after the last flight, if there are any.
+            stream.advance()
+        return stream.history()
 
 
 def choice_of_mean() -> Choice | Choices:
@@ -247,30 +287,6 @@ def choice_of_mean() -> Choice | Choices:
     """
     universe = {"distance": list(DISTANCES.values())}
     return choose(universe, size=len(DISTANCES) - 1, query="mean", risk="1/3")
-
-
-def day_by_day(ledger: Ledger) -> CounterRelease:
-    """Flights so far, by airport, after each day of the year.
-
-    The command line does the same by ``sfumato stream flights.parquet --step date --from ...``.
-
-    It protects any single flight, but not an aircraft with all its flights. So it has an account of
-    its own, which says so. A total with a limit of flights per aircraft would stop growing once
-    each aircraft had reached its limit.
-    """
-    flights = source(flights_path(), flights_domain(), name="flights-2013")
-    publisher = Publisher(flights, ledger=ledger, account=SINGLE_FLIGHTS, budget="0.1")
-    year = Calendar("2013-01-01", "2013-12-31")
-    question = Counter(year, by="origin", heading="Flights so far, by airport")
-    with publisher.open(question, epsilon="0.1", key="flights-by-day") as stream:
-        if stream.remaining:
-            columns = steps.StepColumns("date", by="origin")
-            # Each step is published as it is taken from this iterator; the totals are read below.
-            for _ in push_all(stream, steps.from_parquet(flights_path(), columns, year)):
-                pass
-            # Days after the last flight, if there are any.
-            stream.advance()
-        return stream.history()
 
 
 # --- the demo -------------------------------------------------------------------------------------
@@ -316,15 +332,25 @@ def _publish(folder: Path, progress: Progress | None) -> Demo:
     book = folder / "budget.db"
     with open_ledger(book) as ledger:
         of_aircraft = flights_of_aircraft(ledger, progress)
+        norms = norms_of_aircraft(ledger, progress)
+        norm = norm_of_aircraft(of_aircraft, norms)
+        decision = window_of_flights(norm)
+        by_month, by_time_of_day = by_month_and_time_of_day(ledger, norm, decision, progress)
+        map_of_cities, clusters = maps_of_cities(ledger, progress)
         releases = [
+            by_month,
+            map_of_cities,
+            by_time_of_day,
+            mean_delays(ledger, norm, progress),
+            quantiles_of_delays(ledger, of_aircraft, progress),
+            tables(ledger, norm, progress),
             of_aircraft,
-            *delays(ledger, of_aircraft, progress),
-            destinations(ledger, of_aircraft, progress),
-            tables(ledger, of_aircraft, progress),
-            *maps_of_cities(ledger, progress),
+            norms,
+            destinations(ledger, progress),
             day_by_day(ledger),
+            clusters,
         ]
-    decisions = [window_of_delays(of_aircraft), choice_of_mean()]
+    decisions = [decision, choice_of_mean()]
     devices = clusters_of_devices(folder / "device-reports.npy")
     saved = [release.save(folder / f"{i}.json") for i, release in enumerate(releases, 1)]
     page = report(

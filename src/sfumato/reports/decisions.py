@@ -112,9 +112,8 @@ def _headline(choice: Choice) -> str:
 
 
 def _of_window(window: Window, anchor: str) -> Study:
-    questions = window.plan.questions
-    asked = questions[0].heading if len(questions) == 1 else window.plan.title
-    title = f"Which {window.kind.letter}? {asked}"
+    headings = "; ".join(question.heading or question.title for question in window.plan.questions)
+    title = f"Which {window.kind.letter}? {headings}"
     sentences = tuple(window.explain().splitlines())
     figures = (
         (window.ends[0], f"floor: the least {window.kind.letter} that is accurate enough"),
