@@ -510,9 +510,8 @@ def _hurt_plan(data: st.DataObject, folder: Path) -> None:
     (folder / "plan.toml").write_bytes(PLAN.encode()[:at] + junk + PLAN.encode()[at + cut :])
     try:
         spec = read_plan(folder / "plan.toml")
-        sf.preview(
-            spec.plan(), domain=sf.Domain(spec.domain), unit=sf.Unit(), **spec.release.arguments()
-        )
+        cost = {name: getattr(spec.release, name) for name in ("epsilon", "delta", "rho")}
+        sf.preview(spec.plan(), domain=sf.Domain(spec.domain), unit=sf.Unit(), **cost)
     except SfumatoError as refused:
         assert not _bad(str(refused))  # noqa: PT017
 

@@ -86,7 +86,10 @@ def test_a_plan_with_axes_is_released_as_it_is(
     # The column holds whole numbers, so each has a cell, and 120 is one of them.
     assert dict(spec.domain) == parse_axes((*GIVEN[:2], "age=0..121/1"))
     assert (spec.source.person, spec.source.rows_per_person) == ("who", 3)
-    assert (str(spec.budget.total), str(spec.release.cost())) == ("epsilon = 2", "epsilon = 1.5")
+    assert (str(spec.budget.total), str(spec.release.stated(spec.plan()))) == (
+        "epsilon = 2",
+        "epsilon = 1.5",
+    )
     assert run(["release", str(plan), "--ledger", str(tmp_path / "b.db")]) == 0
     assert "Histogram of month" in capsys.readouterr().out
 

@@ -21,6 +21,7 @@ from conformance.kinds import table as table_of
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import Source, count
+from sfumato.domain import Cube
 from sfumato.domain.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.errors import InternalError
 from sfumato.publishing.counting import Counting
@@ -201,30 +202,35 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[list[Needs]]:
     return scans
 
 
+def cubes(counting: Counting, *needs: Needs) -> list[Cube]:
+    """What is counted for questions, on the lattice that each of them names."""
+    counted = counting.counts(list(needs), None)
+    return [counts.on(need.lattice) for counts, need in zip(counted, needs, strict=True)]
+
+
 def test_rows_of_each_person_are_counted_once_and_shared_with_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scans = scanned(monkeypatch)
     counting = begun(people())
     of_rows = replace(ROWS_OF_EACH, numbers=0)
-    first, rows = counting.cubes([ROWS_OF_EACH, by("x", 4)], None)
+    first, rows = cubes(counting, ROWS_OF_EACH, by("x", 4))
     assert first.counts.tolist() == [0, 0, 100]
     assert rows.total == 200
     assert scans == [[of_rows, replace(by("x", 4), numbers=0)]]
     # The same axis, now as a column that the table does not have.
     with pytest.raises(sf.UsageError, match="no axis of that name"):
-        counting.cubes([replace(ROWS_OF_EACH, counted="rows")], None)
-    assert counting.cubes([replace(ROWS_OF_EACH, numbers=99)], None) == [first]
+        cubes(counting, replace(ROWS_OF_EACH, counted="rows"))
+    assert cubes(counting, replace(ROWS_OF_EACH, numbers=99)) == [first]
     assert len(scans) == 2
 
 
 def test_counts_that_hold_on_one_lattice_serve_no_other() -> None:
     counting = begun(people())
     coarse = Lattice((EdgesAxis("rows", (1.0, 9.0)),))
-    cube = counting.cubes([ROWS_OF_EACH], None)[0]
-    counts = counting.release_counts([ROWS_OF_EACH], [cube], None)[0]
+    (counts,) = counting.counts([ROWS_OF_EACH], None)
     assert counts.serves(ROWS_OF_EACH.lattice)
-    assert counts.on(ROWS_OF_EACH.lattice) is cube
+    assert counts.on(ROWS_OF_EACH.lattice) is counts.on(ROWS_OF_EACH.lattice)
     assert not counts.serves(coarse)
     with pytest.raises(InternalError, match="on their own lattice alone"):
         counts.on(coarse)
@@ -232,8 +238,7 @@ def test_counts_that_hold_on_one_lattice_serve_no_other() -> None:
 
 def test_an_answer_may_know_the_public_axes() -> None:
     counting = begun(people())
-    cube = counting.cubes([by("x", 4)], None)[0]
-    counts = counting.release_counts([by("x", 4)], [cube], None)[0]
+    (counts,) = counting.counts([by("x", 4)], None)
     assert counts.domain == DOMAIN
     assert counts.serves(by("x", 8).lattice)
     assert counts.on(by("x", 8).lattice).total == 200
@@ -243,7 +248,7 @@ def test_a_finer_lattice_keeps_the_rows_that_the_plan_kept() -> None:
     """Parallel composition over both scans needs it, and the plan looked at further columns."""
     counting = begun(people())
     plan = [by("y", 4), by("x", 4)]
-    counts = counting.release_counts(plan, counting.cubes(plan, None), None)
+    counts = counting.counts(plan, None)
     for coarse in counts:
         name = coarse.lattice.names[0]
         finer = coarse.on(by(name, 64).lattice)
@@ -252,11 +257,11 @@ def test_a_finer_lattice_keeps_the_rows_that_the_plan_kept() -> None:
     alone = begun(people())
     alone._row_choice_key = counting._row_choice_key
     assert (
-        alone.cubes([by("x", 4)], None)[0].counts.tolist()
+        cubes(alone, by("x", 4))[0].counts.tolist()
         != counts[1].on(by("x", 4).lattice).counts.tolist()
     )
     assert (
-        counting.cubes([by("x", 4)], None)[0].counts.tolist()
+        cubes(counting, by("x", 4))[0].counts.tolist()
         == counts[1].on(by("x", 4).lattice).counts.tolist()
     )
 
@@ -266,8 +271,8 @@ def test_all_tables_of_a_plan_are_of_one_subset_of_rows(monkeypatch: pytest.Monk
     scans = scanned(monkeypatch)
     counting = begun(people())
     both = Lattice((*by("x", 4).lattice.axes, *by("y", 4).lattice.axes))
-    counting.cubes([by("x", 4)], None)
-    x, xy = counting.cubes([by("x", 4), Needs(both, 16)], None)
+    cubes(counting, by("x", 4))
+    x, xy = cubes(counting, by("x", 4), Needs(both, 16))
     assert len(scans) == 2
     assert xy.counts.reshape(4, 4).sum(axis=1).tolist() == x.counts.tolist()
 
@@ -348,9 +353,8 @@ def test_a_question_that_asks_for_all_keys_gets_them() -> None:
     src, _ = in_tasks()
     counting = begun(src)
     needs = BY_WHO.needs(KEYED)
-    (cube,) = counting.cubes([needs], None)
-    assert cube is None
-    counts = counting.release_counts([needs], [cube], None)[0]
+    (counts,) = counting.counts([needs], None)
+    assert counting.queries == 0
     assert counts.lattice == needs.lattice
     assert counts.domain is src.domain
     assert counts.serves(needs.lattice)

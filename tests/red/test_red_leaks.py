@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.publishing.answering import asked_release
+from sfumato.publishing.answering import release_hashes
 from sfumato.testing import deterministic
 
 CANARY = "zebracanary77"
@@ -133,12 +133,12 @@ def test_a_file_that_changes_between_label_and_scan_gets_no_second_answer(
     publisher = sf.Publisher(sf.source(file, DOMAIN), budget=2)
 
     def late(*order: Any) -> list[str]:
-        found = asked_release(*order)
+        found = release_hashes(*order)
         pq.write_table(pa.table({"x": [9.0] * 50}), file)
         os.utime(file, ns=(time.time_ns(), time.time_ns() + 10**9))
         return found
 
-    monkeypatch.setattr("sfumato.publishing.publisher.asked_release", late)
+    monkeypatch.setattr("sfumato.publishing.publisher.release_hashes", late)
     with pytest.raises(sf.DataError, match="changed"):
         publisher.release(QUESTION, epsilon=1, key="k")
     monkeypatch.undo()

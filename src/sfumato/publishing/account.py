@@ -41,6 +41,8 @@ class PublisherAccount:
         Whether the ledger was given: one that was not ends with this process.
     binding : Binding
         What every charge states: whom it protects, of which data set, under which ceiling.
+    rule : str
+        The measure in which the account counts.
     spender : str or None
         Who spends, as the user states it.
     """
@@ -57,11 +59,8 @@ class PublisherAccount:
     ) -> None:
         total = _as_total(budget, "budget")
         most = _as_total(ceiling, "ceiling")
-        if most is not None and source.name is None:
-            obstacle = "a ceiling is that of a data set, and this source has no name"
-            raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
-        if most is not None and total is not None and rule_of(most) != rule_of(total):
-            raise _other_measure(ceiling)
+        if most is not None:
+            _require_ceiling(most, ceiling, source, total)
         self.spender = spender
         self.ledger = _opened(ledger)
         self.lasts = ledger is not None
@@ -69,12 +68,12 @@ class PublisherAccount:
             _warn_that_it_forgets()
         self.name = "default" if account is None else account
         self.binding = Binding(source.unit.protects, source.name or "")
-        found = self._find_or_open(total)
+        account_now = self._find_or_open(total)
         # An account for others is refused here already, and not only when it is charged.
-        self.ledger.fits(found, self.binding)
-        self._rule = found.rule
+        self.ledger.fits(account_now, self.binding)
+        self.rule = account_now.rule
         if most is not None:
-            if rule_of(most) != self._rule:
+            if rule_of(most) != self.rule:
                 raise _other_measure(ceiling)
             self.binding = replace(self.binding, ceiling=total_of(most))
             self.ledger.cap(self.name, self.binding)
@@ -93,12 +92,7 @@ class PublisherAccount:
     @property
     def remaining(self) -> object:
         """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
-        return in_measure(self.ledger.left(self.name, self.spender), self._rule)
-
-    @property
-    def rule(self) -> str:
-        """The measure in which the account counts."""
-        return self._rule
+        return in_measure(self.ledger.left(self.name, self.spender), self.rule)
 
     def money(self, costs: Sequence[CentralMeasure]) -> Money:
         """What several answers cost together, in the account's units, each rounded up."""
@@ -107,11 +101,11 @@ class PublisherAccount:
 
     def charge_for(self, cost: CentralMeasure) -> Money:
         """A cost in the account's units, rounded up."""
-        return charge(cost, self._rule)
+        return charge(cost, self.rule)
 
     def written(self, money: Money) -> str:
         """An amount for people, exactly."""
-        return written(self._rule, money)
+        return written(self.rule, money)
 
     @contextmanager
     def refusing_in_measure(self, money: Money) -> Iterator[None]:
@@ -119,10 +113,10 @@ class PublisherAccount:
         try:
             yield
         except BudgetExceeded as error:
-            error.requested = in_measure(money, self._rule)
+            error.requested = in_measure(money, self.rule)
             match error.remaining:
                 case (int(first), int(second)):
-                    error.remaining = in_measure((first, second), self._rule)
+                    error.remaining = in_measure((first, second), self.rule)
             raise
 
 
@@ -139,10 +133,21 @@ def _opened(ledger: str | Path | Ledger | None) -> Ledger:
 
 
 def _as_total(amount: Exactly | CentralMeasure | None, name: str) -> CentralMeasure | None:
-    """A budget or a ceiling as a measure: a plain number is a pure epsilon."""
+    """Return a budget or a ceiling as a measure: a plain number is a pure epsilon."""
     if amount is None or isinstance(amount, CentralMeasure):
         return amount
     return measure_of("a total", epsilon=positive(amount, name))
+
+
+def _require_ceiling(
+    most: CentralMeasure, ceiling: object, source: Source, total: CentralMeasure | None
+) -> None:
+    """Refuse a ceiling of no data set, or in another measure than the total that is stated."""
+    if source.name is None:
+        obstacle = "a ceiling is that of a data set, and this source has no name"
+        raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
+    if total is not None and rule_of(most) != rule_of(total):
+        raise _other_measure(ceiling)
 
 
 def _other_measure(ceiling: object) -> UsageError:

@@ -11,7 +11,8 @@ limit by cell: on cells, on the norm of a person's counts or on rows in a cell. 
 stands in the ledger it is public, so later answers about the same state of the same data may quote
 it. Which state that was, only the ledger's secrets know.
 
-*What is asked* (``as_stored``), in the one form under which a ledger finds its stored answer again.
+*What is asked* (``as_stored``, ``release_hashes``), in the one form under which a ledger finds its
+stored answer again.
 
 It knows the state of the data, so it goes nowhere but into the ledger's secrets. Its form must not
 change: stored answers are found again by it, also those of version 0.1 in a ledger that was
@@ -25,7 +26,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Release)
 
-TITLES = tuple(title_of(each, "person", ()) for each in MEASURED.values())
+TITLES = tuple(title_of(kind, "person", ()) for kind in MEASURED.values())
 """How the titles of questions about persons begin."""
 LONGEST_NOTE = 200
 """Characters of a question's title in the log."""
@@ -86,7 +86,7 @@ class LeftOut:
         # Entries are never changed, so each is looked at once.
         self._last_seen = 0
         self._charged: dict[str, Entry] = {}
-        self._found: list[tuple[Entry, list[PersonsRelease]]] = []
+        self._read: list[tuple[Entry, PersonsRelease]] = []
 
     def note(self, charge: Entry, answers: Sequence[Release], label: str) -> None:
         """Note in the ledger's secrets of which state of the data answers about persons are.
@@ -112,17 +112,17 @@ class LeftOut:
         if self._source.unit.person is None:
             return list(answers)
         known = [*self._stored(label), *answers]
-        fitting = [each for each in known if isinstance(each, PersonsRelease)]
+        fitting = [release for release in known if isinstance(release, PersonsRelease)]
         # Noise from a public seed belongs into answers that say so themselves.
         usable = [
-            each
-            for each in fitting
-            if (each.guarantee.private or not noise.private) and self._of_same_rows(each)
+            release
+            for release in fitting
+            if (release.guarantee.private or not noise.private) and self._is_of_same_rows(release)
         ]
         return [self._stating(answer, usable) for answer in answers]
 
-    def _of_same_rows(self, release: PersonsRelease) -> bool:
-        """Whether the same public conditions, on axes that mean the same, chose its rows."""
+    def _is_of_same_rows(self, release: PersonsRelease) -> bool:
+        """Tell whether the same public conditions, on axes that mean the same, chose its rows."""
         where = self._source.unit.where
         if where is msgspec.UNSET or release.unit.where != where:
             return release.unit.where == where
@@ -131,15 +131,15 @@ class LeftOut:
         return all(declared.get(axis) == self._source.domain.get(axis) for axis in axes)
 
     def _stating(self, answer: R, known: Sequence[PersonsRelease]) -> R:
-        """An answer, with what is known of the limits under which it was counted."""
+        """Add to an answer what is known of the limits under which it was counted."""
         sentences = [_quoted(about, limit) for about, limit in self._about_limits(answer, known)]
         said = " ".join(sentence for sentence in sentences if sentence)
-        return _with_sentence(answer, said) if said else answer
+        return _promising(answer, counted=f"{answer.guarantee.counted} {said}") if said else answer
 
     def _about_limits(
         self, answer: Release, known: Sequence[PersonsRelease]
     ) -> Iterator[tuple[PersonsRelease, int]]:
-        """The latest answer about each of the limits under which an answer was counted."""
+        """Yield the latest answer about each limit under which an answer was counted."""
         unit = answer.guarantee.unit
         if unit.limits is msgspec.UNSET:
             if unit == self._source.unit and (of_rows := _latest(known, "rows_per_person")):
@@ -149,15 +149,15 @@ class LeftOut:
             return
         # A person is counted once in a cell by definition where persons are counted.
         skipped = {"rows_per_cell"} if unit.counts_persons else set()
+        cells = getattr(answer, "lattice", None)
+        if not isinstance(cells, Lattice):
+            return
         for name, limit in unit.limits.given.items():
-            cells = getattr(answer, "lattice", None)
-            if name in skipped or not isinstance(cells, Lattice):
-                continue
-            if (about := _latest(known, name, cells)) is not None:
+            if name not in skipped and (about := _latest(known, name, cells)):
                 yield about, limit
 
     def _stored(self, label: str) -> list[PersonsRelease]:
-        """Stored answers about the persons of this state of the data, in the order of storing."""
+        """Return stored answers about persons of this state of the data, in order of storing."""
         ledger = self._account.ledger
         for entry in ledger.log(self._account.name, after=self._last_seen):
             self._last_seen = entry.sequence
@@ -165,13 +165,11 @@ class LeftOut:
                 self._charged[entry.key] = entry
             elif entry.kind == "store" and entry.key in self._charged:
                 charge = self._charged[entry.key]
-                if found := self._about_persons(charge):
-                    self._found.append((charge, found))
-        fitting = [found for charge, found in self._found if ledger.is_of_state(charge, label)]
-        return list(chain.from_iterable(fitting))
+                self._read += [(charge, release) for release in self._about_persons(charge)]
+        return [release for charge, release in self._read if ledger.is_of_state(charge, label)]
 
     def _about_persons(self, charge: Entry) -> list[PersonsRelease]:
-        """What is stored under a charge about persons whom the source protects alike."""
+        """Return what a charge has stored about persons whom the source protects alike."""
         try:
             answers = stored_releases(self._account.ledger.answer(charge.sequence) or b"[]")
         except (*UNREADABLE, LedgerError):
@@ -179,14 +177,14 @@ class LeftOut:
             return []
         persons = self._source.unit.of_all_rows
         return [
-            each
-            for each in answers
-            if isinstance(each, PersonsRelease) and each.unit.of_all_rows == persons
+            release
+            for release in answers
+            if isinstance(release, PersonsRelease) and release.unit.of_all_rows == persons
         ]
 
 
 def _may_be_about_persons(note: str) -> bool:
-    """Whether a charge of this note was for an answer about persons, or for a plan with one."""
+    """Tell whether a charge of this note may be for an answer about persons."""
     # The note of a long plan is cut, and may have named the question.
     return len(note) >= LONGEST_NOTE or any(title in note for title in TITLES)
 
@@ -194,7 +192,7 @@ def _may_be_about_persons(note: str) -> bool:
 def _latest(
     known: Sequence[PersonsRelease], limit: str, cells: Lattice | None = None
 ) -> PersonsRelease | None:
-    """The latest answer about what a limit bounds, in the same cells."""
+    """Return the latest answer about what a limit bounds, in the same cells."""
     for release in reversed(known):
         if release.measured.limit == limit and (cells is None or _is_about(release, cells)):
             return release
@@ -202,6 +200,7 @@ def _latest(
 
 
 def _is_about(release: PersonsRelease, cells: Lattice) -> bool:
+    """Tell whether an answer is about cells of the same axes."""
     domain = release.domain_of_source()
     if release.spread is msgspec.UNSET or domain is None:
         return False
@@ -209,7 +208,7 @@ def _is_about(release: PersonsRelease, cells: Lattice) -> bool:
 
 
 def _quoted(release: PersonsRelease, limit: int) -> str:
-    """The sentence; with the charge that it comes from, if that is another one."""
+    """Return the sentence; with the charge that it comes from, if that is another one."""
     sentence = release.sentence(limit)
     receipt = release.receipt
     if not sentence or receipt is None:
@@ -217,9 +216,9 @@ def _quoted(release: PersonsRelease, limit: int) -> str:
     return f"{sentence} (Entry {receipt.entry} of the ledger, {receipt.time[:10]}.)"
 
 
-def _with_sentence(answer: R, sentence: str) -> R:
-    counted = f"{answer.guarantee.counted} {sentence}"
-    guarantee = msgspec.structs.replace(answer.guarantee, counted=counted)
+def _promising(answer: R, **changes: object) -> R:
+    """Return an answer whose guarantee has other fields."""
+    guarantee = msgspec.structs.replace(answer.guarantee, **changes)
     return msgspec.structs.replace(answer, guarantee=guarantee)
 
 
@@ -301,21 +300,21 @@ class Answering:
         return releases
 
     def replayed_answers(self, planned: PlannedRelease, hold: Hold) -> list[Release]:
-        """The stored answers to a plan, with the words for people and the order of now."""
+        """Return the stored answers to a plan, with the words for people and the order of now."""
+        releases = read_stored(hold)
+        self._left_out.note(hold.entry, releases, planned.label)
         shown = []
-        found = read_stored(hold)
-        self._left_out.note(hold.entry, found, planned.label)
-        asked = zip(planned.plan.questions, planned.captions, strict=True)
-        for stored, (question, captions) in zip(found, asked, strict=True):
-            named = _captioned(stored.arranged(question.layout), captions)
+        rows = zip(releases, planned.plan.questions, planned.captions, strict=True)
+        for stored, question, captions in rows:
+            release = _captioned(stored.arranged(question.layout), captions)
             # A signature covers the words, too, and the order.
-            shown.append(stored if named is stored else signed(named, self._account.ledger))
+            shown.append(stored if release is stored else signed(release, self._account.ledger))
         return shown
 
     def _encoded_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
     ) -> tuple[bytes, list[Release]]:
-        """The answers as bytes, and as they are read back from these bytes.
+        """Return the answers as bytes, and as they are read back from these bytes.
 
         What cannot be read back is refused before it is stored: its charge would be lost.
         """
@@ -337,30 +336,28 @@ class Answering:
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
     ) -> list[Release]:
         self.counting.begin(planned.label, planned.noise)
-        cubes = self.counting.cubes(planned.needs, progress)
+        counted = self.counting.counts(planned.needs, progress)
         charged = self._account.written(planned.money)
-        number = len(planned.needs)
-        counted = self.counting.release_counts(planned.needs, cubes, progress)
-        asked = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
+        rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
-        for i, (question, counts, cost, used) in enumerate(asked, 1):
+        for number, (question, counts, cost, used) in enumerate(rows, 1):
             answer = self._answered(question, counts, cost, planned.noise)
             _require_promised(question, answer, used)
-            part = f"{i} of {number}"
             receipt = receipt_of(
                 hold.entry,
                 charged,
                 self._source.title,
-                part,
+                f"{number} of {len(counted)}",
                 picked=planned.picked,
                 named=self._source.named,
             )
             answers.append(msgspec.structs.replace(answer, receipt=receipt))
-        assumed = self._source.same_rows if self.counting.queries > 1 else ""
-        answers = [_assuming(answer, assumed) for answer in answers]
+        if self._source.same_rows and self.counting.queries > 1:
+            answers = [_assuming(answer, self._source.same_rows) for answer in answers]
         stated = self._left_out.stated(answers, planned.label, planned.noise)
-        stated = list(map(_captioned, stated, planned.captions))
-        return [signed(answer, self._account.ledger) for answer in stated]
+        # A signature covers all that stands above, so it comes last.
+        captioned = map(_captioned, stated, planned.captions)
+        return [signed(answer, self._account.ledger) for answer in captioned]
 
     def _answered(
         self, question: AnyQuestion, counts: Counts, cost: CentralMeasure, noise: Bits
@@ -381,20 +378,15 @@ class Answering:
 
 
 def _captioned(answer: Release, captions: Captions | None) -> Release:
-    """An answer with the words for people of its question; without any, as it is."""
+    """Return an answer with the words for people of its question; without any, as it is."""
     if captions is None or captions == answer.captions:
         return answer
     return msgspec.structs.replace(answer, captions=captions)
 
 
 def _assuming(answer: Release, assumed: str) -> Release:
-    """An answer whose guarantee states one more assumption, if there is one."""
-    if not assumed:
-        return answer
-    guarantee = answer.guarantee
-    assumptions = (*guarantee.assumptions, assumed)
-    guarantee = msgspec.structs.replace(guarantee, assumptions=assumptions)
-    return msgspec.structs.replace(answer, guarantee=guarantee)
+    """Return an answer whose guarantee states one more assumption."""
+    return _promising(answer, assumptions=(*answer.guarantee.assumptions, assumed))
 
 
 def read_stored(hold: Hold) -> list[Release]:
@@ -415,13 +407,13 @@ def read_stored(hold: Hold) -> list[Release]:
 
 def _require_promised(question: AnyQuestion, answer: object, used: CentralMeasure) -> None:
     """Refuse an answer that is no release, or that promises something else than was charged."""
-    asked = f"answering {question.title}"
+    attempt = f"answering {question.title}"
     if not isinstance(answer, Release):
         obstacle = f"its answer is of type {type(answer).__name__}, and not a release"
-        raise UsageError(asked, obstacle, "Let answer return the release that the class names")
+        raise UsageError(attempt, obstacle, "Let answer return the release that the class names")
     if answer.guarantee.measure != used:
         obstacle = f"it promises {answer.guarantee.measure}, and {used} was charged"
-        raise UsageError(asked, obstacle, "Let preview and answer agree on what is spent")
+        raise UsageError(attempt, obstacle, "Let preview and answer agree on what is spent")
 
 
 def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
@@ -452,7 +444,7 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
 
 
 def as_stored(plan: Plan) -> Plan:
-    """A plan with its questions as files hold them, from which they are read back as they are.
+    """Return a plan with its questions as files hold them, from which they are read back alike.
 
     An answer holds its question. Signed with the question as it was asked, it would not match the
     signature once it is saved and loaded. Words for people are no part of what is stored there.
@@ -462,8 +454,8 @@ def as_stored(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, questions=questions)
 
 
-def asked_release(account: str, source: Source, planned: PlannedRelease) -> list[str]:
-    """The hashes of the questions, of which state of the data, at which cost.
+def release_hashes(account: str, source: Source, planned: PlannedRelease) -> list[str]:
+    """Hash what is asked: the questions, of which state of the data, at which cost.
 
     The first is the one of now. The others are those of earlier versions, in which a question that
     was written in another way was another question, and a plan's cost was divided as it is stated.
@@ -471,32 +463,25 @@ def asked_release(account: str, source: Source, planned: PlannedRelease) -> list
     domain = source.domain
 
     def hash_of(questions: list[object], costs: object) -> str:
-        what = (
-            account,
-            questions,
-            costs,
-            list(domain.items()),
-            source.unit,
-            planned.label,
-            _seed(planned.noise),
-        )
-        return _fingerprint(what)
+        axes = list(domain.items())
+        seed = _seed(planned.noise)
+        return _fingerprint((account, questions, costs, axes, source.unit, planned.label, seed))
 
     questions = planned.plan.questions
     forms: list[list[object]] = [
         [question.asks(domain) for question in questions],
         [question.canonical(domain) for question in questions],
     ]
-    if planned.choice is None or planned.costs == _stated_parts(planned):
-        found = [hash_of(form, planned.costs) for form in forms]
+    before = _stated_parts(planned)
+    if planned.choice is None or planned.costs == before:
+        hashes = [hash_of(form, planned.costs) for form in forms]
     else:
         # What was asked, and not what was picked: a version that picks better still finds the
         # answer that was paid for.
-        found = [hash_of(forms[0], _picking(planned))]
-        before = _stated_parts(planned)
+        hashes = [hash_of(forms[0], _picking(planned))]
         if planned.plan.is_bare and before is not None:
-            found += [hash_of(form, before) for form in forms]
-    return list(dict.fromkeys(found))
+            hashes += [hash_of(form, before) for form in forms]
+    return list(dict.fromkeys(hashes))
 
 
 def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
@@ -507,41 +492,31 @@ def _stated_parts(planned: PlannedRelease) -> list[CentralMeasure] | None:
 
 def _picking(planned: PlannedRelease) -> object:
     """Return the cost of a plan as it was asked for, with all that decides what is picked."""
+    stated = planned.stated
+    cost: dict[str, object] = {"cost": stated, "delta": Fraction(0)}
+    if isinstance(stated, Kind):
+        cost = {"cost": None, "delta": stated.delta}
     plan = planned.plan
-    cost = None if isinstance(planned.stated, Kind) else planned.stated
-    delta = planned.stated.delta if isinstance(planned.stated, Kind) else Fraction(0)
     options = (plan.shares, plan.accuracy, plan.weights, plan.minimise, plan.noise, plan.rows)
-    return (
-        "picked",
-        {"cost": cost, "delta": delta},
-        [None if one is UNSET else one for one in options],
-    )
+    return "picked", cost, [None if option is UNSET else option for option in options]
 
 
-def asked_stream(
+def stream_hash(
     account: str, source: Source, counter: Counter, settled: Settled, noise: Bits
 ) -> str:
-    """What a stream is opened for.
+    """Hash what a stream is opened for.
 
     The source's name is part of it: streams of two sources under one key would add up rows of
     both.
     """
-    what = (
-        account,
-        "stream",
-        counter,
-        settled.cost,
-        source.unit,
-        settled.axis,
-        settled.labels,
-        _seed(noise),
-    )
-    return f"{_fingerprint(what)} of {source.title}"
+    seed = _seed(noise)
+    opened = (counter, settled.cost, source.unit, settled.axis, settled.labels, seed)
+    return f"{_fingerprint((account, 'stream', *opened))} of {source.title}"
 
 
 def _seed(noise: Bits) -> str:
     return "private" if noise.private else "public seed"
 
 
-def _fingerprint(what: object) -> str:
-    return hashlib.sha256(to_bytes(what)).hexdigest()
+def _fingerprint(asked_for: object) -> str:
+    return hashlib.sha256(to_bytes(asked_for)).hexdigest()

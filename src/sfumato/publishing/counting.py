@@ -87,40 +87,60 @@ class Counting:
         self._cubes = []
         self._counted = _Counted(label, noise)
 
-    def cubes(self, needs: list[Needs], progress: Progress | None) -> list[Cube | None]:
-        """The counts that each need names. One scan counts whatever no cube at hand can give.
+    def counts(self, needs: list[Needs], progress: Progress | None) -> list[Counts]:
+        """What each question of a plan may ask of the data.
 
-        All of them are of one choice of each person's rows, and so of one subset of the table.
-        Counts from which an engine selects keys are None: it makes them when they are asked for.
+        One scan counts whatever no cube at hand can give. All counts are of one choice of each
+        person's rows, and so of one subset of the table. Those from which an engine selects keys
+        are made when they are asked for.
 
         Raises
         ------
         DataError
             If the data were changed meanwhile: the answer would mix two states of them.
         """
+        # A finer lattice, too, is counted under this choice: in both scans a person keeps the same
+        # rows, so parallel composition may span them.
+        choice = self._choice_for(needs)
         at_once = [need for need in needs if not selects(self._source, need)]
-        found = iter(self._chosen_cubes(at_once, self._choice_for(needs), progress))
-        return [None if selects(self._source, need) else next(found) for need in needs]
+        cubes = iter(self._cubes_of(at_once, choice, progress))
+        counts: list[Counts] = []
+        for need in needs:
+            recount = partial(self._recounted, need, choice, progress)
+            if selects(self._source, need):
+                selected = partial(self._selected, need, choice)
+                counts.append(EngineCounts(need.lattice, selected, recount, self._source.domain))
+                continue
+            shared = recount if self._is_shared(need) else None
+            counts.append(ReleaseCounts(next(cubes), shared, self._source.domain, need.norm))
+        return counts
+
+    def _recounted(
+        self, needs: Needs, choice: ChosenBy, progress: Progress | None, lattice: Lattice
+    ) -> Cube:
+        """Count the same rows on another lattice."""
+        finer = msgspec.structs.replace(needs, lattice=lattice)
+        return self._cubes_of([finer], choice, progress)[0]
 
     def _choice_for(self, needs: list[Needs]) -> ChosenBy:
-        """Whose columns' values choose each person's rows, together with the key.
+        """Return the columns whose values choose each person's rows, together with the key.
 
         These are all columns that are counted, unless cubes at hand give all counts.
         """
         if self._source.unit.person is None:
             return ()
-        asked = [_without_numbers(need) for need in needs]
+        counted = [_without_numbers(need) for need in needs]
         for choice in dict.fromkeys(cached.choice for cached in self._cubes):
-            if all(self._cached(need, choice) is not None for need in asked):
+            if all(self._cached(need, choice) is not None for need in counted):
                 return choice
-        return chosen_by(asked)
+        return chosen_by(counted)
 
-    def _chosen_cubes(
+    def _cubes_of(
         self, needs: list[Needs], choice: ChosenBy, progress: Progress | None
     ) -> list[Cube]:
-        """The same for one choice of rows."""
-        asked = [_without_numbers(need) for need in needs]
-        missing = [need for need in dict.fromkeys(asked) if self._cached(need, choice) is None]
+        """Count each need under one choice of each person's rows."""
+        counted = [_without_numbers(need) for need in needs]
+        missing = [need for need in dict.fromkeys(counted) if self._cached(need, choice) is None]
         needed = self._finest(missing)
         if needed:
             self.queries += 1
@@ -129,8 +149,8 @@ class Counting:
                 _CachedCube(need, cube, choice) for need, cube in zip(needed, cubes, strict=True)
             ]
             self._require_unchanged()
-        found = [self._cached(need, choice) for need in asked]
-        return [cube for cube in found if cube is not None]
+        cubes_at_hand = [self._cached(need, choice) for need in counted]
+        return [cube for cube in cubes_at_hand if cube is not None]
 
     def _require_unchanged(self) -> None:
         """Read the label again after a scan: the file may have been written to meanwhile."""
@@ -142,29 +162,6 @@ class Counting:
                 "Ask again when nobody writes to it",
             )
 
-    def release_counts(
-        self, planned: list[Needs], cubes: list[Cube | None], progress: Progress | None
-    ) -> list[Counts]:
-        """The counts of each question of a plan, whose cubes ``cubes`` gave.
-
-        A finer lattice is counted under the choice of rows of the whole plan: in both scans a
-        person keeps the same rows, so parallel composition may span them.
-        """
-        choice = self._choice_for(planned)
-
-        def counts_of(needs: Needs, cube: Cube | None) -> Counts:
-            def recount(lattice: Lattice) -> Cube:
-                finer = msgspec.structs.replace(needs, lattice=lattice)
-                return self._chosen_cubes([finer], choice, progress)[0]
-
-            if cube is None:
-                selected = partial(self._selected, needs, choice)
-                return EngineCounts(needs.lattice, selected, recount, self._source.domain)
-            shared = recount if self._is_shared(needs) else None
-            return ReleaseCounts(cube, shared, self._source.domain, needs.norm)
-
-        return [counts_of(needs, cube) for needs, cube in zip(planned, cubes, strict=True)]
-
     def _selected(self, needs: Needs, choice: ChosenBy, rule: KeyRule) -> ShownKeys:
         """Let the engine select keys from counts of the rows that are chosen for the release."""
         self.queries += 1
@@ -173,7 +170,7 @@ class Counting:
         return shown
 
     def _is_shared(self, needs: Needs) -> bool:
-        """Whether its cube serves other lattices, and other questions on them."""
+        """Tell whether its cube serves other lattices, and other questions on them."""
         return needs.holds_on_other_lattices(self._source.unit)
 
     def _cached(self, needs: Needs, choice: ChosenBy) -> Cube | None:
@@ -188,7 +185,7 @@ class Counting:
         return None
 
     def _finest(self, needs: list[Needs]) -> list[Needs]:
-        """What is to be counted, without the lattices that another one refines.
+        """Return what is to be counted, without the lattices that another one refines.
 
         Cubes on these follow from those on the others.
         """
@@ -203,7 +200,7 @@ class Counting:
 
 
 def _without_numbers(needs: Needs) -> Needs:
-    """What is to be counted, and nothing of the answer; without ``cells`` that say nothing new."""
+    """Return what is to be counted, and nothing of the answer; no ``cells`` that say nothing."""
     cells = None if needs.cells == needs.lattice else needs.cells
     return msgspec.structs.replace(needs, numbers=0, cells=cells)
 

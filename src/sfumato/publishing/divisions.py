@@ -12,7 +12,7 @@ noise, a_i is the number of cells: the shares are the square roots of the cells 
 (p = 1), and their powers of 2/3 under Gaussian noise (p = 1/2). For squared half-widths p is
 doubled: powers of 1/3 and 1/2.
 
-*Divisions* (``Divider``).
+*Divisions* (``divide``).
 
 A plan that costs (epsilon, delta) may answer any of its questions within a rho, together: the rho
 that ``approx_to_zcdp`` allows for their part of epsilon and of delta. All others are answered at
@@ -143,6 +143,13 @@ class Candidate:
         """Whether no accuracy is asked of it."""
         return self.within is None
 
+    @property
+    def claim(self) -> Fraction:
+        """Its share, or what it weighs among the open questions; 0 if it is none of them."""
+        if self.share is not None:
+            return self.share
+        return self.weight if self.is_open else Fraction(0)
+
     def half_width(self, cost: CentralMeasure) -> float | None:
         """Return that of its least accurate number, at 95% confidence; None if it states none."""
         preview = self.preview(cost)
@@ -239,7 +246,7 @@ class Candidate:
         What it says at some cost, it says at every cost: an axis of keys has no simultaneous
         accuracy, and a mean none without a number of rows.
         """
-        asked = f"the accuracy of {self.question.title}"
+        subject = f"the accuracy of {self.question.title}"
         try:
             preview = self.preview(cost)
             states = self._states_accuracy(preview)
@@ -249,10 +256,10 @@ class Candidate:
             remedy = error.remedy
             if "rows=" in remedy:
                 remedy = "State rows= of the plan, your own public guess"
-            raise UsageError(f"{asked}, {error.asked}", error.obstacle, remedy) from None
+            raise UsageError(f"{subject}, {error.asked}", error.obstacle, remedy) from None
         if not states:
             obstacle = "it cannot say beforehand how accurate its answer would be"
-            raise UsageError(asked, obstacle, "Leave it out: it then takes a share by its weight")
+            raise UsageError(subject, obstacle, "Leave it out: it then takes a share by its weight")
 
 
 @dataclass(frozen=True)
@@ -301,10 +308,10 @@ def divided_units(total: int, parts: Sequence[Part], exponent: float) -> list[in
         return split(total, [Fraction(need) for need in needs])
     weights = _open_weights(parts, exponent)
     extra = split(left, weights)
-    if any(takes and not more for more, takes in zip(extra, is_open, strict=True)):
+    if any(more < takes for more, takes in zip(extra, is_open, strict=True)):
         # A unit for each at least: no question is answered for nothing.
+        needs = [need + takes for need, takes in zip(needs, is_open, strict=True)]
         extra = split(left - sum(is_open), weights)
-        extra = [more + takes for more, takes in zip(extra, is_open, strict=True)]
     return [need + more for need, more in zip(needs, extra, strict=True)]
 
 
@@ -347,10 +354,10 @@ def needed(candidates: Sequence[Candidate], kind: Kind, in_rho: Sequence[int]) -
     in_rho : sequence of int
     """
     if kind.name == "zcdp":
-        return sum((Fraction(one.need(kind), kind.units) for one in candidates), Fraction(0))
+        return Fraction(sum(candidate.need(kind) for candidate in candidates), kind.units)
     deltas, for_block = _deltas(candidates, kind.delta, in_rho)
-    alone = [i for i in range(len(candidates)) if i not in in_rho]
     together = _block_need([candidates[i] for i in in_rho], for_block)
+    alone = _outside(in_rho, candidates)
     units = sum(candidates[i].need(Kind.of("pure", deltas[i])) for i in alone)
     return together + Fraction(units, kind.units)
 
@@ -359,13 +366,19 @@ def divide(
     candidates: Sequence[Candidate], cost: CentralMeasure, in_rho: tuple[int, ...]
 ) -> Choice | None:
     """Divide a cost among questions, some in one rho; None if it is less than they need."""
-    whole = spent(candidates, cost, in_rho)
-    if not isinstance(cost, ApproxDP):
-        parts = _divide_alike(candidates, cost, range(len(candidates)))
-        return None if parts is None else Choice(whole, tuple(parts))
+    if isinstance(cost, ApproxDP):
+        return _divide_approx(candidates, cost, in_rho)
+    parts = _divide_alike(candidates, cost, range(len(candidates)))
+    return None if parts is None else Choice(cost, tuple(parts))
+
+
+def _divide_approx(
+    candidates: Sequence[Candidate], cost: ApproxDP, in_rho: tuple[int, ...]
+) -> Choice | None:
+    """Divide an (epsilon, delta): parts of it for questions alone, and one for those in rho."""
     deltas, for_block = _deltas(candidates, cost.delta, in_rho)
     level = Fraction(1, len(candidates))
-    alone = [i for i in range(len(candidates)) if i not in in_rho]
+    alone = _outside(in_rho, candidates)
     shares = _shares(candidates)
     members = [
         _part(candidates[i], shares[i], _epsilon_part(cost, level, deltas[i]), level) for i in alone
@@ -379,23 +392,31 @@ def divide(
     costs: dict[int, CentralMeasure] = {
         i: _with_delta(epsilon, deltas[i]) for i, epsilon in zip(alone, epsilons, strict=False)
     }
-    block = ApproxDP(epsilons[-1], for_block) if in_rho else None
-    if block is not None:
+    block = None
+    if in_rho:
+        block = ApproxDP(epsilons[-1], for_block)
         inner = _divide_alike(candidates, approx_to_zcdp(block.epsilon, block.delta), in_rho)
         if inner is None:
             return None
         costs |= dict(zip(in_rho, inner, strict=True))
-    return Choice(whole, tuple(costs[i] for i in range(len(candidates))), block, in_rho)
+    parts = tuple(costs[i] for i in range(len(candidates)))
+    return Choice(spent(candidates, cost, in_rho), parts, block, in_rho)
+
+
+def _outside(in_rho: Sequence[int], candidates: Sequence[Candidate]) -> list[int]:
+    """Return the places of the questions that are not answered in rho."""
+    return [i for i in range(len(candidates)) if i not in in_rho]
 
 
 def _delta_users(candidates: Sequence[Candidate], in_rho: Sequence[int]) -> list[int]:
-    return [i for i, one in enumerate(candidates) if i not in in_rho and one.uses_delta]
+    """Return the places of the questions outside of the rho that use a delta."""
+    return [i for i in _outside(in_rho, candidates) if candidates[i].uses_delta]
 
 
 def _block_need(candidates: Sequence[Candidate], delta: Fraction) -> Fraction:
     """Return the epsilon that questions in rho need together."""
     kind = Kind.of("zcdp")
-    units = sum(one.need(kind) for one in candidates)
+    units = sum(candidate.need(kind) for candidate in candidates)
     if not units:
         return Fraction(0)
     return Fraction(zcdp_to_approx(Fraction(units, kind.units), delta).epsilon)
@@ -406,17 +427,24 @@ def _deltas(
 ) -> tuple[list[Fraction], Fraction]:
     """Divide a delta among the questions outside of the rho that use it, and the rho."""
     users = _delta_users(candidates, in_rho)
-    stated = [one.share for one in candidates if one.share is not None]
-    weights = [stated[i] if stated else Fraction(1) for i in users]
+    groups = [[i] for i in users]
     if in_rho:
-        weights.append(sum((stated[i] for i in in_rho), Fraction(0)) if stated else Fraction(1))
+        groups.append(list(in_rho))
     deltas = [Fraction(0)] * len(candidates)
-    if not weights or not delta:
+    if not groups or not delta:
         return deltas, Fraction(0)
+    weights = [_stated_share(candidates, group) for group in groups]
     parts = [Fraction(part, DELTA_UNITS) for part in split(int(delta * DELTA_UNITS), weights)]
-    for i, part in zip(users, parts, strict=False):
+    for_block = parts.pop() if in_rho else Fraction(0)
+    for i, part in zip(users, parts, strict=True):
         deltas[i] = part
-    return deltas, parts[-1] if in_rho else Fraction(0)
+    return deltas, for_block
+
+
+def _stated_share(candidates: Sequence[Candidate], group: Sequence[int]) -> Fraction:
+    """Return the stated shares of some questions together; 1 where shares are picked."""
+    shares = [candidates[i].share or Fraction(0) for i in group]
+    return sum(shares, Fraction(0)) or Fraction(1)
 
 
 def _divide_alike(
@@ -424,13 +452,11 @@ def _divide_alike(
 ) -> list[CentralMeasure] | None:
     """Divide an epsilon or a rho among some questions, all in its measure."""
     shares = _shares(candidates)
-    whole = sum((shares[i] for i in among), Fraction(0))
+    # No share is above 0 where none of the questions is open: each then has what it needs.
+    whole = sum((shares[i] for i in among), Fraction(0)) or Fraction(1)
     level = Fraction(1, len(among))
     reference = of_units(cost, max(1, int(units_of(cost) * level)))
-    members = [
-        _part(candidates[i], shares[i] / whole if whole else Fraction(0), reference, level)
-        for i in among
-    ]
+    members = [_part(candidates[i], shares[i] / whole, reference, level) for i in among]
     exponent = _exponent(candidates, 0.5 if isinstance(cost, ZCDP) else 1.0)
     units = divided_units(units_of(cost), members, exponent)
     return None if units is None else [of_units(cost, part) for part in units]
@@ -471,8 +497,10 @@ def _part(
 def _block(
     candidates: Sequence[Candidate], cost: ApproxDP, in_rho: Sequence[int], delta: Fraction
 ) -> Part:
-    """Make the questions in rho one part: their error falls with their epsilon as one's does,
-    since the rho of an (epsilon, delta) grows about with the square of epsilon.
+    """Make the questions in rho one part.
+
+    Their error falls with their epsilon as one's does, since the rho of an (epsilon, delta) grows
+    about with the square of epsilon.
     """
     shares = _shares(candidates)
     part = sum((shares[i] for i in in_rho), Fraction(0))
@@ -483,21 +511,24 @@ def _block(
     if not is_open:
         return Part(need)
     reference = _epsilon_part(cost, part, Fraction(0))
-    inner = _divide_alike(candidates, approx_to_zcdp(Fraction(reference.epsilon), delta), is_open)
-    errors = [candidates[i].error(own) for i, own in zip(is_open, inner or [], strict=False)]
-    unknown = [shares[i] for i, error in zip(is_open, errors, strict=False) if error is None]
-    size = sum(error or 0.0 for error in errors) * float(part) ** candidates[0].power
-    return Part(need, sum(unknown, Fraction(0)), size)
+    rho = approx_to_zcdp(Fraction(reference.epsilon), delta)
+    inner = _divide_alike(candidates, rho, is_open) or []
+    unknown = Fraction(0)
+    error_sum = 0.0
+    for i, own in zip(is_open, inner, strict=False):
+        error = candidates[i].error(own)
+        if error is None:
+            unknown += shares[i]
+        else:
+            error_sum += error
+    return Part(need, unknown, error_sum * float(part) ** candidates[0].power)
 
 
 def _shares(candidates: Sequence[Candidate]) -> list[Fraction]:
     """Return the part of each by its share, or by its weight among those that are open."""
-    weights = [
-        one.share if one.share is not None else one.weight if one.is_open else Fraction(0)
-        for one in candidates
-    ]
-    whole = sum(weights, Fraction(0))
-    return [weight / whole if whole else Fraction(0) for weight in weights]
+    claims = [candidate.claim for candidate in candidates]
+    whole = sum(claims, Fraction(0)) or Fraction(1)
+    return [claim / whole for claim in claims]
 
 
 def _epsilon_part(cost: ApproxDP, part: Fraction, delta: Fraction) -> PureDP | ApproxDP:

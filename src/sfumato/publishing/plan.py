@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -34,6 +34,12 @@ Minimised: TypeAlias = Literal["absolute", "squared"]
 """Which error of all numbers together the shares make as small as they can be."""
 
 PlanNoise: TypeAlias = Literal["laplace", "gaussian"]
+
+T = TypeVar("T")
+G = TypeVar("G")
+
+Reader: TypeAlias = Callable[[object, Sequence[AnyQuestion]], object]
+"""Reads an option of a plan of some questions, or refuses it."""
 
 Accuracies: TypeAlias = tuple[Within | None, ...]
 Weights: TypeAlias = tuple[Fraction, ...]
@@ -57,7 +63,7 @@ else:
 
 
 def read_accuracies(given: object, questions: Sequence[AnyQuestion]) -> Accuracies:
-    """How accurate each question must be; None for those of which nothing is asked.
+    """Read how accurate each question must be; None for those of which nothing is asked.
 
     Parameters
     ----------
@@ -72,15 +78,15 @@ def read_accuracies(given: object, questions: Sequence[AnyQuestion]) -> Accuraci
     """
     if isinstance(given, Within | str) or not isinstance(given, Mapping | Sequence):
         given = [given] * len(questions)
-    found = tuple(map(_within, _by_question(given, questions, "accuracies", "sf.Within(20)")))
-    if not any(found):
+    accuracies = tuple(map(_within, _by_question(given, questions, "accuracies", "sf.Within(20)")))
+    if not any(accuracies):
         obstacle = "it asks nothing of any question"
         raise UsageError("the accuracy of a plan", obstacle, "Write accuracy=sf.Within(20)")
-    return found
+    return accuracies
 
 
 def read_weights(given: object, questions: Sequence[AnyQuestion]) -> Weights:
-    """What the errors of each question weigh; 1 for those of which nothing is said.
+    """Read what the errors of each question weigh; 1 for those of which nothing is said.
 
     Raises
     ------
@@ -88,12 +94,12 @@ def read_weights(given: object, questions: Sequence[AnyQuestion]) -> Weights:
         If one is not a number above 0, or belongs to no question or to several.
     """
     if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
-        asked = f"weights of type {type(given).__name__}"
-        raise UsageError(asked, "weights are a list or a dict", "Write weights=[2, 1]")
-    found = _by_question(given, questions, "weights", "2")
+        attempt = f"weights of type {type(given).__name__}"
+        raise UsageError(attempt, "weights are a list or a dict", "Write weights=[2, 1]")
+    weights = _by_question(given, questions, "weights", "2")
     return tuple(
-        Fraction(1) if one is None else positive(one, "a weight")  # type: ignore[arg-type]
-        for one in found
+        Fraction(1) if weight is None else positive(weight, "a weight")  # type: ignore[arg-type]
+        for weight in weights
     )
 
 
@@ -139,44 +145,48 @@ def _by_question(
     what: str,
     example: str,
 ) -> list[object]:
-    """One entry for each question, in their order; None where nothing is given."""
+    """Return one entry for each question, in their order; None where nothing is given."""
     number = len(questions)
     if not isinstance(given, Mapping):
         if len(given) != number:
-            asked = f"{len(given)} {what} for {number} questions"
+            attempt = f"{len(given)} {what} for {number} questions"
             remedy = f'Give one for each, or some by name: {{"{questions[0].title}": {example}}}'
-            raise UsageError(asked, "there is one for each question", remedy)
+            raise UsageError(attempt, "there is one for each question", remedy)
         return list(given)
-    found: list[object] = [None] * number
+    entries: list[object] = [None] * number
     for key, value in given.items():
         for i in _places(key, questions, what):
-            found[i] = value
-    return found
+            entries[i] = value
+    return entries
 
 
 def _places(key: object, questions: Sequence[AnyQuestion], what: str) -> list[int]:
-    """Which questions are meant by a question, a title or a heading."""
-    if isinstance(key, Question):
-        places = [i for i, each in enumerate(questions) if each == key]
-        if places:
-            return places
+    """Return the places of the questions meant by a question, a title or a heading."""
+    if not isinstance(key, Question):
+        key = _named(key, questions, what)
+    places = [i for i, question in enumerate(questions) if question == key]
+    if not places:
         remedy = "Name questions of the plan"
         raise UsageError(f"{what} of {key.title}", "the plan does not ask it", remedy)
-    named = [_names(each) for each in questions]
-    places = [i for i, names in enumerate(named) if key in names]
-    if not places:
-        every = [name for names in named for name in names]
-        obstacle = f"no question has that name; {nearest(key, every)}"
-        raise UsageError(f"{what} of {shown(key)}", obstacle, "Name a question by its title")
-    if any(questions[i] != questions[places[0]] for i in places):
-        obstacle = f"{len(places)} questions have that name"
-        remedy = "Give each question a heading= of its own, or a list with one entry for each"
-        raise UsageError(f"{what} of {shown(key)}", obstacle, remedy)
     return places
 
 
+def _named(name: object, questions: Sequence[AnyQuestion], what: str) -> AnyQuestion:
+    """Return the question of a name; equal ones may share it."""
+    fitting = [question for question in questions if name in _names(question)]
+    if not fitting:
+        every = [known for question in questions for known in _names(question)]
+        obstacle = f"no question has that name; {nearest(name, every)}"
+        raise UsageError(f"{what} of {shown(name)}", obstacle, "Name a question by its title")
+    if any(question != fitting[0] for question in fitting):
+        obstacle = f"{len(fitting)} questions have that name"
+        remedy = "Give each question a heading= of its own, or a list with one entry for each"
+        raise UsageError(f"{what} of {shown(name)}", obstacle, remedy)
+    return fitting[0]
+
+
 def _names(question: AnyQuestion) -> list[str]:
-    """What a question is called: its heading, if it has one, and its title."""
+    """Return what a question is called: its heading, if it has one, and its title."""
     captions = question.captions
     heading = "" if captions is None else captions.heading
     return [name for name in (heading, question.title) if name]
@@ -184,7 +194,7 @@ def _names(question: AnyQuestion) -> list[str]:
 
 # --- histograms as tables -------------------------------------------------------------------------
 
-ASKED = "a plan that adds up"
+ADDING_UP = "a plan that adds up"
 
 OWN: Mapping[str, tuple[str, str]] = {
     "records": ("its bins follow from the data", "Give bins or a width"),
@@ -197,24 +207,24 @@ OWN: Mapping[str, tuple[str, str]] = {
 
 
 def histograms_of(questions: Sequence[AnyQuestion]) -> list[int]:
-    """The places of a plan's histograms.
+    """Return the places of a plan's histograms.
 
     Raises
     ------
     UsageError
         If there are fewer than two, or one is no table of a family.
     """
-    found = [at for at, question in enumerate(questions) if isinstance(question, Histogram)]
-    if len(found) < 2:
-        obstacle = f"it has {len(found)} histogram{'' if found else 's'}, and tables agree in pairs"
-        remedy = "Leave adds_up out, or add a histogram"
-        raise UsageError(ASKED, obstacle, remedy)
-    for at in found:
+    places = [at for at, question in enumerate(questions) if isinstance(question, Histogram)]
+    if len(places) < 2:
+        number = f"{len(places)} histogram{'' if places else 's'}"
+        obstacle = f"it has {number}, and tables agree in pairs"
+        raise UsageError(ADDING_UP, obstacle, "Leave adds_up out, or add a histogram")
+    for at in places:
         question = questions[at]
         for field, (obstacle, remedy) in OWN.items():
             if getattr(question, field) != getattr(_PLAIN, field):
-                raise UsageError(f"{ASKED}, {question.title} with {field}", obstacle, remedy)
-    return found
+                raise UsageError(f"{ADDING_UP}, {question.title} with {field}", obstacle, remedy)
+    return places
 
 
 _PLAIN = Histogram("x")
@@ -224,7 +234,7 @@ _PLAIN = Histogram("x")
 def family_of(
     histograms: Sequence[Histogram], domain: Domain, weights: Sequence[float] | None
 ) -> Tables:
-    """The histograms as one question.
+    """Make the histograms one question.
 
     Parameters
     ----------
@@ -238,35 +248,19 @@ def family_of(
     UsageError
         If an axis is one of keys, is divided differently in two of them, or they share no axis.
     """
+    _require_common_bins(histograms, domain)
     bins: dict[str, AxisBins] = {}
     width: dict[str, float] = {}
-    axes: dict[str, LatticeAxis] = {}
     for histogram in histograms:
-        for axis in histogram.shown_lattice(domain).axes:
-            if axis.has_keys:
-                raise UsageError(
-                    f"{ASKED}, {histogram.title}",
-                    f"which keys of {axis.name!r} there are is not known beforehand",
-                    "Declare it as Categories with a public list, or ask it in another plan",
-                )
-            if axes.setdefault(axis.name, axis) != axis:
-                raise UsageError(
-                    f"{ASKED}, {histogram.title}",
-                    f"{printable(axis.name)} has other bins in another histogram",
-                    "Give an axis the same bins in all of them",
-                )
-        names = domain.select(histogram.axes)
-        intervals = [name for name in names if name in domain.of_kind(Interval)]
-        by_name = by_axis(histogram.bins, intervals)
-        bins |= {name: each for name, each in by_name.items() if each is not None}
-        widths = widths_by_axis(histogram.width, intervals)
-        width |= {name: each for name, each in widths.items() if each is not None}
+        intervals = _intervals(histogram, domain)
+        bins |= _given(by_axis(histogram.bins, intervals))
+        width |= _given(widths_by_axis(histogram.width, intervals))
     # The same axis may be given bins in one histogram and a width in another.
-    width = {name: each for name, each in width.items() if name not in bins}
+    widths_alone = {name: size for name, size in width.items() if name not in bins}
     return Tables(
         [list(named_axes(histogram.axes)) for histogram in histograms],
         bins=bins or None,
-        width=width or None,
+        width=widths_alone or None,
         weights=None if weights is None or len(set(weights)) == 1 else list(weights),
         heading=_heading(histograms),
         measured_in=_units(histograms, domain) or UNSET,
@@ -274,8 +268,38 @@ def family_of(
     )
 
 
+def _require_common_bins(histograms: Sequence[Histogram], domain: Domain) -> None:
+    """Refuse axes of keys, and axes that are divided differently in two histograms."""
+    axes: dict[str, LatticeAxis] = {}
+    for histogram in histograms:
+        for axis in histogram.shown_lattice(domain).axes:
+            if axis.has_keys:
+                raise UsageError(
+                    f"{ADDING_UP}, {histogram.title}",
+                    f"which keys of {axis.name!r} there are is not known beforehand",
+                    "Declare it as Categories with a public list, or ask it in another plan",
+                )
+            if axes.setdefault(axis.name, axis) != axis:
+                raise UsageError(
+                    f"{ADDING_UP}, {histogram.title}",
+                    f"{printable(axis.name)} has other bins in another histogram",
+                    "Give an axis the same bins in all of them",
+                )
+
+
+def _intervals(histogram: Histogram, domain: Domain) -> list[str]:
+    """Return the names of a histogram's Interval axes."""
+    intervals = domain.of_kind(Interval)
+    return [name for name in domain.select(histogram.axes) if name in intervals]
+
+
+def _given(by_name: Mapping[str, G | None]) -> dict[str, G]:
+    """Return what is given for an axis, by its name."""
+    return {name: given for name, given in by_name.items() if given is not None}
+
+
 def one_accuracy(accuracies: Sequence[Within | None]) -> Within | None:
-    """How accurate all tables of the family must be.
+    """Return how accurate all tables of the family must be.
 
     Raises
     ------
@@ -284,7 +308,7 @@ def one_accuracy(accuracies: Sequence[Within | None]) -> Within | None:
     """
     if len(set(accuracies)) > 1:
         raise UsageError(
-            f"{ASKED}, an accuracy for some histograms",
+            f"{ADDING_UP}, an accuracy for some histograms",
             "the tables of a family have their noise together",
             "Give all histograms the same accuracy, or ask sf.Tables(..., accuracy=[...])",
         )
@@ -295,30 +319,29 @@ def one_accuracy(accuracies: Sequence[Within | None]) -> Within | None:
 
 
 def _heading(histograms: Sequence[Histogram]) -> str | UnsetType:
-    """The headings of all histograms; none unless each has one, or they would be too long."""
+    """Join the headings of all histograms; none unless each has one, or they are too long."""
     headings = [histogram.heading or "" for histogram in histograms]
     joined = "; ".join(dict.fromkeys(headings))
     return joined if all(headings) and len(joined) <= LONGEST else UNSET
 
 
 def _units(histograms: Sequence[Histogram], domain: Domain) -> dict[str, str]:
-    """Units of measure by axis; one that names no axis is that of a histogram's Interval axes."""
-    found: dict[str, str] = {}
+    """Return units of measure by axis; one without an axis is that of all Interval axes."""
+    units: dict[str, str] = {}
     for histogram in histograms:
         given = histogram.measured_in or {}
         if isinstance(given, str):
-            intervals = domain.of_kind(Interval)
-            names = [name for name in domain.select(histogram.axes) if name in intervals]
-            given = dict.fromkeys(names, given)
-        found |= given
-    return found
+            given = dict.fromkeys(_intervals(histogram, domain), given)
+        units |= given
+    return units
 
 
 def _label_names(histograms: Sequence[Histogram]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """Return the names of labels for people, of all histograms."""
+    names: dict[str, str] = {}
     for histogram in histograms:
-        found |= histogram.label_names or {}
-    return found
+        names |= histogram.label_names or {}
+    return names
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -476,33 +499,28 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.adds_up is not True:
             return self
         family = histograms_of(self.questions)
-        first, *merged = family
-        kept = [at for at in range(len(self.questions)) if at not in merged]
-        histograms = [each for each in self.questions if isinstance(each, Histogram)]
+        histograms = [question for question in self.questions if isinstance(question, Histogram)]
         weights = [self.weighed[at] for at in family]
         tables = family_of(histograms, domain, list(map(float, weights)))
-        shares: list[Fraction] = self.proportions
-        shares[first] = sum((shares[at] for at in family), Fraction(0))
-        within = list(self.accuracies)
-        within[first] = one_accuracy([within[at] for at in family])
-        weighed = list(self.weighed)
-        weighed[first] = sum(weights, Fraction(0)) / len(weights)
-
-        def of_kept(values: Sequence[object], given: object) -> object:
-            is_given = given is not None and given is not msgspec.UNSET
-            return tuple(values[at] for at in kept) if is_given else given
-
-        changes = {
-            "questions": [tables if at == first else self.questions[at] for at in kept],
-            "shares": of_kept(shares, self.shares),
-            "accuracy": of_kept(within, self.accuracy),
-            "weights": of_kept(weighed, self.weights),
-            "adds_up": msgspec.UNSET,
+        within = one_accuracy([self.accuracies[at] for at in family])
+        share_of_all = sum((self.proportions[at] for at in family), Fraction(0))
+        mean_weight = sum(weights, Fraction(0)) / len(weights)
+        merged: dict[str, tuple[object, ...]] = {
+            "questions": _merged(self.questions, family, tables),
+            "shares": _merged(self.proportions, family, share_of_all),
+            "accuracy": _merged(self.accuracies, family, within),
+            "weights": _merged(self.weighed, family, mean_weight),
         }
-        return msgspec.structs.replace(self, **changes)
+        unstated = (None, msgspec.UNSET)
+        changes = {
+            field: entries
+            for field, entries in merged.items()
+            if getattr(self, field) not in unstated
+        }
+        return msgspec.structs.replace(self, adds_up=msgspec.UNSET, **changes)
 
     def needs(self, domain: Domain) -> list[Needs]:
-        """What each question needs counted.
+        """Return what each question needs counted.
 
         Raises
         ------
@@ -514,23 +532,23 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         return self._countable([question.needs(domain) for question in questions])
 
     def needs_at(self, domain: Domain, unit: Unit, costs: Sequence[CentralMeasure]) -> list[Needs]:
-        """What each question needs counted to be answered at its cost.
+        """Return what each question needs counted to be answered at its cost.
 
         Raises
         ------
         UsageError
             As ``needs``.
         """
-        asked = zip(self.questions, costs, strict=True)
-        return self._countable([each.needs_at(domain, unit, cost) for each, cost in asked])
+        pairs = zip(self.questions, costs, strict=True)
+        return self._countable([question.needs_at(domain, unit, cost) for question, cost in pairs])
 
     def _countable(self, needs: list[Needs]) -> list[Needs]:
         """Refuse what could not be counted, answered and stored together."""
-        numbers = sum(each.numbers for each in needs)
+        numbers = sum(need.numbers for need in needs)
         # Equal needs share one cube. Above the limit, a cube holds only the cells with rows.
-        distinct = {msgspec.structs.replace(each, numbers=0) for each in needs}
-        dense = [each for each in distinct if each.lattice.size <= DENSE_LIMIT]
-        counted = sum(each.lattice.size * (1 + each.n_sums) for each in dense)
+        distinct = {msgspec.structs.replace(need, numbers=0) for need in needs}
+        dense = [need for need in distinct if need.lattice.size <= DENSE_LIMIT]
+        counted = sum(need.lattice.size * (1 + need.n_sums) for need in dense)
         require_plan(f"a plan of {len(self.questions)} questions", numbers, counted)
         return needs
 
@@ -545,6 +563,16 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         return "; ".join(question.title for question in self.questions)
 
 
+def _merged(entries: Sequence[T], family: Sequence[int], of_family: T) -> tuple[T, ...]:
+    """Return the entry of a family in place of that of its first member, and none of the others."""
+    first = family[0]
+    return tuple(
+        of_family if at == first else entry
+        for at, entry in enumerate(entries)
+        if at == first or at not in family
+    )
+
+
 def as_plan(question: AnyQuestion | Plan | Sequence[AnyQuestion]) -> Plan:
     """Read what a publisher was asked: a question, a list of them, or a plan."""
     if isinstance(question, Plan):
@@ -555,36 +583,38 @@ def as_plan(question: AnyQuestion | Plan | Sequence[AnyQuestion]) -> Plan:
 def _checked_questions(questions: object) -> tuple[AnyQuestion, ...]:
     if not isinstance(questions, Question | Sequence) or isinstance(questions, str):
         raise _no_question(questions, "it is neither a question nor a list of questions")
-    found = (questions,) if isinstance(questions, Question) else tuple(questions)
-    for question in found:
+    listed = (questions,) if isinstance(questions, Question) else tuple(questions)
+    for question in listed:
         if not isinstance(question, Question):
             raise _no_question(question, "it is not a question")
-    if not found:
+    if not listed:
         raise UsageError("a plan", "it holds no question", "Add at least one")
-    return found
+    return listed
 
 
 def _no_question(given: object, obstacle: str) -> UsageError:
     """The error of what was given in place of a question."""
     if isinstance(given, type) and issubclass(given, Question):
-        asked = f"asking {given.__name__}"
-        return UsageError(asked, "it is a class of questions", f'Write sf.{given.__name__}("age")')
-    asked = f"asking a value of type {type(given).__name__}"
+        attempt = f"asking {given.__name__}"
+        return UsageError(
+            attempt, "it is a class of questions", f'Write sf.{given.__name__}("age")'
+        )
+    attempt = f"asking a value of type {type(given).__name__}"
     if isinstance(given, str):
         return UsageError(
-            asked, "a question is an object, and not text", 'Write sf.Histogram("age")'
+            attempt, "a question is an object, and not text", 'Write sf.Histogram("age")'
         )
-    return UsageError(asked, obstacle, 'Write sf.Histogram("age") or another question')
+    return UsageError(attempt, obstacle, 'Write sf.Histogram("age") or another question')
 
 
-def _read_minimise(given: object, _: Sequence[AnyQuestion]) -> object:
-    check_word(given, "minimise", Minimised)
-    return given
+def _read_word(name: str, words: object) -> Reader:
+    """Return what reads an option that is one of a few words."""
 
+    def read(given: object, _: Sequence[AnyQuestion]) -> object:
+        check_word(given, name, words)
+        return given
 
-def _read_noise(given: object, _: Sequence[AnyQuestion]) -> object:
-    check_word(given, "noise", PlanNoise)
-    return given
+    return read
 
 
 def _read_rows(given: object, _: Sequence[AnyQuestion]) -> object:
@@ -600,11 +630,11 @@ def _read_adds_up(given: object, _: Sequence[AnyQuestion]) -> object:
     return given or msgspec.UNSET
 
 
-_OPTIONS: Mapping[str, Callable[[object, Sequence[AnyQuestion]], object]] = {
+_OPTIONS: Mapping[str, Reader] = {
     "accuracy": read_accuracies,
     "weights": read_weights,
-    "minimise": _read_minimise,
-    "noise": _read_noise,
+    "minimise": _read_word("minimise", Minimised),
+    "noise": _read_word("noise", PlanNoise),
     "rows": _read_rows,
     "adds_up": _read_adds_up,
 }
@@ -618,11 +648,11 @@ def _checked_shares(shares: object, number: int) -> GivenNumbers:
             "shares are a list of numbers",
             "Write shares=[2, 1]",
         )
-    found = tuple(positive(part, "a share") for part in shares)
-    if len(found) != number:
+    numbers = tuple(positive(part, "a share") for part in shares)
+    if len(numbers) != number:
         raise UsageError(
-            f"{len(found)} shares for {number} questions",
+            f"{len(numbers)} shares for {number} questions",
             "each question needs one share",
             "Give as many shares as questions",
         )
-    return found
+    return numbers

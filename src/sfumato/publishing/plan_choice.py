@@ -3,7 +3,7 @@
 The facts are the questions, the domain, the unit, the cost and the measure of the account. What is
 picked is said in sentences, which previews, receipts and reports show.
 
-``Why`` makes the sentences: what was picked, and why.
+``reasons`` makes the sentences: what was picked, and why.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Way: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Terms:
     """What a choice is made for.
 
     Attributes
@@ -63,17 +63,23 @@ class Asked:
         """List the questions that may be answered in rho: none; all that can; counts that can."""
         if self.kind.name != "approx" or self.plan.noise == "laplace" or self.rule == "pure":
             return [()]
-        able = [i for i, candidate in enumerate(self.candidates) if candidate.takes_rho]
-        counts = [i for i in able if self.candidates[i].counts]
-        in_rho = [way for way in dict.fromkeys([tuple(able), tuple(counts)]) if way]
-        if self.plan.noise != "gaussian":
-            # An account in rho cannot pay for a question that uses its delta.
-            is_paid_in_rho = self.rule == "zcdp" and len(able) < len(self.candidates)
-            return in_rho if is_paid_in_rho else [(), *in_rho]
-        if not in_rho:
-            obstacle = "none of its questions can be answered at a rho"
-            raise UsageError("Gaussian noise for a plan", obstacle, "Leave noise out")
-        return in_rho
+        in_rho = self._ways_in_rho
+        if self.plan.noise == "gaussian":
+            if not in_rho:
+                obstacle = "none of its questions can be answered at a rho"
+                raise UsageError("Gaussian noise for a plan", obstacle, "Leave noise out")
+            return in_rho
+        # An account in rho cannot pay for a question that uses its delta.
+        number = len(self.candidates)
+        is_paid_in_rho = self.rule == "zcdp" and all(len(way) < number for way in in_rho)
+        return in_rho if is_paid_in_rho else [(), *in_rho]
+
+    @property
+    def _ways_in_rho(self) -> list[Way]:
+        """List all questions that can be answered at a rho, and the tables of counts among them."""
+        able = tuple(i for i, candidate in enumerate(self.candidates) if candidate.takes_rho)
+        counts = tuple(i for i in able if self.candidates[i].counts)
+        return [way for way in dict.fromkeys([able, counts]) if way]
 
     @functools.cached_property
     def needs(self) -> dict[Way, Fraction]:
@@ -167,16 +173,16 @@ def choose(
     if not is_picked(plan, stated):
         return None
     candidates = candidates_of(plan, domain, unit)
-    asked = Asked(plan, candidates, _kind(candidates, stated, rule), rule)
-    _check_noise(plan, asked.kind, rule)
+    terms = Terms(plan, candidates, _kind(candidates, stated, rule), rule)
+    _check_noise(plan, terms.kind, rule)
     is_least = isinstance(stated, Kind)
-    cost = asked.at(min(asked.needs.values())) if isinstance(stated, Kind) else stated
-    scored = _scored(asked, cost)
+    cost = terms.at(min(terms.needs.values())) if isinstance(stated, Kind) else stated
+    scored = _scored(terms, cost)
     best, _ = min(scored, key=lambda pair: pair[1])
     is_plain = not isinstance(cost, ApproxDP) and list(best.costs) == plan.costs(cost)
     if is_plain and not plan.picks_shares:
         return None
-    sentences = reasons(asked, cost, best, scored, is_least=is_least)
+    sentences = reasons(terms, cost, best, scored, is_least=is_least)
     return msgspec.structs.replace(best, sentences=sentences)
 
 
@@ -216,16 +222,16 @@ def _check_noise(plan: Plan, kind: Kind, rule: str | None) -> None:
     """Refuse a noise that the cost, or the account, cannot pay for."""
     if plan.noise is msgspec.UNSET or plan.noise is None:
         return
-    asked = f'a plan with noise="{plan.noise}"'
+    refused = f'a plan with noise="{plan.noise}"'
     if kind.name == "pure" and plan.noise == "gaussian":
         obstacle = "Gaussian noise has no pure epsilon"
-        raise UsageError(asked, obstacle, 'Give delta="1e-6" as well, or a rho')
+        raise UsageError(refused, obstacle, 'Give delta="1e-6" as well, or a rho')
     if kind.name == "zcdp" and plan.noise == "laplace":
         obstacle = "a rho pays for Gaussian noise, which has the smaller error"
-        raise UsageError(asked, obstacle, "Give an epsilon, or leave noise out")
+        raise UsageError(refused, obstacle, "Give an epsilon, or leave noise out")
     if rule == "pure" and plan.noise == "gaussian":
         obstacle = "the account counts pure epsilon, and Gaussian noise has none"
-        raise UsageError(asked, obstacle, "Open an account whose budget has a delta, or a rho")
+        raise UsageError(refused, obstacle, "Open an account whose budget has a delta, or a rho")
 
 
 # --- picking --------------------------------------------------------------------------------------
@@ -234,33 +240,33 @@ Scored: TypeAlias = tuple[Choice, float]
 """A choice, and its predicted error or the cost that it needs: the least one is taken."""
 
 
-def _scored(asked: Asked, cost: CentralMeasure) -> list[Scored]:
+def _scored(terms: Terms, cost: CentralMeasure) -> list[Scored]:
     """Return what each way to spend the cost leads to, for those that are accurate enough."""
     scored: list[Scored] = []
     refusals: list[SfumatoError] = []
-    for way in asked.ways:
+    for way in terms.ways:
         try:
-            choice = divide(asked.candidates, cost, way)
-            if choice is None or not _is_accurate(asked, choice, scored):
+            choice = divide(terms.candidates, cost, way)
+            if choice is None or not _is_accurate(terms, choice, scored):
                 continue
-            scored.append((choice, _score(asked, choice, cost)))
+            scored.append((choice, _score(terms, choice, cost)))
         except SfumatoError as refusal:
             refusals.append(refusal)
     if not scored:
-        raise refusals[0] if refusals else _too_little(asked, cost)
+        raise refusals[0] if refusals else _too_little(terms, cost)
     return scored
 
 
-def _is_accurate(asked: Asked, choice: Choice, before: Sequence[Scored]) -> bool:
+def _is_accurate(terms: Terms, choice: Choice, before: Sequence[Scored]) -> bool:
     """Tell whether every accuracy is kept, and no question is worse off at stated shares.
 
     Shares that are stated say what each question is worth, so none may be answered worse than with
     Laplace noise.
     """
-    pairs = list(zip(asked.candidates, choice.costs, strict=True))
+    pairs = list(zip(terms.candidates, choice.costs, strict=True))
     if not all(candidate.is_met(cost) for candidate, cost in pairs):
         return False
-    if asked.plan.shares is None or not before:
+    if terms.plan.shares is None or not before:
         return True
     plain = before[0][0].costs
     return all(
@@ -269,18 +275,18 @@ def _is_accurate(asked: Asked, choice: Choice, before: Sequence[Scored]) -> bool
     )
 
 
-def _score(asked: Asked, choice: Choice, cost: CentralMeasure) -> float:
+def _score(terms: Terms, choice: Choice, cost: CentralMeasure) -> float:
     """Return the error of the open questions, as a multiple of what it is with equal parts.
 
     Half-widths of counts are in rows, and are added up before they are compared. Others are in
     units of their own, and are compared question by question. Without open questions: the cost that
     the accuracies need.
     """
-    if not any(asked.is_open):
-        return float(needed(asked.candidates, asked.kind, choice.in_rho))
+    if not any(terms.is_open):
+        return float(needed(terms.candidates, terms.kind, choice.in_rho))
     equal = share(cost, [Fraction(1)] * len(choice.costs))
     ours = theirs = others = weight_of_counts = 0.0
-    for candidate, own, plain in zip(asked.candidates, choice.costs, equal, strict=True):
+    for candidate, own, plain in zip(terms.candidates, choice.costs, equal, strict=True):
         if not candidate.is_open:
             continue
         error = candidate.error(own)
@@ -295,16 +301,16 @@ def _score(asked: Asked, choice: Choice, cost: CentralMeasure) -> float:
     return others + (weight_of_counts * ours / theirs if theirs else 0.0)
 
 
-def _too_little(asked: Asked, cost: CentralMeasure) -> UsageError:
+def _too_little(terms: Terms, cost: CentralMeasure) -> UsageError:
     """Make the error of a cost that is less than the questions need."""
-    if all(asked.is_open):
+    if all(terms.is_open):
         obstacle = "some part of it is less than the smallest unit that is counted"
         return UsageError(f"a plan at {cost}", obstacle, "Choose a larger cost")
-    level = min(asked.needs.values())
-    enough = f'{asked.kind.letter}="{decimal(level)}"'
-    obstacle = f"the accuracy that is asked for needs {asked.at(level)}"
+    level = min(terms.needs.values())
+    enough = f'{terms.kind.letter}="{decimal(level)}"'
+    obstacle = f"the accuracy that is asked for needs {terms.at(level)}"
     remedy = f"Give {enough} or more, or allow larger half-widths"
-    if any(asked.is_open):
+    if any(terms.is_open):
         obstacle += ", and leaves too little for the other questions"
         remedy = f"Give more than {enough}, or allow larger half-widths"
     return Infeasible(f"a plan at {cost}", obstacle, remedy)
@@ -314,7 +320,7 @@ def _too_little(asked: Asked, cost: CentralMeasure) -> UsageError:
 
 
 def reasons(
-    asked: Asked,
+    terms: Terms,
     cost: CentralMeasure,
     choice: Choice,
     scored: Sequence[Scored],
@@ -325,7 +331,7 @@ def reasons(
 
     Parameters
     ----------
-    asked : Asked
+    terms : Terms
     cost : measure
         Of the whole plan.
     choice : Choice
@@ -335,16 +341,16 @@ def reasons(
     is_least : bool
         Whether the cost was picked, too.
     """
-    needs = {} if any(asked.is_open) else asked.needs
+    needs = {} if any(terms.is_open) else terms.needs
     sentences = [
-        _why_this_noise(asked, cost, choice, scored, needs),
-        _why_these_shares(asked, cost, choice, needs, is_least),
+        _why_this_noise(terms, cost, choice, scored, needs),
+        _why_these_shares(terms, cost, choice, needs, is_least),
     ]
     return tuple(f"{said[:1].upper()}{said[1:]}." for said in sentences if said)
 
 
 def _why_this_noise(
-    asked: Asked,
+    terms: Terms,
     cost: CentralMeasure,
     choice: Choice,
     scored: Sequence[Scored],
@@ -352,37 +358,37 @@ def _why_this_noise(
 ) -> str:
     if not isinstance(cost, ApproxDP):
         return ""
-    noise = _noise(asked.candidates, choice.in_rho)
+    noise = _noise(terms.candidates, choice.in_rho)
     if needs:
         ways = [way for way in needs if way != choice.in_rho]
         if not ways:
-            return f"{noise}, {_only_way(asked)}"
+            return f"{noise}, {_only_way(terms)}"
         cheapest = min(ways, key=needs.__getitem__)
-        ours, theirs = (_level(asked, needs, way) for way in (choice.in_rho, cheapest))
+        ours, theirs = (_level(terms, needs, way) for way in (choice.in_rho, cheapest))
         return (
             f"{noise}, because the accuracy that is asked for needs {ours} with it and {theirs} "
-            f"with {_noise(asked.candidates, cheapest)}"
+            f"with {_noise(terms.candidates, cheapest)}"
         )
     rivals = [pair for pair in scored if pair[0] is not choice]
     if not rivals:
-        return f"{noise}, {_only_way(asked)}"
+        return f"{noise}, {_only_way(terms)}"
     rival, score = min(rivals, key=lambda pair: pair[1])
     own_score = next(own for other, own in scored if other is choice)
-    return f"{noise}, because {_errors(asked, cost, choice, rival, score / own_score)}"
+    return f"{noise}, because {_errors(terms, cost, choice, rival, score / own_score)}"
 
 
-def _level(asked: Asked, needs: Mapping[Way, Fraction], way: Way) -> CentralMeasure:
+def _level(terms: Terms, needs: Mapping[Way, Fraction], way: Way) -> CentralMeasure:
     """Return the cost that the accuracies need."""
-    return spent(asked.candidates, asked.at(needs[way]), way)
+    return spent(terms.candidates, terms.at(needs[way]), way)
 
 
-def _only_way(asked: Asked) -> str:
+def _only_way(terms: Terms) -> str:
     """Say why there was nothing to compare it with."""
-    if asked.plan.noise is not msgspec.UNSET:
+    if terms.plan.noise is not msgspec.UNSET:
         return "as the plan states"
-    if asked.rule == "pure":
+    if terms.rule == "pure":
         return "because the account counts epsilon alone"
-    if asked.plan.shares is not None:
+    if terms.plan.shares is not None:
         return "because with any other some answer would be less accurate, at the stated shares"
     return "because with any other the cost is not enough"
 
@@ -399,19 +405,19 @@ def _noise(candidates: Sequence[Candidate], in_rho: Way) -> str:
     return name if len(in_rho) == number else f"{name} for {len(in_rho)} of {number} questions"
 
 
-def _errors(asked: Asked, cost: CentralMeasure, choice: Choice, rival: Choice, times: float) -> str:
+def _errors(terms: Terms, cost: CentralMeasure, choice: Choice, rival: Choice, times: float) -> str:
     """Say how accurate two choices are, side by side."""
-    with_rival = f"with {_noise(asked.candidates, rival.in_rho)}"
-    ours, theirs = (_open_widths(asked.candidates, one.costs) for one in (choice, rival))
+    with_rival = f"with {_noise(terms.candidates, rival.in_rho)}"
+    ours, theirs = (_open_widths(terms.candidates, one.costs) for one in (choice, rival))
     if ours is None or theirs is None:
         return f"at {cost} errors are {times:.2f} times as large {with_rival}"
     if len(set(ours)) == len(set(theirs)) == 1:
         number = len(ours)
         have = "one question has" if number == 1 else f"{number:,} questions have"
         return f"{have} +-{ours[0]:,.6g} at {cost} with it and +-{theirs[0]:,.6g} {with_rival}"
-    sums = [_total(asked.candidates, one.costs) for one in (choice, rival)]
+    sums = [_total(terms.candidates, one.costs) for one in (choice, rival)]
     return (
-        f"{_summed(asked.plan)} add up to {sums[0]:,.6g} at {cost} with it and to {sums[1]:,.6g} "
+        f"{_summed(terms.plan)} add up to {sums[0]:,.6g} at {cost} with it and to {sums[1]:,.6g} "
         f"{with_rival}"
     )
 
@@ -434,7 +440,7 @@ def _open_widths(
 def _total(candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]) -> float:
     """Add up the errors of all open questions that are counts."""
     pairs = zip(candidates, costs, strict=True)
-    return sum(one.error(cost) or 0.0 for one, cost in pairs if one.is_open)
+    return sum(candidate.error(cost) or 0.0 for candidate, cost in pairs if candidate.is_open)
 
 
 def _summed(plan: Plan) -> str:
@@ -445,32 +451,32 @@ def _summed(plan: Plan) -> str:
 
 
 def _why_these_shares(
-    asked: Asked,
+    terms: Terms,
     cost: CentralMeasure,
     choice: Choice,
     needs: Mapping[Way, Fraction],
     is_least: bool,
 ) -> str:
-    if asked.plan.shares is not None:
+    if terms.plan.shares is not None:
         return ""
     if is_least:
         return f"{choice.cost} is the least cost at which every answer is as accurate as requested"
-    if not any(asked.is_open):
+    if not any(terms.is_open):
         return (
             "each question has what it needs for the accuracy that is asked for, and "
-            f"{_level(asked, needs, choice.in_rho)} would be enough"
+            f"{_level(terms, needs, choice.in_rho)} would be enough"
         )
-    if not all(asked.is_open):
+    if not all(terms.is_open):
         return (
             "questions with an accuracy have what they need; with the rest, "
-            f"{_summed(asked.plan)} of the others add up to the least"
+            f"{_summed(terms.plan)} of the others add up to the least"
         )
-    return _beside_equal_shares(asked, cost, choice)
+    return _beside_equal_shares(terms, cost, choice)
 
 
-def _beside_equal_shares(asked: Asked, cost: CentralMeasure, choice: Choice) -> str:
+def _beside_equal_shares(terms: Terms, cost: CentralMeasure, choice: Choice) -> str:
     """Say what picked shares gain over equal ones, and at whose expense."""
-    candidates = asked.candidates
+    candidates = terms.candidates
     alike = [dataclasses.replace(candidate, share=Fraction(1)) for candidate in candidates]
     try:
         equal = divide(alike, cost, choice.in_rho)
@@ -480,7 +486,7 @@ def _beside_equal_shares(asked: Asked, cost: CentralMeasure, choice: Choice) -> 
     if equal is None or equal == choice or not least:
         return ""
     said = (
-        f"the shares make {_summed(asked.plan)} add up to the least"
+        f"the shares make {_summed(terms.plan)} add up to the least"
         f"{_span(candidates, choice.costs)}"
     )
     times = _total(candidates, equal.costs) / least
@@ -497,7 +503,9 @@ def _span(candidates: Sequence[Candidate], costs: Sequence[CentralMeasure]) -> s
     """Write the smallest and the largest half-width of a count, in brackets."""
     pairs = zip(candidates, costs, strict=True)
     widths = [
-        width for one, cost in pairs if one.counts and (width := one.half_width(cost)) is not None
+        width
+        for candidate, cost in pairs
+        if candidate.counts and (width := candidate.half_width(cost)) is not None
     ]
     ends = dict.fromkeys(f"+-{width:,.6g}" for width in (min(widths), max(widths)))
     return f" ({' to '.join(ends)})"

@@ -20,7 +20,7 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Within, from_plain, registry
-from sfumato.basics.numbers import Exactly, positive, probability
+from sfumato.basics.numbers import positive, probability
 from sfumato.data import Source, source
 from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
 from sfumato.data.options import StatedOptions
@@ -31,7 +31,6 @@ from sfumato.privacy import (
     CentralMeasure,
     Neighbours,
     Unit,
-    asked_cost,
     limits_of,
     measure_of,
     unit_within,
@@ -71,61 +70,33 @@ EXAMPLES = {
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`(?: - at `\$\[([0-9]+)\])?")
 
 
-def refused(
-    plain: object, tables: Mapping[str, type[msgspec.Struct]], asked: str, fault: str
-) -> UsageError:
-    """Make the error of a plan that was parsed and does not fit.
+def _faults(plain: Mapping[str, object], title: str) -> Iterator[UsageError]:
+    """Yield all that is wrong in a plan that was parsed, in the order in which to correct it.
 
-    Parameters
-    ----------
-    plain : object
-        The plan as dicts and lists.
-    tables : dict of type
-        The tables of fields, by name.
-    asked : str
-        What was asked, such as "the plan visits.toml".
-    fault : str
-        What the decoder says, for a fault that is not found here.
+    ``title`` says which plan it is, such as "the plan visits.toml".
     """
-    return next(_faults(plain, tables, asked), UsageError(asked, fault, TO_FILL_IN))
-
-
-def refused_table(
-    table: object, kind: type[msgspec.Struct], where: str, fault: msgspec.ValidationError
-) -> UsageError:
-    """Make the error of one table that was parsed and does not fit; as for ``refused``."""
-    fallback = UsageError(where, str(fault), "Correct it there")
-    return next(_struct_faults(table, kind, where), fallback)
-
-
-def _faults(
-    plain: object, tables: Mapping[str, type[msgspec.Struct]], asked: str
-) -> Iterator[UsageError]:
-    """All that is wrong, in the order in which to correct it."""
-    if not isinstance(plain, dict):
-        return
-    known = [*tables, "domain", "questions"]
+    known = [*TABLES, "domain", "questions"]
     for name in plain:
         if name not in known:
             obstacle = f"there is no table of that name; {nearest(name, known)}"
-            yield UsageError(f"{asked}, [{name}]", obstacle, "Correct the name, or remove it")
+            yield UsageError(f"{title}, [{name}]", obstacle, "Correct the name, or remove it")
     for name in known:
         if name not in plain and name not in OPTIONAL:
             line = "[[questions]]" if name == "questions" else f"[{name}]"
-            yield UsageError(asked, f"it lacks {line}", f"Add it. {TO_FILL_IN}")
-    for name, kind in tables.items():
-        yield from _field_faults(plain.get(name), kind, f"{asked}, [{name}]")
-    yield from _axis_faults(plain.get("domain"), asked)
-    yield from _question_faults(plain.get("questions"), asked)
+            yield UsageError(title, f"it lacks {line}", f"Add it. {TO_FILL_IN}")
+    for name, kind in TABLES.items():
+        yield from _field_faults(plain.get(name), kind, f"{title}, [{name}]")
+    yield from _axis_faults(plain.get("domain"), title)
+    yield from _question_faults(plain.get("questions"), title)
 
 
-def _axis_faults(domain: object, asked: str) -> Iterator[UsageError]:
+def _axis_faults(domain: object, title: str) -> Iterator[UsageError]:
     if not isinstance(domain, dict):
-        yield UsageError(f"{asked}, domain", "it is not a table", "Write [domain] above the axes")
+        yield UsageError(f"{title}, domain", "it is not a table", "Write [domain] above the axes")
         return
     remedy = 'Write type = "interval" for numbers and dates, or "categories" for labels'
     for name, axis in domain.items():
-        where = f"{asked}, axis {name!r}"
+        where = f"{title}, axis {name!r}"
         if isinstance(axis, dict):
             yield from _typed_faults(axis, AXES, where, "type", (remedy, remedy))
         else:
@@ -133,11 +104,11 @@ def _axis_faults(domain: object, asked: str) -> Iterator[UsageError]:
             yield UsageError(where, "it is not a table in braces", example)
 
 
-def _question_faults(questions: object, asked: str) -> Iterator[UsageError]:
+def _question_faults(questions: object, title: str) -> Iterator[UsageError]:
     if not isinstance(questions, list):
         obstacle = "questions are a list of tables"
         yield UsageError(
-            f"{asked}, [questions]", obstacle, "Write [[questions]], with two brackets"
+            f"{title}, [questions]", obstacle, "Write [[questions]], with two brackets"
         )
         return
     remedies = (
@@ -145,7 +116,7 @@ def _question_faults(questions: object, asked: str) -> Iterator[UsageError]:
         "Correct the type, or install the package that defines it",
     )
     for number, question in enumerate(questions, 1):
-        where = f"{asked}, question {number}"
+        where = f"{title}, question {number}"
         table = question if isinstance(question, dict) else {}
         yield from _typed_faults(table, _question_kinds(), where, "question of type", remedies)
 
@@ -217,10 +188,10 @@ def _misread(value: object, kind: object) -> str | None:
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SfumatoError):
             return None  # said better when the whole table is read
-        found = _EXPECTED.match(str(error))
-        if found is None:
+        misread = _EXPECTED.match(str(error))
+        if misread is None:
             return str(error)
-        expected, got, entry = found.groups()
+        expected, got, entry = misread.groups()
         which = "it" if entry is None else f"entry {int(entry) + 1} of it"
         return f"{which} is {_in_words(got)}, and must be {_in_words(expected)}"
     return None
@@ -232,13 +203,12 @@ def _in_words(kinds: str) -> str:
 
 
 def _example(kind: object) -> str:
-    """How a value of a type is written."""
+    """Return how a value of a type is written."""
     try:
         from_plain(msgspec.UNSET, kind)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:
-        found = _EXPECTED.match(str(error))
-        if found is not None:
-            return EXAMPLES.get(found[1].split(" | ")[0], "...")
+        if expected := _EXPECTED.match(str(error)):
+            return EXAMPLES.get(expected[1].split(" | ")[0], "...")
     return "..."
 
 
@@ -270,14 +240,14 @@ _HINTS: Sequence[tuple[str, str, str]] = (
 """What a line may look like that does not parse: pattern, obstacle, remedy."""
 
 
-def not_toml(text: str, error: ValueError, asked: str) -> UsageError:
-    """The error of a text that is not TOML: the line's number, and what the line looks like."""
+def _not_toml(text: str, error: ValueError, title: str) -> UsageError:
+    """Make the error of a text that is not TOML: the line's number, and what it looks like."""
     if text.lstrip().startswith("{"):
         remedy = f"Write [source] and path = ... on lines of their own. {TO_FILL_IN}"
-        return UsageError(asked, "it holds JSON, and a plan is TOML", remedy)
+        return UsageError(title, "it holds JSON, and a plan is TOML", remedy)
     place = re.search(r"at line ([0-9]+)", str(error))
     if place is None:
-        return UsageError(asked, f"it is not TOML ({error})", "Close what is open, and end it")
+        return UsageError(title, f"it is not TOML ({error})", "Close what is open, and end it")
     number = int(place[1])
     lines = text.split("\n")
     line = lines[number - 1] if number <= len(lines) else ""
@@ -285,18 +255,18 @@ def not_toml(text: str, error: ValueError, asked: str) -> UsageError:
     bare = re.sub(r'"[^"\\]*"|\'[^\']*\'', '""', line)
     for pattern, obstacle, remedy in _HINTS:
         if re.match(pattern, bare):
-            return UsageError(asked, f"line {number} {obstacle}", remedy)
+            return UsageError(title, f"line {number} {obstacle}", remedy)
     why = re.sub(r" \(at line [0-9]+, column ([0-9]+)\)", r", at column \1", str(error))
-    return UsageError(asked, f"line {number} is not TOML ({why})", f"Correct line {number}")
+    return UsageError(title, f"line {number} is not TOML ({why})", f"Correct line {number}")
 
 
-def require_plan_name(path: Path, asked: str) -> None:
+def _require_plan_name(path: Path, title: str) -> None:
     """Refuse a table given in place of a plan; its text might be quoted otherwise."""
     if path.suffix.lower() in {".csv", ".gz", ".parquet", ".pq", ".xlsx", ".xls", ".tsv"}:
         remedy = f"Type sfumato init {path} --out {path.stem}.toml, and name {path.stem}.toml here"
-        raise UsageError(asked, "it is a table by its name, and a plan is a TOML file", remedy)
+        raise UsageError(title, "it is a table by its name, and a plan is a TOML file", remedy)
     if path.is_dir():
-        raise UsageError(asked, "it is a directory", "Name the plan in it, a file ending in .toml")
+        raise UsageError(title, "it is a directory", "Name the plan in it, a file ending in .toml")
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -421,23 +391,15 @@ class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         # Plan itself says what is wrong with a word or a number.
         return Plan(questions, self.shares, **given)  # type: ignore[arg-type]
 
-    def arguments(self) -> dict[str, Exactly | None]:
-        """The cost as keyword arguments of ``Publisher.release``."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-
-    def cost(self) -> CentralMeasure:
-        """The cost of the whole plan."""
-        return asked_cost(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
-
     def stated(self, plan: Plan) -> CentralMeasure | Kind:
-        """The same, or that the least cost is asked for."""
+        """The cost of the whole plan; a kind: the least of it that is accurate enough."""
         return plan_cost(plan, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
 
 def _accuracy_of(given: object) -> object:
-    """How accurate answers must be, as ``sf.Plan`` takes it."""
+    """Return how accurate answers must be, as ``sf.Plan`` takes it."""
     if isinstance(given, tuple):
-        return [_accuracy_of(each) for each in given]
+        return [_accuracy_of(accuracy) for accuracy in given]
     return given.within() if isinstance(given, AccuracySpec) else given
 
 
@@ -473,11 +435,11 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     UsageError
         If it is not TOML, or a field is unknown, missing or wrong; the message names the place.
     """
-    asked = f"the plan {Path(path)}"
-    plain = _read(Path(path), asked)
+    title = f"the plan {Path(path)}"
+    plain = _read(Path(path), title)
     # Questions from outside the package may be named in a plan.
     registry.discover()
-    plain = _with_wishes_together(plain, asked)
+    plain = _with_wishes_together(plain, title)
     try:
         spec = from_plain(plain, PlanFile)
     except msgspec.ValidationError as error:
@@ -486,13 +448,13 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
         if isinstance(error.__cause__, SfumatoError) and "question" in error.__cause__.asked:
             raise error.__cause__ from None
     else:
-        _require_numbers(spec, asked)
+        _require_numbers(spec, title)
         if not Path(spec.source.path).is_absolute():
             spec = _in_folder(spec, Path(path).parent)
         # Of the path as it is opened: a relative one may become an address.
-        required_of_plan(spec.source.path, f"{asked}, [source], path")
+        required_of_plan(spec.source.path, f"{title}, [source], path")
         return spec
-    raise refused(plain, TABLES, asked, fault)
+    raise next(_faults(plain, title), UsageError(title, fault, TO_FILL_IN))
 
 
 def read_publication(path: str | os.PathLike[str]) -> Publication:
@@ -509,16 +471,16 @@ def read_publication(path: str | os.PathLike[str]) -> Publication:
     UsageError
         If it is not TOML, has no such table, or a field is unknown or wrong.
     """
-    asked = f"the facts {Path(path)}"
-    plain = _read(Path(path), asked)
-    if not isinstance(plain, dict) or "publication" not in plain:
+    title = f"the facts {Path(path)}"
+    plain = _read(Path(path), title)
+    if "publication" not in plain:
         remedy = 'Write [publication], and below it fields such as data_curators = ["..."]'
-        raise UsageError(asked, "it has no table [publication]", remedy)
-    return publication_of(plain["publication"], f"{asked}, [publication]")
+        raise UsageError(title, "it has no table [publication]", remedy)
+    return publication_of(plain["publication"], f"{title}, [publication]")
 
 
-def publication_of(plain: object, asked: str) -> Publication:
-    """The facts of a publication from a table of plain values.
+def publication_of(plain: object, title: str) -> Publication:
+    """Read the facts of a publication from a table of plain values.
 
     Raises
     ------
@@ -528,22 +490,23 @@ def publication_of(plain: object, asked: str) -> Publication:
     try:
         return from_plain(plain, Publication)
     except msgspec.ValidationError as error:
-        fault = error
-    raise refused_table(plain, Publication, asked, fault)
+        fault = str(error)
+    fallback = UsageError(title, fault, "Correct it there")
+    raise next(_struct_faults(plain, Publication, title), fallback)
 
 
-def _read(path: Path, asked: str) -> object:
-    """The tables of a TOML file as dicts and lists."""
-    require_plan_name(path, asked)
+def _read(path: Path, title: str) -> dict[str, object]:
+    """Read the tables of a TOML file as dicts and lists."""
+    _require_plan_name(path, title)
     try:
         with path.open("rb") as file:
-            data = file.read(LONGEST_PLAN + 1)
+            encoded = file.read(LONGEST_PLAN + 1)
     except FileNotFoundError:
-        raise DataError(asked, missing_file(path), "Check the path") from None
+        raise DataError(title, missing_file(path), "Check the path") from None
     except OSError as error:
         obstacle = error.strerror or "the file cannot be read"
-        raise DataError(asked, obstacle, "Name a TOML file that may be read") from None
-    return _toml(data, asked)
+        raise DataError(title, obstacle, "Name a TOML file that may be read") from None
+    return _toml(encoded, title)
 
 
 TABLES: dict[str, type[msgspec.Struct]] = {
@@ -554,42 +517,38 @@ TABLES: dict[str, type[msgspec.Struct]] = {
 }
 
 
-def _with_wishes_together(plain: object, asked: str) -> object:
+def _with_wishes_together(plain: dict[str, object], title: str) -> dict[str, object]:
     """Move what questions say of their shares to ``[release]``, one entry for each question.
 
     Questions themselves have no such fields: an answer would otherwise depend on them.
     """
-    if not isinstance(plain, dict):
-        return plain
     questions = plain.get("questions")
     release = plain.get("release")
     if not isinstance(questions, list) or not isinstance(release, dict):
         return plain
-    questions = [dict(table) if isinstance(table, dict) else table for table in questions]
-    kinds = _question_kinds()
     wishes: dict[str, list[object]] = {}
     for name, field in WISHES.items():
-        entries = [_taken_wish(name, question, kinds) for question in questions]
+        entries = [_taken_wish(name, question) for question in questions]
         if all(entry is None for entry in entries):
             continue
         if field in release:
             obstacle = f"[release] states {field} already"
-            where = f"{asked}, {name} of a question"
+            where = f"{title}, {name} of a question"
             raise UsageError(where, obstacle, "Leave one of them out")
         wishes[field] = entries
-    return plain | {"questions": questions, "release": release | wishes}
+    return plain | {"release": release | wishes}
 
 
-def _taken_wish(name: str, question: object, kinds: Mapping[str, type[AnyQuestion]]) -> object:
+def _taken_wish(name: str, question: object) -> object:
     """Take this field out of a question's table, unless its kind has one of that name."""
     if not isinstance(question, dict):
         return None
-    kind = kinds.get(str(question.get("type")))
+    kind = _question_kinds().get(str(question.get("type")))
     own = () if kind is None else kind.__struct_fields__
     return None if name in own else question.pop(name, None)
 
 
-def _require_numbers(spec: PlanFile, asked: str) -> None:
+def _require_numbers(spec: PlanFile, title: str) -> None:
     """Refuse a plan without a cost, and costs and totals that are no such numbers."""
     readers: dict[str, Callable[[], object]] = {
         "budget": lambda: (spec.budget.total, spec.budget.most),
@@ -599,50 +558,51 @@ def _require_numbers(spec: PlanFile, asked: str) -> None:
         try:
             read()
         except UsageError as error:
-            where = f"{asked}, [{table}], {error.asked}"
+            where = f"{title}, [{table}], {error.asked}"
             raise type(error)(where, error.obstacle, error.remedy) from None
     if not spec.domain:
         obstacle = "it declares no axis"
         remedy = "Take away the # before a column, and state its public bounds or labels"
-        raise UsageError(f"{asked}, [domain]", obstacle, remedy)
+        raise UsageError(f"{title}, [domain]", obstacle, remedy)
 
 
-def _toml(data: bytes, asked: str) -> object:
+def _toml(encoded: bytes, title: str) -> dict[str, object]:
     """Parse a plan, which may come from a stranger, in work that its length bounds.
 
     Python's parser of TOML does not bound it: its time grows with the square of the dots in a name,
     and it recurses into brackets.
     """
-    if len(data) > LONGEST_PLAN:
+    if len(encoded) > LONGEST_PLAN:
         raise UsageError(
-            asked,
+            title,
             f"it is longer than {LONGEST_PLAN:,} bytes",
             "Divide its questions among several plans",
         )
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n")
+        text = encoded.decode("utf-8").replace("\r\n", "\n")
         if _DOTTED.search(text):
             raise UsageError(
-                asked,
+                title,
                 f"a name in it has more than {MOST_DOTS} dots",
                 f"Write names as {EXAMPLE} does",
             )
-        return _isoformat(tomllib.loads(text))
+        return {name: _isoformat(table) for name, table in tomllib.loads(text).items()}
     except SfumatoError:
         raise
     except UnicodeDecodeError:
         obstacle = "it is not text in UTF-8"
     except tomllib.TOMLDecodeError as error:
-        raise not_toml(text, error, asked) from None
+        raise _not_toml(text, error, title) from None
     # Python itself refuses integers of more than 4,300 digits.
     except ValueError:
         obstacle = "a number in it is too long to be read"
     except RecursionError:
         obstacle = "brackets in it are nested too deeply"
-    raise UsageError(asked, obstacle, "Correct the plan there")
+    raise UsageError(title, obstacle, "Correct the plan there")
 
 
 def _in_folder(spec: PlanFile, folder: Path) -> PlanFile:
+    """Return a plan whose path, or file in an address, starts at a folder."""
     given = spec.source.path
     path = str(folder / given) if address_of(given) is None else in_folder(given, folder)
     source = msgspec.structs.replace(spec.source, path=path)

@@ -6,7 +6,7 @@ end says what a check counts of each question: it has no cost, and spends nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import overload
 
@@ -48,46 +48,61 @@ class PlanPreviews(tuple[Preview, ...]):
         """Each preview as text; then what is true of several of them, once."""
         if len(self) < 2:
             return list(map(str, self))
-        common = common_cost([one.cost for one in self])
+        common = common_cost([preview.cost for preview in self])
+        groups = [(places, self._shared(places)) for places in self._of_one_unit()]
+        texts = {at: self._own(at, common, shared) for places, shared in groups for at in places}
+        answers = [texts[at] for at in range(len(self))]
+        if len(groups) > 1:
+            answers = [f"{number}. {text}" for number, text in enumerate(answers, 1)]
+        return answers + [self._in_common(places, common, shared) for places, shared in groups]
+
+    def _of_one_unit(self) -> Collection[list[int]]:
+        """Return the places of the previews, those of one unit together."""
         groups: dict[Unit, list[int]] = {}
-        for at, one in enumerate(self):
-            groups.setdefault(one.unit, []).append(at)
-        texts = [""] * len(self)
-        for together in groups.values():
-            shared = self._shared(together)
-            for at in together:
-                one = self[at]
-                number = f"{at + 1}. " if len(groups) > 1 else ""
-                cost = "" if common is not None else f" at {one.cost}"
-                lines = [*one.lines(), *([] if common is not None else [one.risk])]
-                lines += [each for each in one.remarks() if each not in shared]
-                texts[at] = "\n  ".join([f"{number}{one.question}{cost}:", *lines])
-        return [*texts, *(self._in_common(together, common) for together in groups.values())]
+        for at, preview in enumerate(self):
+            groups.setdefault(preview.unit, []).append(at)
+        return groups.values()
 
-    def _shared(self, together: list[int]) -> list[str]:
-        """What each of these previews remarks."""
-        first, *others = [self[at].remarks() for at in together]
-        return [each for each in first if all(each in other for other in others)]
-
-    def _in_common(self, together: list[int], common: CommonCost | None) -> str:
-        """What is true of all of these previews, which have one unit."""
-        which = which_answers(together, len(self))
-        one = len(together) == 1 or len(together) == len(self)
-        has, protects = ("has", "protects") if one else ("have", "protect")
-        cost = "" if common is None else f"{has} {common} and "
-        lines = [f"{which} {cost}{protects} {self[together[0]].unit}:"]
+    def _own(self, at: int, common: CommonCost | None, shared: Sequence[str]) -> str:
+        """Write what is true of one preview and not of all of its unit."""
+        preview = self[at]
+        cost = f" at {preview.cost}"
+        risks = [preview.risk]
         if common is not None:
-            lines.append(msgspec.structs.replace(self[together[0]], cost=common.cost).risk)
-        return "\n  ".join([*lines, *self._shared(together)])
+            cost = ""
+            risks = []
+        remarks = [remark for remark in preview.remarks() if remark not in shared]
+        lines = [f"{preview.question}{cost}:", *preview.lines(), *risks, *remarks]
+        return "\n  ".join(lines)
+
+    def _shared(self, places: Sequence[int]) -> list[str]:
+        """Return what each of these previews remarks."""
+        first, *others = [self[at].remarks() for at in places]
+        return [remark for remark in first if all(remark in other for other in others)]
+
+    def _in_common(
+        self, places: Sequence[int], common: CommonCost | None, shared: Sequence[str]
+    ) -> str:
+        """Write what is true of all of these previews, which have one unit."""
+        first = self[places[0]]
+        is_singular = len(places) in (1, len(self))
+        cost = ""
+        risks: list[str] = []
+        if common is not None:
+            cost = f"{'has' if is_singular else 'have'} {common} and "
+            risks = [msgspec.structs.replace(first, cost=common.cost).risk]
+        protects = "protects" if is_singular else "protect"
+        line = f"{which_answers(places, len(self))} {cost}{protects} {first.unit}:"
+        return "\n  ".join([line, *risks, *shared])
 
     def __str__(self) -> str:
         said = [] if self.choice is None else [str(self.choice)]
         return "\n".join([*said, *self.answers()])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Show them in a notebook."""
         said = "" if self.choice is None else f"<p>{escape(str(self.choice))}</p>"
-        return said + "".join(one._repr_html_() for one in self)
+        return said + "".join(preview._repr_html_() for preview in self)
 
 
 @overload
@@ -179,8 +194,8 @@ def preview(
     plan = as_plan(question)
     stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
     single = isinstance(question, Question)
-    found = previews(plan, declared, unit, stated, rows=rows, single=single)
-    return found[0] if single else found
+    answers = previews(plan, declared, unit, stated, rows=rows, single=single)
+    return answers[0] if single else answers
 
 
 def previews(
@@ -216,8 +231,10 @@ def previews(
     # What cannot be counted, answered and stored is refused, too.
     plan.needs_at(domain, unit, parts)
     guess = rows if rows is not None else plan.guess
-    asked = zip(plan.questions, parts, strict=True)
-    return PlanPreviews((each.preview(domain, unit, part, guess) for each, part in asked), choice)
+    pairs = zip(plan.questions, parts, strict=True)
+    return PlanPreviews(
+        (question.preview(domain, unit, part, guess) for question, part in pairs), choice
+    )
 
 
 SUPPOSED = ZCDP("0.5")
@@ -228,7 +245,7 @@ Which tables the norm weighs how much depends on the cost only where noise is na
 
 
 def needs_to_check(plan: Plan, domain: Domain, unit: Unit) -> list[tuple[str, Needs]]:
-    """The title of each question of a plan, and what is counted for it.
+    """Return the title of each question of a plan, and what is counted for it.
 
     Raises
     ------
@@ -236,10 +253,11 @@ def needs_to_check(plan: Plan, domain: Domain, unit: Unit) -> list[tuple[str, Ne
         If a question does not fit the domain, or a family does not keep limits by cell.
     """
     questions = plan.settled(domain).questions
-    return [(each.title, _needs(each, domain, unit)) for each in questions]
+    return [(question.title, _needs(question, domain, unit)) for question in questions]
 
 
 def _needs(question: AnyQuestion, domain: Domain, unit: Unit) -> Needs:
+    """Return what is counted for a question; a family must keep the limits by cell."""
     if not isinstance(question, Tables):
         return question.needs(domain)
     question.require_unit(unit)

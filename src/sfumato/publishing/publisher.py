@@ -30,8 +30,8 @@ from sfumato.publishing.answering import (
     Answering,
     PlannedRelease,
     as_stored,
-    asked_release,
-    asked_stream,
+    release_hashes,
+    stream_hash,
 )
 from sfumato.publishing.plan import Plan, as_plan, check_rows
 from sfumato.publishing.plan_choice import choose, costs_of, plan_cost
@@ -316,8 +316,8 @@ class Publisher:
         if question is None:
             return check(self.source, None, progress)
         domain = self.source.domain
-        asked = needs_to_check(as_plan(question), domain, self.source.unit)
-        return check(self.source, asked, progress)
+        needs = needs_to_check(as_plan(question), domain, self.source.unit)
+        return check(self.source, needs, progress)
 
     @overload
     def release(self, question: Question[R], **given: Unpack[ReleaseOptions]) -> R: ...
@@ -420,9 +420,9 @@ class Publisher:
         check_progress(progress)
         if key is None and not fresh and self._account.lasts:
             warn_of_no_name(self.source)
-        asked = as_plan(question).settled(self.source.domain)
-        stated = plan_cost(asked, epsilon=epsilon, delta=delta, rho=rho)
-        planned = self._planned(asked, stated, single=isinstance(question, Question))
+        plan = as_plan(question).settled(self.source.domain)
+        stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
+        planned = self._planned(plan, stated, single=isinstance(question, Question))
         # What the schema shows to be unreadable is refused before the charge.
         self.source.require(planned.needs)
         self._require_scans(planned.plan)
@@ -505,7 +505,7 @@ class Publisher:
             record = self.ledger.stream(
                 self._account.name,
                 key,
-                asked_stream(self._account.name, self.source, counter, settled, noise),
+                stream_hash(self._account.name, self.source, counter, settled, noise),
                 money,
                 counter.title[:LONGEST_NOTE],
                 spec=spec(opening),
@@ -529,7 +529,7 @@ class Publisher:
     # --- what is asked ----------------------------------------------------------------------------
 
     def _planned(
-        self, asked: Plan, stated: CentralMeasure | Kind, *, single: bool
+        self, given: Plan, stated: CentralMeasure | Kind, *, single: bool
     ) -> PlannedRelease:
         """Check a plan against domain, unit and account, without any data.
 
@@ -537,7 +537,7 @@ class Publisher:
         """
         domain = self.source.domain
         unit = self.source.unit
-        plan = as_stored(asked)
+        plan = as_stored(given)
         plan.require_unit(unit)
         rule = self._account.rule
         choice = None if single else choose(plan, domain, unit, stated, rule)
@@ -549,7 +549,7 @@ class Publisher:
         ]
         money = self._account.money(used) if choice is None else choice.money(used, rule)
         needs = plan.needs_at(domain, unit, costs)
-        captions = [question.captions for question in asked.questions]
+        captions = [question.captions for question in given.questions]
         for words, question in zip(captions, plan.questions, strict=True):
             if words is not None:
                 words.require(question.title, question.shown_lattice(domain), domain)
@@ -572,12 +572,12 @@ class Publisher:
         if fresh:
             # A key of its own, which nobody asked for before, is always charged.
             key = f"{key or secrets.token_hex(8)}+{secrets.token_hex(8)}"
-        asked, *formerly = asked_release(self._account.name, self.source, planned)
+        question_hash, *formerly = release_hashes(self._account.name, self.source, planned)
         with self._account.refusing_in_measure(planned.money):
             hold = self.ledger.reserve(
                 self._account.name,
                 key,
-                asked,
+                question_hash,
                 planned.money,
                 _noted(planned),
                 binding=self._account.binding,

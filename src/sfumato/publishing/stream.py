@@ -201,8 +201,8 @@ def person_tokens(persons: object, column: str, secret: bytes) -> list[bytes | N
             f"the source says that {column} is the person",
             f"Give persons=, one {column} per row",
         )
-    each = persons.tolist() if hasattr(persons, "tolist") else persons
-    return [_token(person, secret) for person in each]
+    ids = persons.tolist() if hasattr(persons, "tolist") else persons
+    return [_token(person, secret) for person in ids]
 
 
 def _token(person: object, secret: bytes) -> bytes | None:

@@ -135,16 +135,16 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     steps = ledger.steps(receipt.entry)
     if steps is None:
         return None
-    found = history_of(steps, len(release.outputs))
-    if found.receipt is None:
-        return found
-    mine = msgspec.structs.replace(found.receipt, version=receipt.version)
+    steps_so_far = history_of(steps, len(release.outputs))
+    if steps_so_far.receipt is None:
+        return steps_so_far
+    mine = msgspec.structs.replace(steps_so_far.receipt, version=receipt.version)
     # A history is made from the steps whenever it is asked for, so no signature of it is stored. It
     # counts only if it is valid under the ledger's own key; else the two will differ.
     signer = ledger.signer() if receipt.signer else None
     if signer == receipt.signer and valid(receipt.signer, receipt.signature, signed_part(release)):
         mine = msgspec.structs.replace(mine, signature=receipt.signature, signer=receipt.signer)
-    return msgspec.structs.replace(found, receipt=mine)
+    return msgspec.structs.replace(steps_so_far, receipt=mine)
 
 
 def _with_new_names(release: Release, receipt: Receipt, now: Receipt | None) -> Release:
