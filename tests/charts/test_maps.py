@@ -150,7 +150,7 @@ def _boxes():
 
 
 def test_boxes_of_any_size_are_painted_without_gaps():
-    shown = maps.draw(_boxes()).images[0].get_array()
+    shown = maps.draw_map(_boxes(), None, (0, 1)).images[0].get_array()
     tall, wide = shown.shape
     assert np.all(shown[:, : wide // 2] == 200)
     assert np.ma.getmaskarray(shown)[: tall // 4, wide // 2 :].all()

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from sfumato.charts import risk as pictures
 from sfumato.charts import style
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk import (
@@ -139,22 +138,6 @@ def test_pictures_on_given_axes():
     assert choose([5, 5, 5, 5], 3, "mean").plot() is not None
     assert choose(np.random.default_rng(1).normal(size=99), 50, "mean").plot() is not None
     assert len(choose({str(i): [1, 2, 3, i] for i in range(4)}, 3, "mean").plot()) == 4
-
-
-def test_the_attackers_success():
-    epsilons = np.linspace(0, 5, 11)
-    ax = pictures.draw_success(
-        epsilons,
-        {"any promise": np.tanh(epsilons / 2), "Laplace": 1 - np.exp(-epsilons / 2)},
-        limit=0.1,
-    )
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "any promise",
-        "Laplace",
-        "requirement 0.1",
-    ]
-    with pytest.raises(UsageError, match="7 curves"):
-        pictures.draw_success(epsilons, {str(i): epsilons for i in range(7)})
 
 
 ABSENCE = SCHOOL["absence_days"]

@@ -42,6 +42,9 @@ from .loading import load as load
 from .loading import signed_part as signed_part
 from .loading import standing as standing
 from .loading import stored_releases as stored_releases
+from .pictures import Panels as Panels
+from .pictures import drawn as drawn
+from .pictures import drawn_panels as drawn_panels
 from .preview import CountsPreview as CountsPreview
 from .preview import P as P
 from .preview import Preview as Preview

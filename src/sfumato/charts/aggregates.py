@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -13,95 +12,79 @@ from matplotlib.lines import Line2D
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
-from sfumato.privacy import Guarantee
+from sfumato.errors import UsageError
+
+if TYPE_CHECKING:
+    from sfumato.questions.aggregates.release import AggregateRelease
 
 MOST_GROUPS = 60
 
 
-class Answer(Protocol):
-    """What a picture needs to know of a release."""
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def values(self) -> Array: ...
-    @property
-    def clips(self) -> Array: ...
-    @property
-    def of_persons(self) -> bool: ...
-    @property
-    def group_names(self) -> list[str]: ...
-    def drawn(self) -> tuple[Array, Array, Array]: ...
-
-
-def draw(release: Answer, ax: Axes | None = None) -> Axes:
+@style.of_release
+def draw(release: AggregateRelease, ax: Axes | None) -> Axes:
     """Draw a point and an interval for each group, in the order of the domain.
 
-    A row is hatched where nothing is known, and no point is drawn there.
-
-    Parameters
-    ----------
-    release : AggregateRelease, or anything with its ``values``, ``group_names`` and ``drawn``
-    ax : Axes or None
-        None: on a new figure, ``ax.figure``.
+    A row is hatched where nothing is known, and no point is drawn there. Several values differ in
+    scale, so that each has a panel of its own on a new figure.
     """
-    with style.house():
-        known, low, high = (np.reshape(each, -1)[:MOST_GROUPS] for each in release.drawn())
-        longest = 18 if style.is_narrow(ax) else style.LONGEST_LABEL
-        names = [style.plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
-        ax = ax or style.figure(118 + max(3, len(names)) * 30)[1]
-        at = np.arange(len(names), dtype=float)
-        style.hatch_rows(ax, at[~known])
-        middle = np.reshape(release.values, -1)[:MOST_GROUPS]
-        ax.hlines(at[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
-        ax.plot(
-            middle[known],
-            at[known],
-            "o",
-            color=style.BASE,
-            markersize=6,
-            markeredgecolor=style.PAPER,
-            markeredgewidth=0.7,
-            zorder=2.2,
-        )
-        asked = release.title.partition(" by ")[0].rstrip(",")
-        what, clipped, bound = asked.partition(", each clipped")
-        if release.guarantee.unit.person is not None and not release.of_persons:
-            # Persons are known, so a reader may wonder which of the two it is.
-            what += " over rows"
-        what += clipped + bound
-        style.name_rows(ax, names, style.plain(what, 60))
-        ends = scales.reach_of(low[known], high[known])
-        if scales.spans_decades(*ends):
-            scales.log_axis(ax, *ends)
-        style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
-        return ax
+    people = release.for_people()
+    if len(release.tables) == 1:
+        return _panel(people, ax)
+    if ax is not None:
+        obstacle = "its values differ in scale, and these Axes have one scale"
+        remedy = f"Draw one value, as in release[{release.names[0]!r}].plot(ax), or give no Axes"
+        raise UsageError(f"a picture of {release.title}", obstacle, remedy)
+    panels = style.panels(len(people.names), None, _height(people))
+    for name, panel in zip(people.names, panels, strict=True):
+        _panel(people[name], panel)
+    for panel in panels[1:]:
+        legend = panel.get_legend()
+        # What is said above the first panel holds for all.
+        if legend is not None and len(legend.legend_handles) == 1:
+            legend.remove()
+    return panels[0]
 
 
-def draw_several(releases: Sequence[Answer]) -> list[Axes]:
-    """Draw several values on a new figure, a panel each: their scales differ.
+def _height(release: AggregateRelease) -> int:
+    return 118 + 30 * max(3, min(len(release.group_names), MOST_GROUPS))
 
-    Parameters
-    ----------
-    releases : sequence of AggregateRelease
-        One for each value, over the same groups.
-    """
-    with style.house():
-        rows = max(3, min(len(releases[0].group_names), MOST_GROUPS))
-        fig, first = style.figure(len(releases) * (118 + rows * 30))
-        first.remove()
-        panels = fig.subplots(
-            len(releases), 1, squeeze=False, subplot_kw={"axes_class": style.Picture}
-        )
-        for at, (one, panel) in enumerate(zip(releases, panels.flat, strict=True)):
-            draw(one, panel)
-            legend = panel.get_legend()
-            # What is said above the first panel holds for all.
-            if at and legend is not None and len(legend.legend_handles) == 1:
-                legend.remove()
-        return list(panels.flat)
+
+def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
+    """Draw the groups of one value."""
+    known, low, high = (np.reshape(ends, -1)[:MOST_GROUPS] for ends in release.drawn())
+    longest = 18 if style.is_narrow(ax) else style.LONGEST_LABEL
+    names = [style.plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
+    ax = ax or style.figure(_height(release))[1]
+    rows = np.arange(len(names), dtype=float)
+    style.hatch_rows(ax, rows[~known])
+    middle = np.reshape(release.values, -1)[:MOST_GROUPS]
+    ax.hlines(rows[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
+    ax.plot(
+        middle[known],
+        rows[known],
+        "o",
+        color=style.BASE,
+        markersize=6,
+        markeredgecolor=style.PAPER,
+        markeredgewidth=0.7,
+        zorder=2.2,
+    )
+    style.name_rows(ax, names, style.plain(_what(release), 60))
+    ends = scales.reach_of(low[known], high[known])
+    if scales.spans_decades(*ends):
+        scales.log_axis(ax, *ends)
+    style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
+    return ax
+
+
+def _what(release: AggregateRelease) -> str:
+    """Return the title without its groups, for the axis of values."""
+    title = release.title.partition(" by ")[0].rstrip(",")
+    if release.guarantee.unit.person is None or release.of_persons:
+        return title
+    # Persons are known, so a reader may wonder which of the two it is.
+    what, clipped, bound = title.partition(", each clipped")
+    return f"{what} over rows{clipped}{bound}"
 
 
 def _keys(known: Array) -> list[Artist]:
@@ -120,7 +103,7 @@ def _keys(known: Array) -> list[Artist]:
     return keys
 
 
-def _note(release: Answer, groups: int) -> str:
+def _note(release: AggregateRelease, groups: int) -> str:
     """What the picture leaves out, and which rows it is about."""
     cut = f"The first {MOST_GROUPS} of {groups:,} groups." if groups > MOST_GROUPS else ""
     chosen = "Of the intervals shown, on average at most 5% miss."
@@ -133,7 +116,7 @@ def _note(release: Answer, groups: int) -> str:
     return " ".join(part for part in said if part)
 
 
-def _clips(release: Answer) -> str:
+def _clips(release: AggregateRelease) -> str:
     """Say that groups do not compare where the values of each are clipped at a bound of its own."""
     clips = release.clips[np.isfinite(release.values)]
     if not clips.size or clips.min() == clips.max():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -11,81 +11,44 @@ from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics.numbers import Array
 from sfumato.charts import geography, maps, scales, style
-from sfumato.charts.scales import CONFIDENCE, Boxes
-from sfumato.domain import Lattice
-from sfumato.privacy import Guarantee
+from sfumato.charts.scales import CONFIDENCE
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from sfumato.questions.clustering.release import KMeansRelease
 
 PIXELS = 400  # per axis, on which the borders between groups are found
 LARGEST = 260.0  # area of the largest centre's mark, in square points
 MOST_ROWS = 40  # of a table of profiles
 
 
-class Clusters(Protocol):
-    """What a picture of clusters needs to know of a release."""
-
-    @property
-    def lattice(self) -> Lattice: ...
-    @property
-    def partition(self) -> Boxes | None: ...
-    @property
-    def centers(self) -> Array: ...
-    @property
-    def scaled_centers(self) -> Array: ...
-    @property
-    def standard_error(self) -> Array: ...
-    @property
-    def known(self) -> Array: ...
-    @property
-    def unknowns(self) -> str: ...
-    @property
-    def guarantee(self) -> Guarantee: ...
-    @property
-    def weights(self) -> Array: ...
-    def predict(self, points: ArrayLike) -> Array: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
+@style.of_release
+def draw(release: KMeansRelease, ax: Axes | None) -> Axes:
+    """Draw clusters, numbered from the largest weight down."""
+    people = release.for_people()
+    shape = {1: _stems, 2: _map}.get(len(people.lattice.axes), _profiles)
+    return shape(people, ax)
 
 
-def draw(release: Clusters, ax: Axes | None = None) -> Axes:
-    """Draw clusters, numbered from the largest weight down.
-
-    Parameters
-    ----------
-    release : KMeansRelease, or anything like it
-    ax : matplotlib Axes or None
-        None: on a new figure, ``ax.figure``.
-
-    Returns
-    -------
-    Axes
-    """
-    with style.house():
-        shape = {1: _stems, 2: _map}.get(len(release.lattice.axes), _profiles)
-        return shape(release, ax)
-
-
-def _order(release: Clusters) -> Array:
+def _order(release: KMeansRelease) -> Array:
     return np.argsort(-release.weights, kind="stable")
 
 
-def _at(release: Clusters, column: int) -> Array:
+def _at(release: KMeansRelease, column: int) -> Array:
     return release.lattice.axes[column].scale.positions(release.centers[:, column])
 
 
 # --- two axes -------------------------------------------------------------------------------------
 
 
-def _map(release: Clusters, ax: Axes | None) -> Axes:
+def _map(release: KMeansRelease, ax: Axes | None) -> Axes:
     """Draw centres with the borders between their groups, over the noisy density if counted."""
-    shaded = release.partition is not None
-    ax = maps.draw(release.partition, ax) if release.partition is not None else _ground(release, ax)
+    partition = release.partition
+    x, y = geography.pair_of(release.lattice.names)
+    ax = _ground(release, ax) if partition is None else maps.draw_map(partition, ax, (x, y))
     # The numbers of centres would stay where they are if the map was enlarged.
     style.mark_map(ax, None)
-    x, y = geography.pair_of(release.lattice.names)
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
     across = _at(release, x)
@@ -117,13 +80,13 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
         # Here the map needs the room.
         style.legend(ax, keys, "")
         return ax
-    if shaded:
+    if partition is not None:
         keys.append(maps.ground_key(ax))
     style.legend(ax, keys, _note(release))
     return ax
 
 
-def _map_keys(release: Clusters) -> list[Artist]:
+def _map_keys(release: KMeansRelease) -> list[Artist]:
     centre = Line2D(
         [],
         [],
@@ -152,7 +115,7 @@ def _unknown_key() -> Line2D:
     )
 
 
-def _ground(release: Clusters, ax: Axes | None) -> Axes:
+def _ground(release: KMeansRelease, ax: Axes | None) -> Axes:
     ax = ax or style.figure(420 if style.width_of(ax) > 500 else 340)[1]
     for which, column in zip(
         (ax.xaxis, ax.yaxis), geography.pair_of(release.lattice.names), strict=True
@@ -163,7 +126,7 @@ def _ground(release: Clusters, ax: Axes | None) -> Axes:
     return ax
 
 
-def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
+def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
     """Lines between the groups of nearest centres."""
     ends = [axis.ends for axis in release.lattice.grids]
     across, up = (np.linspace(*ends[i], PIXELS) for i in (x, y))
@@ -183,7 +146,7 @@ def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
     ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
 
 
-def _note(release: Clusters) -> str:
+def _note(release: KMeansRelease) -> str:
     """How far a centre may be from the mean of its rows, and its weight from their number."""
     error = release.standard_error / np.array(
         [axis.upper - axis.lower for axis in release.lattice.grids]
@@ -205,7 +168,7 @@ def _note(release: Clusters) -> str:
 # --- one axis, and many ---------------------------------------------------------------------------
 
 
-def _stems(release: Clusters, ax: Axes | None) -> Axes:
+def _stems(release: KMeansRelease, ax: Axes | None) -> Axes:
     """Weights over the places of the centres."""
     ax = ax or style.figure(320)[1]
     axis = release.lattice.grids[0]
@@ -240,7 +203,7 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     return ax
 
 
-def _profiles(release: Clusters, ax: Axes | None) -> Axes:
+def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     """One row per cluster, one column per axis: where in its public bounds each centre lies."""
     order = _order(release)[:MOST_ROWS]
     names = [style.plain(name, 18) for name in release.lattice.names]
@@ -273,7 +236,7 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
     return ax
 
 
-def _numbers(ax: Axes, release: Clusters, order: Array, image: AxesImage) -> None:
+def _numbers(ax: Axes, release: KMeansRelease, order: Array, image: AxesImage) -> None:
     for row, i in enumerate(order):
         for column, axis in enumerate(release.lattice.axes if release.known[i] else ()):
             value = release.centers[i, column]

@@ -2,74 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.answers import Estimate
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
-from sfumato.charts.scales import CONFIDENCE, Counted, counts_of, limit_note
+from sfumato.charts.scales import counts_of, limit_note
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
+
+if TYPE_CHECKING:
+    from sfumato.answers import Estimate
+    from sfumato.questions.histogram.release import CountsTable
 
 FEW = 6  # lines that can be told apart by colour
 MOST_STEPS = 400  # beyond, some of the totals are left out
 
 
-class Cumulated(Counted, Protocol):
-    """What a picture of running totals needs to know of a release."""
-
-    def cumulative(
-        self, axis: str | None, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
-    ) -> Estimate: ...
-
-
-def draw(release: Cumulated, ax: Axes | None = None) -> Axes:
-    """Draw running totals along the Interval axis, one line for each cell of a short other axis.
-
-    Parameters
-    ----------
-    release : HistogramRelease
-        With one Interval axis.
-    ax : matplotlib Axes or None
-        None: on a new figure, ``ax.figure``.
-
-    Returns
-    -------
-    Axes
-    """
-    axes = release.lattice.axes
-    at = next(i for i, axis in enumerate(axes) if not isinstance(axis, LabelAxis))
-    totals = release.cumulative(axes[at].name)
-    every = release.cumulative(axes[at].name, simultaneous=True)
-    lines = [np.moveaxis(np.asarray(x), at, -1) for x in _ends(totals)]
-    bands = [np.moveaxis(np.asarray(x), at, -1) for x in _ends(every)]
-    names, chosen, left_out = _chosen([axis for i, axis in enumerate(axes) if i != at])
-    with style.house():
-        ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
-        edges, kept = _edges(axes[at])
-        for number, place in enumerate(chosen):
-            value, low, high = (x[place][kept] for x in lines)
-            colour = style.SERIES[number] if names else style.BASE
-            if not names:
-                low_all, high_all = bands[1][place][kept], bands[2][place][kept]
-                _band(ax, edges, low_all, high_all, colour, 0.14)
-            _band(ax, edges, low, high, colour, 0.26)
-            ax.stairs(value, edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
-        _dress(ax, axes[at], edges, counts_of(release.guarantee.unit))
-        note = f"{left_out} {limit_note(release.guarantee)}".strip()
-        _legend(ax, names, value_count=lines[0].size, note=note)
-        return ax
+@style.of_release
+def draw(release: CountsTable, ax: Axes | None) -> Axes:
+    """Draw running totals along the Interval axis, one line for each cell of a short other axis."""
+    people = release.for_people()
+    axes = people.lattice.axes
+    along = next(i for i, axis in enumerate(axes) if not isinstance(axis, LabelAxis))
+    values, low, high = _ends(people.cumulative(axes[along].name), along)
+    _, low_all, high_all = _ends(people.cumulative(axes[along].name, simultaneous=True), along)
+    names, places, left_out = _lines(axes[:along] + axes[along + 1 :])
+    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    edges, kept = _edges(axes[along])
+    for place, colour in zip(places, style.SERIES, strict=False):
+        if not names:
+            _band(ax, edges, low_all[place][kept], high_all[place][kept], colour, 0.14)
+        _band(ax, edges, low[place][kept], high[place][kept], colour, 0.26)
+        ax.stairs(values[place][kept], edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
+    _dress(ax, axes[along], edges, counts_of(people.guarantee.unit))
+    note = f"{left_out} {limit_note(people.guarantee)}".strip()
+    _legend(ax, names, value_count=values.size, note=note)
+    return ax
 
 
-def _ends(estimate: Estimate) -> tuple[Array, Array, Array]:
-    return np.asarray(estimate.value), np.asarray(estimate.low), np.asarray(estimate.high)
+def _ends(estimate: Estimate, along: int) -> tuple[Array, Array, Array]:
+    """Return the totals and the ends of their intervals, the axis of the totals last."""
+    value, low, high = (
+        np.moveaxis(np.asarray(numbers), along, -1)
+        for numbers in (estimate.value, estimate.low, estimate.high)
+    )
+    return value, low, high
 
 
-def _chosen(others: list[LatticeAxis]) -> tuple[list[str], list[tuple[int, ...]], str]:
+def _lines(others: tuple[LatticeAxis, ...]) -> tuple[list[str], list[tuple[int, ...]], str]:
     """Which lines are drawn, and their names: all of one short axis, else the first ones."""
     if not others:
         return [], [()], ""

@@ -2,91 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from matplotlib.axes import Axes
 
-from sfumato.basics.numbers import Array, Exactly
 from sfumato.charts import histograms, style
-from sfumato.charts.scales import CONFIDENCE
+from sfumato.charts.scales import CONFIDENCE, Table
 from sfumato.domain import LabelAxis, Lattice
-from sfumato.privacy import Guarantee
+
+if TYPE_CHECKING:
+    from sfumato.questions.tables.release import TablesRelease
 
 HEIGHT = 320
 """Of each of several panels, in pixels."""
 
 
-class OneTable(Protocol):
-    """What a picture needs to know of one table."""
+@style.of_release
+def draw(release: TablesRelease, ax: Axes | None) -> Axes:
+    """Draw tables of at most two axes, as bars with error bars or a table of shades.
 
-    @property
-    def cells(self) -> Lattice: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def values(self) -> Array: ...
-    @property
-    def guarantee(self) -> Guarantee: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """A table as pictures of counts see it."""
-
-    table: OneTable
-    noise: None = None  # errors of cells depend on one another: sums have no simple law
-    selection: None = None
-    even: bool = False
-
-    @property
-    def lattice(self) -> Lattice:
-        """The cells; a total is one cell."""
-        lattice = self.table.cells
-        return lattice if lattice.axes else Lattice((LabelAxis("rows", ("all rows",)),))
-
-    @property
-    def values(self) -> Array:
-        return np.asarray(np.rint(self.table.values).astype(np.int64).reshape(self.lattice.shape))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.table.guarantee
-
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
-        half = self.table.accuracy(confidence, simultaneous)
-        return np.asarray(np.ceil(half).astype(np.int64).reshape(self.lattice.shape))
-
-    def interval(
-        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
-    ) -> tuple[Array, Array]:
-        half = self.accuracy(confidence, simultaneous)
-        return self.values - half, self.values + half
-
-
-def draw(table: OneTable, ax: Axes | None = None) -> Axes:
-    """Draw one table of at most two axes: bars with error bars, or a table of shades.
-
-    Parameters
-    ----------
-    table : TablesRelease of one table, or anything that is ``OneTable``
-    ax : Axes or None
-        None: on a new figure, ``ax.figure``.
+    Of the family, each table has a panel of its own on a new figure. On Axes that are given, the
+    first table is drawn.
     """
-    return histograms.draw(_Counts(table), ax)
+    people = release.for_people()
+    shown = people.tables if people.shown is msgspec.UNSET else (people.shown,)
+    tables = [people[names[:2]] for names in shown]
+    if ax is not None or len(tables) == 1:
+        return _panel(tables[0], ax)
+    panels = style.panels(len(tables), None, HEIGHT)
+    for table, panel in zip(tables, panels, strict=True):
+        _panel(table, panel)
+    return panels[0]
 
 
-def draw_several(tables: Sequence[OneTable]) -> list[Axes]:
-    """Draw several tables on a new figure, a panel each."""
-    with style.house():
-        fig, first = style.figure(len(tables) * HEIGHT)
-        first.remove()
-        panels = fig.subplots(
-            len(tables), 1, squeeze=False, subplot_kw={"axes_class": style.Picture}
+def _panel(table: TablesRelease, ax: Axes | None) -> Axes:
+    """Draw one table. Errors of its cells depend on one another, so that sums have no law."""
+    # A total is one cell.
+    lattice = table.cells if table.cells.axes else Lattice((LabelAxis("rows", ("all rows",)),))
+    values, half, half_all = (
+        np.asarray(round_up(numbers).astype(np.int64).reshape(lattice.shape))
+        for round_up, numbers in (
+            (np.rint, table.values),
+            (np.ceil, table.accuracy(CONFIDENCE)),
+            (np.ceil, table.accuracy(CONFIDENCE, True)),
         )
-        for one, panel in zip(tables, panels.flat, strict=True):
-            draw(one, panel)
-        return list(panels.flat)
+    )
+    cells = Table(values, half, half_all, np.ones_like(values))
+    return histograms.draw_counts(cells, lattice.axes, None, table.guarantee, ax)

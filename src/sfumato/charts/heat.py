@@ -5,6 +5,8 @@ Each cell holds its number where it fits.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,8 +14,11 @@ from matplotlib.colors import LogNorm, Normalize
 
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
-from sfumato.charts.scales import Noise, Table, merge, runs
+from sfumato.charts.scales import Table, merge, runs
 from sfumato.domain import LatticeAxis
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.bounded_noise import CountLaw
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 DIGIT = 6.5  # pixels that a digit of a cell's number takes
@@ -23,7 +28,7 @@ LETTER = 7.2  # pixels that a letter of a tick's label takes
 def draw(
     table: Table,
     axes: tuple[LatticeAxis, ...],
-    law: Noise | None,
+    law: CountLaw | None,
     ax: Axes | None,
     note: str = "",
     counted: str = "the rows counted",

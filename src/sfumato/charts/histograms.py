@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -18,9 +19,6 @@ from matplotlib.lines import Line2D
 from sfumato.basics.numbers import Array
 from sfumato.charts import heat, scales, style
 from sfumato.charts.scales import (
-    Counted,
-    Noise,
-    Selection,
     Table,
     counts_of,
     limit_note,
@@ -32,6 +30,12 @@ from sfumato.charts.scales import (
 )
 from sfumato.domain import BinsAndMissing, LabelAxis, LatticeAxis
 
+if TYPE_CHECKING:
+    from sfumato.mechanisms.bounded_noise import CountLaw
+    from sfumato.mechanisms.thresholds import KeyLaw
+    from sfumato.privacy import Guarantee
+    from sfumato.questions.histogram.release import CountsTable
+
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
 MOST_STEPS = 400  # beyond, neighbours are added up
@@ -42,57 +46,55 @@ MOST_UPWARD = 12  # beyond, months and hours run from left to right
 MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn without that cell
 
 
-def draw(release: Counted, ax: Axes | None = None) -> Axes:
-    """Draw a histogram with its error bars.
+@style.of_release
+def draw(release: CountsTable, ax: Axes | None) -> Axes:
+    """Draw a histogram with its error bars."""
+    people = release.for_people()
+    selection = people.selection
+    axes = people.lattice.axes
+    return draw_counts(
+        table_of(people),
+        axes,
+        people.noise,
+        people.guarantee,
+        ax,
+        note="" if selection is None else _keys_note(selection, axes),
+        # Whether labels were not known beforehand.
+        keys=selection is not None,
+        density=people.even,
+    )
 
-    Parameters
-    ----------
-    release : HistogramRelease, or anything that is ``Counted``
-    ax : matplotlib Axes or None
-        None: on a new figure, ``ax.figure``.
 
-    Returns
-    -------
-    Axes
-    """
-    table = table_of(release)
-    axes = release.lattice.axes
-    selection = release.selection
-    # Whether labels were not known beforehand.
-    found = selection is not None
-    note = "" if selection is None else _told(selection, axes)
+def draw_counts(
+    table: Table,
+    axes: tuple[LatticeAxis, ...],
+    law: CountLaw | None,
+    guarantee: Guarantee,
+    ax: Axes | None,
+    note: str = "",
+    keys: bool = False,
+    density: bool = False,
+) -> Axes:
+    """Draw counts with error bars along one axis, with a short second one, or as shades."""
     table, axes, left_out = _without_ends(table, axes)
     note = f"{note} {left_out}".strip()
     if len(axes) > 2:
         others = ", ".join(style.plain(axis.name) for axis in axes[2:])
         note = f"{note} Added up over {others}.".strip()
-        table = sum_out(table, (0, 1), release.noise)
+        table = sum_out(table, (0, 1), law)
         axes = axes[:2]
-    limited = f"{note} {limit_note(release.guarantee)}".strip()
-    what = counts_of(release.guarantee.unit)
-    with style.house():
-        which = _series(axes) if len(axes) == 2 else None
-        if which is not None and _is_crowded(axes, which):
-            which = None
-        if len(axes) == 1:
-            picture = Picture(
-                axes[0], None, _as_columns(table), release.noise, limited, found, release.even, what
-            )
-        elif which is None:
-            unit = release.guarantee.unit
-            return heat.draw(table, axes, release.noise, ax, note, unit.counted, counts_of(unit))
-        else:
-            picture = Picture(
-                axes[1 - which],
-                axes[which],
-                table if which == 1 else table.transposed,
-                release.noise,
-                limited,
-                found,
-                what=what,
-            )
-        upright = picture.main.has_edges or _runs_on(picture.main)
-        return _bars(picture, ax) if upright else _dots(picture, ax)
+    what = counts_of(guarantee.unit)
+    short = _short_axis(axes) if len(axes) == 2 else None
+    if len(axes) == 2 and short is None:
+        return heat.draw(table, axes, law, ax, note, guarantee.unit.counted, what)
+    note = f"{note} {limit_note(guarantee)}".strip()
+    if short is None:
+        picture = Picture(axes[0], None, _as_columns(table), law, note, keys, density, what)
+    else:
+        columns = table if short == 1 else mapped(table, np.transpose)
+        picture = Picture(axes[1 - short], axes[short], columns, law, note, keys, what=what)
+    upright = picture.main.has_edges or _runs_on(picture.main)
+    return _bars(picture, ax) if upright else _dots(picture, ax)
 
 
 def _runs_on(axis: LatticeAxis) -> bool:
@@ -107,14 +109,11 @@ class Picture:
     main: LatticeAxis
     series: LatticeAxis | None
     table: Table
-    law: Noise | None
+    law: CountLaw | None
     note: str
     keys: bool = False
     density: bool = False
     what: str = "count"
-
-    def noted(self, more: str) -> str:
-        return f"{self.note} {more}".strip()
 
 
 def _without_ends(
@@ -156,7 +155,7 @@ def _scaled(axis: LatticeAxis) -> LatticeAxis:
     return axis
 
 
-def _told(selection: Selection, axes: tuple[LatticeAxis, ...]) -> str:
+def _keys_note(selection: KeyLaw, axes: tuple[LatticeAxis, ...]) -> str:
     """Which keys are not in the picture."""
     if not all(axis.size for axis in axes):
         return f"No {style.plain(axes[0].name)} had enough rows to be shown."
@@ -172,21 +171,19 @@ def _as_columns(table: Table) -> Table:
     return mapped(table, lambda x: x.reshape(-1, 1))
 
 
-def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
-    """Which of two axes gets the colours: a short one.
+def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
+    """Return which of two axes gets the colours; None where a table of shades is easier to read.
 
     Labels come before bins, and the second axis before the first.
     """
     short = [i for i in (1, 0) if axes[i].size <= FEW]
-    return min(short, key=lambda i: axes[i].has_edges, default=None)
-
-
-def _is_crowded(axes: tuple[LatticeAxis, ...], which: int) -> bool:
-    """Whether dots of several series beside labels would make a picture of many screens."""
+    which = min(short, key=lambda i: axes[i].has_edges, default=None)
+    if which is None:
+        return None
     main = axes[1 - which]
-    if main.has_edges or _runs_on(main):
-        return False
-    return main.size * axes[which].size > MOST_DOTS
+    # Dots of several series beside labels would make a picture of many screens.
+    crowded = main.size * axes[which].size > MOST_DOTS
+    return None if crowded and not (main.has_edges or _runs_on(main)) else which
 
 
 # --- along an Interval ----------------------------------------------------------------------------
@@ -194,18 +191,10 @@ def _is_crowded(axes: tuple[LatticeAxis, ...], which: int) -> bool:
 
 def _bars(picture: Picture, ax: Axes | None) -> Axes:
     main = picture.main
-    series = picture.series
-    note = picture.note
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     starts = runs(main.size, MOST_STEPS)
-    if len(starts) < main.size:
-        note = picture.noted(
-            f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours."
-        )
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
-    if scales.edges_of(main) is not None or picture.density or not scales.names_bins(main):
-        note = f"{note} {scales.BEYOND}".strip()
     if picture.density:
         table = _per_width(table, np.diff(np.append(starts, main.size)) / np.diff(edges))
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
@@ -214,23 +203,35 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
         painter(ax, edges, table, i)
     ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     ax.set(xlim=(edges[0], edges[-1]))
-    ax.set_ylabel(picture.what, parse_math=False)
     ax.grid(visible=False, axis="x")
     ax.margins(y=0.06)
     ax.autoscale_view(scalex=False)
     if picture.density:
-        ax.set_ylabel(
-            "rows per day" if main.time else f"rows per unit of {style.plain(main.name, 30)}",
-            parse_math=False,
-        )
+        width = "day" if main.time else f"unit of {style.plain(main.name, 30)}"
+        ax.set_ylabel(f"rows per {width}", parse_math=False)
     else:
+        ax.set_ylabel(picture.what, parse_math=False)
         style.count_axis(ax.yaxis)
-    if series is not None:
-        _name_series(ax, series)
-        note = f"{note} Colours: {style.plain(series.name)}.".strip()
     keys = style.interval_keys(table.values.size, dense)
-    style.legend(ax, keys[:1] if dense and series is not None else keys, note)
+    if picture.series is not None:
+        _name_series(ax, picture.series)
+        keys = keys[:1] if dense else keys
+    style.legend(ax, keys, _bars_note(picture, len(starts)))
     return ax
+
+
+def _bars_note(picture: Picture, slots: int) -> str:
+    """Return what is said above bars: merged bins, open ends, and what the colours mean."""
+    main = picture.main
+    notes = [picture.note]
+    if slots < main.size:
+        neighbours = -(-main.size // MOST_STEPS)
+        notes.append(f"{main.size:,} bins, drawn as means of {neighbours} neighbours.")
+    if scales.edges_of(main) is not None or picture.density or not scales.names_bins(main):
+        notes.append(scales.BEYOND)
+    if picture.series is not None:
+        notes.append(f"Colours: {style.plain(picture.series.name)}.")
+    return " ".join(note for note in notes if note)
 
 
 def _per_width(table: Table, factor: Array) -> Table:
@@ -352,7 +353,7 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         kept = np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS]
         labels = [labels[i] for i in kept]
         table = mapped(table, lambda x: x[kept])
-        note = picture.noted("The largest come first.")
+        note = f"{note} The largest come first.".strip()
     rows, number = table.values.shape
     folded = main.size - rows
     # On a phone the note above has more lines.

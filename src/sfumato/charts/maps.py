@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,9 +32,12 @@ from matplotlib.patheffects import withStroke
 from sfumato.basics.numbers import Array
 from sfumato.charts import geography, scales, style
 from sfumato.charts.geography import Extent
-from sfumato.charts.scales import ALPHA, CONFIDENCE, Boxes, Regions, limit_note, runs
+from sfumato.charts.scales import ALPHA, CONFIDENCE, limit_note, runs
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
+
+if TYPE_CHECKING:
+    from sfumato.questions.partition.release import Partition, Regions
 
 # --- shades ---------------------------------------------------------------------------------------
 
@@ -58,7 +61,7 @@ class Raster:
     merged: bool = False
 
 
-def raster_of(release: Boxes, corners: Corners, area: Area, placed: Placed) -> Raster:
+def raster_of(release: Partition, corners: Corners, area: Area, placed: Placed) -> Raster:
     """Shade the cells of a partition, or places made of them.
 
     Parameters
@@ -111,7 +114,7 @@ def _of_tree(regions: Regions, area: Array) -> tuple[Array, Array]:
 # --- cells of a grid ------------------------------------------------------------------------------
 
 
-def _grid(release: Boxes, corners: Corners, areas: Array) -> Raster | None:
+def _grid(release: Partition, corners: Corners, areas: Array) -> Raster | None:
     """Shade cells that are a product of edges; None where they are not.
 
     Places are squares of 1, 4, 16, ... cells. Where there are very many cells, neighbours are added
@@ -154,7 +157,7 @@ class Level:
         return np.asarray(self.counts > self.half)
 
 
-def _of_grid(release: Boxes, cells: Level) -> Array:
+def _of_grid(release: Partition, cells: Level) -> Array:
     """The densities of a grid's cells: those of the smallest squares that are clear."""
     levels = [cells]
     above = max(1, math.ceil(math.log2(max(cells.counts.shape))))
@@ -218,7 +221,7 @@ def _painted(corners: Corners, density: Array, shown: Array) -> Raster:
     return Raster(canvas)
 
 
-def _stacked(release: Boxes, corners: Corners, area: Array) -> Raster:
+def _stacked(release: Partition, corners: Corners, area: Array) -> Raster:
     """Add up what lies over each pixel, where boxes lie above each other along further axes."""
     shape = (PIXELS, 2 * PIXELS)
     density, squares, finest = (np.zeros(shape) for _ in range(3))  # of 1 / area over each pixel
@@ -252,7 +255,7 @@ def _pixels(lower: Array, upper: Array, size: int) -> tuple[Array, Array]:
     return first, np.maximum(last, first + 1)
 
 
-def _half(release: Boxes, effective: Array, alpha: float) -> Array:
+def _half(release: Partition, effective: Array, alpha: float) -> Array:
     """Half-widths of weighted sums of counts, by the widest law of their noise.
 
     ``effective`` holds the sums of the squared weights.
@@ -270,39 +273,38 @@ DETAIL = 1000  # how many times a map is as wide as what its coastlines leave ou
 ROUGH = 3.0  # degrees: on a narrower map, one sees that the coastlines are drawn for wider ones
 
 
-def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = None) -> Axes:
+@style.of_release
+def draw(release: Partition, ax: Axes | None, axes: Sequence[str] | None = None) -> Axes:
     """Draw a partition: a map of two axes, or steps along one; further axes are added up.
 
     Parameters
     ----------
-    release : Partition, or anything that is ``Boxes``
+    release : Partition
     ax : matplotlib Axes or None
-        None: on a new figure, ``ax.figure``.
-    axes : two names, or None
-        Which axes to draw, the one that runs right first. None: longitude and latitude where there
-        are any, else the first two.
-
-    Returns
-    -------
-    Axes
+    axes : one or two names, or None
+        Which axes to draw, the one that runs right first, by the names of the release or those for
+        people. None: longitude and latitude where there are any, else the first two.
 
     Raises
     ------
     UsageError
         If the release has no such pair of axes.
     """
-    names = release.lattice.names
-    with style.house():
-        if len(names) == 1 and axes in (None, names, list(names)):
-            return _steps(release, ax)
-        if axes is None:
-            return _map(release, ax, geography.pair_of(names))
-        if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
-            asked = f"a picture of {', '.join(map(str, axes))}"
-            raise UsageError(
-                asked, f"the partition has the axes {', '.join(names)}", "Name two of them"
-            )
-        return _map(release, ax, (names.index(axes[0]), names.index(axes[1])))
+    people = release.for_people()
+    names = people.lattice.names
+    if axes is not None:
+        for_people = dict(zip(release.axes, names, strict=True))
+        axes = [for_people.get(name, name) for name in axes]
+    if len(names) == 1 and axes in (None, list(names)):
+        return _steps(people, ax)
+    if axes is None:
+        return draw_map(people, ax, geography.pair_of(names))
+    if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
+        asked = f"a picture of {', '.join(map(str, axes))}"
+        raise UsageError(
+            asked, f"the partition has the axes {', '.join(names)}", "Name two of them"
+        )
+    return draw_map(people, ax, (names.index(axes[0]), names.index(axes[1])))
 
 
 # --- two axes -------------------------------------------------------------------------------------
@@ -324,7 +326,7 @@ class Plane:
     unit: str | None
 
     @classmethod
-    def of(cls, release: Boxes, pair: tuple[int, int]) -> Plane:
+    def of(cls, release: Partition, pair: tuple[int, int]) -> Plane:
         axes = release.lattice.axes
         x, y = (axes[i] for i in pair)
         corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
@@ -357,7 +359,8 @@ class Plane:
         return [_at(ends, column, axis) for column, axis in axes]
 
 
-def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
+def draw_map(release: Partition, ax: Axes | None, pair: tuple[int, int]) -> Axes:
+    """Draw the axes with these two places: the one that runs right, and the one that runs up."""
     plane = Plane.of(release, pair)
     raster = raster_of(release, plane.corners, plane.area, plane.placed)
     ax = ax or style.figure(_height(plane.extent, plane.aspect))[1]
@@ -499,7 +502,7 @@ def _one(axis: LatticeAxis) -> str:
     return "day" if axis.time else f"unit of {style.plain(axis.name, 20)}"
 
 
-def _map_note(release: Boxes, plane: Plane, raster: Raster) -> str:
+def _map_note(release: Partition, plane: Plane, raster: Raster) -> str:
     names = release.lattice.names
     rest = [style.plain(name) for i, name in enumerate(names) if i not in plane.pair]
     notes = [f"Added up over {', '.join(rest)}."] if rest else []
@@ -518,7 +521,7 @@ def _map_note(release: Boxes, plane: Plane, raster: Raster) -> str:
 # --- one axis -------------------------------------------------------------------------------------
 
 
-def _steps(release: Boxes, ax: Axes | None) -> Axes:
+def _steps(release: Partition, ax: Axes | None) -> Axes:
     """Counts of equal cells, or densities of unequal ones, with the two intervals as bands."""
     axis = release.lattice.axes[0]
     lower = _at(release.lower, 0, axis)

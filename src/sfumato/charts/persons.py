@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,58 +14,16 @@ from sfumato.basics.numbers import Array
 from sfumato.charts import style
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from sfumato.questions.persons import PersonsRelease
+    from sfumato.questions.persons.recommendation import Recommendation
 
 SHADE = 0.26
 LOST = style.SERIES[1]
 NOISE = style.SERIES[2]
 
 
-class Words(Protocol):
-    """How a picture calls what was measured of each person."""
-
-    @property
-    def noun(self) -> str: ...
-    @property
-    def more(self) -> str: ...
-    @property
-    def kept_of(self) -> str: ...
-    @property
-    def axis(self) -> str: ...
-
-
-class Answer(Protocol):
-    """What a picture needs to know of a release."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def most(self) -> int | None: ...
-    @property
-    def measured(self) -> Words: ...
-    def to_frame(self) -> pa.Table: ...
-
-
-class Advice(Protocol):
-    """What a picture needs to know of a recommendation."""
-
-    @property
-    def limit(self) -> int: ...
-    @property
-    def question(self) -> str: ...
-    @property
-    def axis(self) -> str: ...
-    @property
-    def noun(self) -> str: ...
-    @property
-    def limits(self) -> Array: ...
-    @property
-    def lost(self) -> Array: ...
-    @property
-    def noise(self) -> Array: ...
-
-
-def draw(release: Answer, ax: Axes | None = None) -> Axes:
+@style.of_release
+def draw(release: PersonsRelease, ax: Axes | None) -> Axes:
     """Draw, for every limit on rows per person, the share of rows that it keeps.
 
     Where no such share is known, it is the number of persons that a limit affects.
@@ -85,27 +43,27 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
         np.asarray(frame[column].filter(known), float)
         for column in ("limit", name, f"{name}_low", f"{name}_high")
     )
-    with style.house():
-        ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
-        ax.fill_between(limits, low, high, color=style.BASE, alpha=SHADE, linewidth=0)
-        ax.plot(limits, value, color=style.BASE, marker="o", markersize=3.5, linewidth=1.3)
-        _limit_axis(ax, limits, release.measured.axis)
-        if shares:
-            ax.set(ylim=(0, 1.02), ylabel=f"{words.noun} kept")
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
-        else:
-            ax.set_ylim(bottom=0)
-            ax.set_ylabel(f"persons with {words.more}")
-            style.count_axis(ax.yaxis)
-        keys = [
-            Line2D([], [], color=style.BASE, marker="o", markersize=3.5, label="estimate"),
-            Patch(facecolor=style.BASE, alpha=SHADE, label="95% interval at each limit"),
-        ]
-        style.legend(ax, keys, style.plain(release.title, 60), columns=2)
-        return ax
+    ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
+    ax.fill_between(limits, low, high, color=style.BASE, alpha=SHADE, linewidth=0)
+    ax.plot(limits, value, color=style.BASE, marker="o", markersize=3.5, linewidth=1.3)
+    _limit_axis(ax, limits, release.measured.axis)
+    if shares:
+        ax.set(ylim=(0, 1.02), ylabel=f"{words.noun} kept")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
+    else:
+        ax.set_ylim(bottom=0)
+        ax.set_ylabel(f"persons with {words.more}")
+        style.count_axis(ax.yaxis)
+    keys = [
+        Line2D([], [], color=style.BASE, marker="o", markersize=3.5, label="estimate"),
+        Patch(facecolor=style.BASE, alpha=SHADE, label="95% interval at each limit"),
+    ]
+    style.legend(ax, keys, style.plain(release.title, 60), columns=2)
+    return ax
 
 
-def draw_recommendation(advice: Advice, ax: Axes | None = None) -> Axes:
+@style.house()
+def draw_recommendation(advice: Recommendation, ax: Axes | None) -> Axes:
     """Draw rows left out, noise and their sum for every limit, and mark the limit to take.
 
     Parameters
@@ -115,24 +73,21 @@ def draw_recommendation(advice: Advice, ax: Axes | None = None) -> Axes:
         None: on a new figure, ``ax.figure``.
     """
     error = advice.lost + advice.noise
-    with style.house():
-        ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
-        ax.plot(
-            advice.limits, advice.lost, color=LOST, linewidth=1.2, label=f"{advice.noun} left out"
-        )
-        ax.plot(advice.limits, advice.noise, color=NOISE, linewidth=1.2, label="noise")
-        ax.plot(advice.limits, error, color=style.INK, linewidth=1.8, label="both")
-        label = f"limit to take: {advice.limit:,}"
-        ax.axvline(advice.limit, color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)))
-        mark = Line2D([], [], color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
-        _limit_axis(ax, advice.limits, advice.axis)
-        # Errors far above the least one are of no interest, and would hide it.
-        ax.set_ylim(0, 4 * float(error.min()) or 1)
-        ax.set_ylabel("error per number")
-        style.count_axis(ax.yaxis)
-        keys = [*ax.get_lines()[:3], mark]
-        style.legend(ax, keys, style.plain(advice.question, 60), columns=4)
-        return ax
+    ax = ax or style.figure(300 if style.is_narrow(ax) else 340)[1]
+    ax.plot(advice.limits, advice.lost, color=LOST, linewidth=1.2, label=f"{advice.noun} left out")
+    ax.plot(advice.limits, advice.noise, color=NOISE, linewidth=1.2, label="noise")
+    ax.plot(advice.limits, error, color=style.INK, linewidth=1.8, label="both")
+    label = f"limit to take: {advice.limit:,}"
+    ax.axvline(advice.limit, color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)))
+    mark = Line2D([], [], color=style.BASE, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
+    _limit_axis(ax, advice.limits, advice.axis)
+    # Errors far above the least one are of no interest, and would hide it.
+    ax.set_ylim(0, 4 * float(error.min()) or 1)
+    ax.set_ylabel("error per number")
+    style.count_axis(ax.yaxis)
+    keys = [*ax.get_lines()[:3], mark]
+    style.legend(ax, keys, style.plain(advice.question, 60), columns=4)
+    return ax
 
 
 def _limit_axis(ax: Axes, limits: Array, label: str) -> None:

@@ -9,83 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
 from sfumato.domain import GridAxis
-from sfumato.privacy import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+
+    from sfumato.questions.quantiles.release import QuantileValues
 
 HALF = Fraction(1, 2)
 MOST_BOXES = 60
 
 
-class Answer(Protocol):
-    """What a picture needs to know of a release."""
-
-    @property
-    def axes(self) -> tuple[GridAxis, ...]: ...
-    @property
-    def labels(self) -> Sequence[object]: ...
-    @property
-    def at(self) -> Sequence[Fraction]: ...
-    @property
-    def table(self) -> Array: ...
-    @property
-    def known(self) -> Array | None: ...
-    @property
-    def unknowns(self) -> str: ...
-    @property
-    def guarantee(self) -> Guarantee: ...
-    @property
-    def ranks(self) -> Array | None: ...
-    @property
-    def rank_shares(self) -> Array: ...
-    def rank_interval(
-        self, confidence: Exactly = ..., simultaneous: bool = ...
-    ) -> tuple[Array, Array]: ...
-    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> Array: ...
-
-
-def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Axes:
+@style.of_release
+def draw(release: QuantileValues, ax: Axes | None, rows: int | None) -> Axes:
     """Draw quantiles of the first axis: boxes where there are labels, else a cumulative curve.
 
-    Parameters
-    ----------
-    release : QuantilesRelease, or anything that ``Answer`` describes
-    ax : Axes or None
-        None: on a new figure, ``ax.figure``.
-    rows : int or None
-        A public number of rows, for a band where ranks are not paid for. The band is the 95%
-        interval of every rank at once.
-
-    Returns
-    -------
-    Axes
+    ``rows`` is a public number of rows, for a band where ranks are not paid for. The band is the
+    95% interval of every rank at once.
     """
-    with style.house():
-        note = ""
-        if len(release.axes) > 1:
-            note = f"Of {', '.join(axis.name for axis in release.axes)} the first is drawn."
-        table = release.axes[0].scale.positions(release.table[:, 0])
-        if release.labels:
-            known = np.ones(table.shape, bool)
-            if release.known is not None:
-                known = release.known.reshape(release.table.shape)[:, 0]
-            return _boxes(release, table, known, ax, note)
-        return _curve(release, table[0], ax, rows, note)
+    people = release.for_people()
+    note = ""
+    if len(people.axes) > 1:
+        note = f"Of {', '.join(axis.name for axis in people.axes)} the first is drawn."
+    table = people.axes[0].scale.positions(people.table[:, 0])
+    if not people.labels:
+        return _curve(people, table[0], ax, rows, note)
+    known = np.ones(table.shape, bool)
+    if people.known is not None:
+        known = people.known.reshape(people.table.shape)[:, 0]
+    return _boxes(people, table, known, ax, note)
 
 
-def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, note: str) -> Axes:
+def _curve(
+    release: QuantileValues, values: Array, ax: Axes | None, rows: int | None, note: str
+) -> Axes:
     """Shares of rows below against values, from the lower to the upper bound of the axis."""
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     axis = release.axes[0]
@@ -121,7 +88,9 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     return ax
 
 
-def _band_of(release: Answer, shares: Array, rows: int | None) -> tuple[Array, Array] | None:
+def _band_of(
+    release: QuantileValues, shares: Array, rows: int | None
+) -> tuple[Array, Array] | None:
     """Lowest and highest shares of rows below the values of the first axis, if they are known."""
     values = len(shares)
     if release.ranks is not None:
@@ -151,7 +120,7 @@ def _room(values: Array, ends: Array) -> tuple[float, float]:
     return low, high
 
 
-def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
+def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
     """Draw one box per label, in the order of the domain.
 
     A row is hatched where something is not known, and only what is known is drawn.
@@ -189,7 +158,7 @@ def _log_where(ax: Axes, axis: GridAxis, values: Array) -> None:
         scales.log_axis(ax, *ends)
 
 
-def _ranks(release: Answer) -> str:
+def _ranks(release: QuantileValues) -> str:
     """How far the ranks of the values drawn may be from those stated, or from those asked for."""
     reach = int(np.max(release.accuracy("0.95", True)))
     stated = "off by" if release.ranks is None else "known to within"

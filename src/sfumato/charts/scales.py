@@ -11,15 +11,15 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics.numbers import Array, sidak
 from sfumato.charts import style
 from sfumato.charts.style import plain, short, thin
-from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, Lattice, LatticeAxis
+from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, LatticeAxis
 from sfumato.privacy import Guarantee, Unit
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.colorbar import Colorbar
     from matplotlib.colors import LogNorm
+
+    from sfumato.mechanisms.bounded_noise import CountLaw
+    from sfumato.questions.histogram.release import CountsTable
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -221,92 +224,6 @@ CONFIDENCE = "0.95"
 ALPHA = 0.05
 
 
-class Noise(Protocol):
-    """The noise on each count: two-sided half-widths of one count, and of sums."""
-
-    def half_width(self, alpha: float) -> int: ...
-    def sum_half_width(self, effective: Array, alpha: float) -> Array: ...
-
-
-class Selection(Protocol):
-    """What a picture needs to know of how keys were selected."""
-
-    def count_kept(self, probability: float) -> int: ...
-
-
-class Counted(Protocol):
-    """What a picture of counts needs to know of a release."""
-
-    @property
-    def lattice(self) -> Lattice: ...
-    @property
-    def values(self) -> Array: ...
-    @property
-    def noise(self) -> Noise | None:
-        """The noise on each count.
-
-        None where the noise decided which counts are here: then sums of them have no law.
-        """
-
-    @property
-    def selection(self) -> Selection | None:
-        """How the labels of an axis of keys were selected; None where all were known beforehand."""
-
-    @property
-    def even(self) -> bool:
-        """Whether bins hold about equally many rows: then pictures show rows per width."""
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
-    def interval(
-        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
-    ) -> tuple[Array, Array]: ...
-
-
-class Regions(Protocol):
-    """Boxes of every size, each level after the one above it: see ``regions_of``."""
-
-    @property
-    def lower(self) -> Array: ...
-    @property
-    def upper(self) -> Array: ...
-    @property
-    def counts(self) -> Array: ...
-    @property
-    def half(self) -> Array: ...
-    @property
-    def parent(self) -> Array: ...
-    @property
-    def levels(self) -> Sequence[tuple[int, int]]: ...
-
-
-class Boxes(Protocol):
-    """What a picture of a partition needs to know of it.
-
-    ``noise`` is the widest law of the noise on a count.
-    """
-
-    @property
-    def lattice(self) -> Lattice: ...
-    @property
-    def lower(self) -> Array: ...
-    @property
-    def upper(self) -> Array: ...
-    @property
-    def counts(self) -> Array: ...
-    @property
-    def noise(self) -> Noise: ...
-    @property
-    def guarantee(self) -> Guarantee: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
-    def interval(
-        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
-    ) -> tuple[Array, Array]: ...
-    def regions(self, alpha: float) -> Regions | None:
-        """Boxes of every size; None where there are only the cells."""
-
-
 @dataclass(frozen=True)
 class Table:
     """Noisy counts as they are drawn.
@@ -345,7 +262,7 @@ class Table:
         return mapped(self, np.transpose)
 
 
-def table_of(release: Counted) -> Table:
+def table_of(release: CountsTable) -> Table:
     """Take a release as it is: the intervals are its own."""
     values = np.asarray(release.values)
     (low, high), (low_all, high_all) = (
@@ -375,7 +292,7 @@ def mapped(table: Table, change: Callable[[Array], Array]) -> Table:
     )
 
 
-def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
+def sum_out(table: Table, keep: tuple[int, ...], law: CountLaw | None) -> Table:
     """Add up all axes but some, which keep their order.
 
     Counts whose sums have no law stay as they are.
@@ -386,7 +303,7 @@ def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
     return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law)
 
 
-def merge(table: Table, starts: Sequence[Array], law: Noise | None) -> Table:
+def merge(table: Table, starts: Sequence[Array], law: CountLaw | None) -> Table:
     """Put the mean of neighbours in their place; along each axis, runs of them begin at ``starts``.
 
     Means rather than sums, so that the last run, which may be shorter, does not look like a fall.
@@ -414,7 +331,7 @@ def runs(size: int, most: int) -> Array:
     return np.arange(0, size, -(-size // most))
 
 
-def _with_intervals(values: Array, terms: Array, law: Noise) -> Table:
+def _with_intervals(values: Array, terms: Array, law: CountLaw) -> Table:
     """Half-widths of sums over disjoint sets of cells, whose noise is independent.
 
     A set of one cell keeps the half-width of one count.

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
@@ -15,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
-from sfumato.basics.numbers import Array, Exactly
+from sfumato.basics.numbers import Array
 from sfumato.charts import style
 from sfumato.domain import parse
 from sfumato.errors import UsageError
@@ -23,75 +24,59 @@ from sfumato.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
+    from sfumato.questions.counters import CounterRelease
+
 
 # --- totals ---------------------------------------------------------------------------------------
 
 FEW = len(style.SERIES)
 
 
-class Running(Protocol):
-    """What a picture needs to know of running totals."""
-
-    @property
-    def values(self) -> Array: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def events(self) -> Sequence[str]: ...
-    @property
-    def names(self) -> Sequence[str]: ...
-    @property
-    def about(self) -> str: ...
-    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> Array: ...
-
-
-def draw(release: Running, ax: Axes | None = None) -> Axes:
+@style.of_release
+def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     """Draw running totals with their bands, and below them the width of the bands.
 
-    Beside large totals the bands are too narrow to be seen.
-
-    Parameters
-    ----------
-    release : CounterRelease, or anything with its values, events and accuracy
-    ax : matplotlib Axes or None
-        None: on a new figure of two panels, ``ax.figure``. Given: the totals only.
-
-    Returns
-    -------
-    Axes
-        Of the totals.
+    Beside large totals the bands are too narrow to be seen. On Axes that are given, the totals are
+    drawn only.
     """
-    with style.house():
-        columns = [
-            np.asarray(x, float).reshape(len(release.events), len(release.names))
-            for x in (release.values, *_bands(release))
-        ]
-        below = None
-        if ax is None:
-            ax, below = _panels()
-        x = _times(ax, release.events)
-        names = list(release.names)
-        note = ""
-        if len(names) > FEW:
-            kept = (
-                np.sort(np.argsort(-columns[0][-1], kind="stable")[:FEW])
-                if len(columns[0])
-                else np.arange(FEW)
-            )
-            note = f"The {FEW} categories with the largest last total, of {len(names):,}."
-            names = [names[i] for i in kept]
-            columns = [column[:, kept] for column in columns]
-        for i in range(columns[0].shape[1]):
-            _one(
-                ax, x, [column[:, i] for column in columns], style.SERIES[i], alone=len(names) <= 1
-            )
-        ax.set(ylabel="total so far")
-        ax.margins(x=0)
-        style.count_axis(ax.yaxis)
-        style.legend(ax, _keys(names), f"{note} Totals are of {release.about}.".strip())
-        if below is not None:
-            _widths(ax, below, x, [column[:, 0] for column in columns[1:]])
-    return ax
+    people = release.for_people()
+    shape = len(people.events), len(people.names)
+    totals, each, every = (
+        np.asarray(numbers, float).reshape(shape)
+        for numbers in (
+            people.values,
+            people.accuracy("0.95", False),
+            people.accuracy("0.95", True),
+        )
+    )
+    above, below = _panels() if ax is None else (ax, None)
+    x = _times(above, people.events)
+    kept = _largest(totals)
+    names = [people.names[i] for i in kept]
+    for colour, i in zip(style.SERIES, kept, strict=False):
+        wide = every[:, i] if len(names) <= 1 else None
+        _line_with_bands(above, x, totals[:, i], each[:, i], wide, colour)
+    name = "total so far"
+    if release.captions is not msgspec.UNSET:
+        name = style.plain(release.captions.axis_name(name), 40)
+    above.set_ylabel(name, parse_math=False)
+    above.margins(x=0)
+    style.count_axis(above.yaxis)
+    note = f"Totals are of {people.about}."
+    if len(names) < len(people.names):
+        note = f"The {FEW} categories with the largest last total, of {len(people.names):,}. {note}"
+    style.legend(above, _keys(names), note)
+    if below is not None:
+        _widths(above, below, x, each[:, kept[0]], every[:, kept[0]])
+    return above
+
+
+def _largest(totals: Array) -> Array:
+    """Return the few series that are drawn, in their order: those with the largest last total."""
+    number = totals.shape[1]
+    if number <= FEW or not len(totals):
+        return np.arange(min(number, FEW))
+    return np.sort(np.argsort(-totals[-1], kind="stable")[:FEW])
 
 
 def _panels() -> tuple[Axes, Axes]:
@@ -109,9 +94,8 @@ def _panels() -> tuple[Axes, Axes]:
     return above, below
 
 
-def _widths(above: Axes, below: Axes, x: Array, halves: list[Array]) -> None:
-    """How far each total may lie from the truth; each error bar's own half-width."""
-    each, every = halves
+def _widths(above: Axes, below: Axes, x: Array, each: Array, every: Array) -> None:
+    """Draw how far each total may lie from the truth: each error bar's own half-width."""
     below.fill_between(x, every, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
     below.fill_between(x, each, step="mid", color=style.BASE, alpha=0.35, linewidth=0)
     below.set(ylabel="±, 95%", xlabel=above.get_xlabel())
@@ -122,26 +106,22 @@ def _widths(above: Axes, below: Axes, x: Array, halves: list[Array]) -> None:
     below.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
 
 
-def _bands(release: Running) -> tuple[Array, Array]:
-    return release.accuracy("0.95", False), release.accuracy("0.95", True)
-
-
-def _one(ax: Axes, x: Array, columns: list[Array], colour: str, *, alone: bool) -> None:
-    values, each, every = columns
-    if alone:
-        ax.fill_between(
-            x,
-            values - every,
-            values + every,
-            color=colour,
-            alpha=0.14,
-            linewidth=0,
-            label="_simultaneous",
-        )
-    ax.fill_between(
-        x, values - each, values + each, color=colour, alpha=0.3, linewidth=0, label="_individual"
-    )
-    ax.plot(x, values, color=colour, linewidth=1.3)
+def _line_with_bands(
+    ax: Axes, x: Array, totals: Array, each: Array, every: Array | None, colour: str
+) -> None:
+    """Draw totals with the intervals of each and, where they are given, those of all at once."""
+    for half, shade, label in ((every, 0.14, "_simultaneous"), (each, 0.3, "_individual")):
+        if half is not None:
+            ax.fill_between(
+                x,
+                totals - half,
+                totals + half,
+                color=colour,
+                alpha=shade,
+                linewidth=0,
+                label=label,
+            )
+    ax.plot(x, totals, color=colour, linewidth=1.3)
 
 
 def _keys(names: list[str]) -> list[Artist]:
@@ -166,11 +146,9 @@ def _keys(names: list[str]) -> list[Artist]:
 def _times(ax: Axes, events: Sequence[str]) -> Array:
     """Where the steps lie along x: at their dates if every event is one, else at their numbers."""
     try:
-        moments = [parse(event) for event in events]
-        x: Array = date2num(moments)
+        x: Array = date2num([parse(event) for event in events])
     except (ValueError, TypeError):
-        ax.set_xlabel("step")
-        return np.arange(1, len(events) + 1, dtype=float)
+        x = np.array([])
     if len(x) < 2 or (np.diff(x) <= 0).any():
         ax.set_xlabel("step")
         return np.arange(1, len(events) + 1, dtype=float)
@@ -185,10 +163,10 @@ def _times(ax: Axes, events: Sequence[str]) -> Array:
 POINTS = 300
 
 
+@style.house()
 def draw_errors(
     deviations: Mapping[str, Array],
     ax: Axes | None = None,
-    *,
     unit: str = "standard deviation of the total",
 ) -> Axes:
     """Draw the standard deviation of a running total at each step, one line for each method.
@@ -218,16 +196,15 @@ def draw_errors(
             "Draw fewer in one picture",
         )
     steps = lengths.pop()
-    with style.house():
-        ax = ax or style.figure(340)[1]
-        keys = []
-        for i, (label, deviation) in enumerate(deviations.items()):
-            keys.append(_line(ax, i, label, np.asarray(deviation, dtype=float)))
-        ax.set(xscale="log", xlim=(1, max(steps, 2)), xlabel="step", ylabel=unit)
-        ax.set_ylim(bottom=0)
-        ax.xaxis.set_major_locator(LogLocator(10, numticks=4 if style.is_narrow(ax) else 8))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda step, _: style.short(step)))
-        style.legend(ax, keys, f"{steps:,} steps, one price", columns=2)
+    ax = ax or style.figure(340)[1]
+    keys = []
+    for i, (label, deviation) in enumerate(deviations.items()):
+        keys.append(_line(ax, i, label, np.asarray(deviation, dtype=float)))
+    ax.set(xscale="log", xlim=(1, max(steps, 2)), xlabel="step", ylabel=unit)
+    ax.set_ylim(bottom=0)
+    ax.xaxis.set_major_locator(LogLocator(10, numticks=4 if style.is_narrow(ax) else 8))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda step, _: style.short(step)))
+    style.legend(ax, keys, f"{steps:,} steps, one price", columns=2)
     return ax
 
 

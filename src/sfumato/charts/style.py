@@ -9,10 +9,11 @@ Figures are made without pyplot: no global state, no window, nothing to close.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import blended_transform_factory
 
+from sfumato.answers import Panels, Release
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import LONGEST_LABEL, number, plain, tamed_lines
 from sfumato.charts.vector import (
@@ -91,8 +93,8 @@ __all__ = [
     "text_on",
 ]
 
-Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
-"""Axes to draw on: one, or as many as there are panels."""
+P = ParamSpec("P")
+R = TypeVar("R", bound=Release)
 
 _width: ContextVar[int] = ContextVar("sfumato_chart_width", default=WIDE)
 _on_page: ContextVar[bool] = ContextVar("sfumato_chart_on_page", default=False)
@@ -113,27 +115,26 @@ def sized(width: int) -> Iterator[None]:
         _width.reset(token)
 
 
-class Headed(Protocol):
-    """What may have a heading for people."""
-
-    @property
-    def heading(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-
-
-def headed(ax: Axes, release: Headed, given: Axes | None) -> Axes:
-    """Write the heading that a question was given above its picture, and return the Axes.
+def of_release(
+    draw: Callable[Concatenate[R, Axes | None, P], Axes],
+) -> Callable[Concatenate[R, Axes | None, P], Axes]:
+    """Draw a release in the house style, under the heading that its question was given.
 
     Not on Axes that the user gave, whose figure has the user's own title, nor on a page, which has
     the heading above the picture.
     """
-    if given is None and not _on_page.get() and release.heading != release.title:
+
+    @wraps(draw)
+    def headed(release: R, ax: Axes | None = None, /, *args: P.args, **kwargs: P.kwargs) -> Axes:
         with house():
-            figure_of(ax).suptitle(
-                plain(release.heading, 90), x=0.008, ha="left", fontsize=10.5, parse_math=False
-            )
-    return ax
+            drawn = draw(release, ax, *args, **kwargs)
+            if ax is None and not _on_page.get() and release.heading != release.title:
+                figure_of(drawn).suptitle(
+                    plain(release.heading, 90), x=0.008, ha="left", fontsize=10.5, parse_math=False
+                )
+        return drawn
+
+    return headed
 
 
 class Picture(Axes):
@@ -186,8 +187,43 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def panels_of(given: Panels) -> list[Axes]:
-    """Axes as they were given, as a list."""
+    """Return Axes as they were given, as a list."""
     return [given] if isinstance(given, Axes) else list(np.asarray(given, dtype=object).reshape(-1))
+
+
+def panels(
+    number: int, given: Panels | None, height: int, *, across: int = 1, margin: int = 0
+) -> list[Axes]:
+    """Return one Axes for each panel: those that were given, else those of a new figure.
+
+    Parameters
+    ----------
+    number : int
+    given : Axes, sequence of as many Axes, or None
+    height, margin : int
+        Pixels of each row of panels, and of the figure beside them.
+    across : int
+        The most panels side by side; on a phone they stand one below the other.
+    """
+    if given is not None:
+        axes = panels_of(given)
+        if len(axes) != number:
+            raise UsageError(
+                f"{number} panels on {len(axes)} axes",
+                "each panel needs its own",
+                "Give as many Axes, or none",
+            )
+        return axes
+    columns = 1 if is_narrow(None) else min(number, across)
+    rows = -(-number // columns)
+    fig, first = figure(margin + rows * height)
+    if number == 1:
+        return [first]
+    first.remove()
+    grid = fig.subplots(rows, columns, squeeze=False, subplot_kw={"axes_class": Picture})
+    for spare in grid.flat[number:]:
+        spare.remove()
+    return list(grid.flat[:number])
 
 
 def width_of(ax: Axes | None) -> float:

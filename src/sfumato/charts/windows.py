@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,68 +15,16 @@ from sfumato.charts import style
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
+    from sfumato.risk.window import Window
+
 MOST = 5  # questions that can be told apart beside the risk
 RISK = style.SERIES[1]
 COLOURS = (style.SERIES[0], *style.SERIES[2:])
 TALLEST = 1000.0  # times what is allowed; beyond, curves leave the picture
 
 
-class Allowed(Protocol):
-    """The accuracy that is wished for."""
-
-    @property
-    def half_width(self) -> float: ...
-
-
-class Error(Protocol):
-    """What a picture needs to know of one question."""
-
-    @property
-    def question(self) -> str: ...
-    @property
-    def accuracy(self) -> Allowed: ...
-    @property
-    def half_widths(self) -> Sequence[float | None]: ...
-
-
-class Limit(Protocol):
-    """The risk that is allowed."""
-
-    @property
-    def limit(self) -> float: ...
-
-
-class Measure(Protocol):
-    """What costs are counted in."""
-
-    @property
-    def letter(self) -> str: ...
-
-
-class Between(Protocol):
-    """What a picture needs to know of a window."""
-
-    @property
-    def parts(self) -> Sequence[Error]: ...
-    @property
-    def costs(self) -> Sequence[float]: ...
-    @property
-    def risks(self) -> Sequence[float]: ...
-    @property
-    def risk(self) -> Limit: ...
-    @property
-    def kind(self) -> Measure: ...
-    @property
-    def floor(self) -> float: ...
-    @property
-    def ceiling(self) -> float: ...
-    @property
-    def ends(self) -> tuple[str, str]: ...
-    @property
-    def feasible(self) -> bool: ...
-
-
-def draw(window: Between, ax: Axes | None = None) -> Axes:
+@style.house()
+def draw(window: Window, ax: Axes | None = None) -> Axes:
     """Draw a window: what lies at or below 1 is allowed, and in the band everything does.
 
     Parameters
@@ -90,48 +37,47 @@ def draw(window: Between, ax: Axes | None = None) -> Axes:
     -------
     Axes
     """
-    with style.house():
-        ax = ax or style.figure(360)[1]
-        keys: list[Artist] = [*_errors(ax, window), _risk(ax, window)]
-        ax.axhline(1, color=style.INK, linewidth=1, zorder=1.6)
-        colour, hatch = (style.FILL, None) if window.feasible else (style.UNKNOWN, "////")
-        band = ax.axvspan(
-            *sorted((window.floor, window.ceiling)),
-            facecolor=colour,
-            hatch=hatch,
-            linewidth=0,
-            zorder=0.5,
-        )
-        band.set(
-            edgecolor=style.UNKNOWN_HATCH,
-            label="the window" if window.feasible else "no window: the floor is above the ceiling",
-        )
-        keys.append(band)
-        ends = zip(
-            ("floor", "ceiling"),
-            (window.floor, window.ceiling),
-            window.ends,
-            (COLOURS[0], RISK),
-            strict=True,
-        )
-        for name, level, text, colour in ends:
-            ax.axvline(level, color=colour, linestyle="--", linewidth=1, zorder=1.5)
-            keys.append(
-                Line2D(
-                    [],
-                    [],
-                    color=colour,
-                    linestyle="--",
-                    linewidth=1,
-                    label=f"{name}: {window.kind.letter} {text}",
-                )
+    ax = ax or style.figure(360)[1]
+    keys: list[Artist] = [*_errors(ax, window), _risk(ax, window)]
+    ax.axhline(1, color=style.INK, linewidth=1, zorder=1.6)
+    colour, hatch = (style.FILL, None) if window.feasible else (style.UNKNOWN, "////")
+    band = ax.axvspan(
+        *sorted((window.floor, window.ceiling)),
+        facecolor=colour,
+        hatch=hatch,
+        linewidth=0,
+        zorder=0.5,
+    )
+    band.set(
+        edgecolor=style.UNKNOWN_HATCH,
+        label="the window" if window.feasible else "no window: the floor is above the ceiling",
+    )
+    keys.append(band)
+    ends = zip(
+        ("floor", "ceiling"),
+        (window.floor, window.ceiling),
+        window.ends,
+        (COLOURS[0], RISK),
+        strict=True,
+    )
+    for name, level, text, colour in ends:
+        ax.axvline(level, color=colour, linestyle="--", linewidth=1, zorder=1.5)
+        keys.append(
+            Line2D(
+                [],
+                [],
+                color=colour,
+                linestyle="--",
+                linewidth=1,
+                label=f"{name}: {window.kind.letter} {text}",
             )
-        _scales(ax, window)
-        style.legend(ax, keys, "", columns=1 if style.is_narrow(ax) else 2)
+        )
+    _scales(ax, window)
+    style.legend(ax, keys, "", columns=1 if style.is_narrow(ax) else 2)
     return ax
 
 
-def _errors(ax: Axes, window: Between) -> list[Line2D]:
+def _errors(ax: Axes, window: Window) -> list[Line2D]:
     keys = []
     for i, part in enumerate(window.parts[:MOST]):
         allowed = part.accuracy.half_width
@@ -143,7 +89,7 @@ def _errors(ax: Axes, window: Between) -> list[Line2D]:
     return keys
 
 
-def _risk(ax: Axes, window: Between) -> Line2D:
+def _risk(ax: Axes, window: Window) -> Line2D:
     limit = window.risk.limit
     shares = [risk / limit for risk in window.risks]
     line: Line2D = ax.plot(
@@ -152,7 +98,7 @@ def _risk(ax: Axes, window: Between) -> Line2D:
     return line
 
 
-def _scales(ax: Axes, window: Between) -> None:
+def _scales(ax: Axes, window: Window) -> None:
     lines = [
         float(y)
         for line in ax.get_lines()

@@ -15,6 +15,7 @@ import click
 import msgspec
 import numpy as np
 
+from sfumato.answers import pictures
 from sfumato.basics.numbers import Array, float_of_text
 from sfumato.cli.options import (
     INTEGER,
@@ -300,7 +301,10 @@ def _rehearse(
     if rehearsal.out is not None:
         write(drawn, rehearsal.out)
         said.append(f"Reports: {rehearsal.out}")
-    said += _drawn(rehearsal, lambda: _reported(collector.points(), decoded.centers))
+    said += _drawn(
+        rehearsal,
+        lambda: pictures.drawn("local.draw_reports", collector.points(), None, decoded.centers),
+    )
     losses = _losses(points, collector.points(), decoded, clusters, seed)
     figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
     show_clusters(decoded, domain, as_json, figures)
@@ -314,13 +318,6 @@ def _rehearse(
     talk("These three figures are not private: they were computed from true rows.")
     for line in said:
         talk(line)
-
-
-def _reported(places: Array, centers: Array) -> Axes:
-    """Draw the reports and the centres that were found in them."""
-    from sfumato.charts.local import draw_reports
-
-    return draw_reports(places, centers)
 
 
 def _losses(

@@ -38,6 +38,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.answers import drawn
 from sfumato.basics.numbers import Array, Number, decimal, positive
 from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.local.cells import Cells, CellSampler
@@ -50,7 +51,6 @@ from sfumato.local.constants import (
     constants,
     context,
     exactly,
-    unit_ball,
     variance,
 )
 from sfumato.local.distances import DistanceLaw
@@ -414,26 +414,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """Draw the density of reports against their distance, beside so many simulated ones, on a
         matplotlib Axes.
         """
-        from sfumato.charts.local import draw_radius
-
-        d = self.dimension
-        radius = float(self.L)
-        distances = np.linalg.norm(centre_reports(self, reports) - 0.5, axis=1)
-        # Within the box's nearest face all directions are open, so that shells have their full
-        # volume.
-        far = radius + 0.5
-        edges = np.linspace(0, far, 41)
-        volumes = float(unit_ball(d)) * np.diff(edges**d)
-        seen = np.histogram(distances, edges)[0] / reports / volumes
-        grid = np.linspace(0, far, 400)
-        law = np.exp(self.log_normalizer - float(self.epsilon) * np.minimum(grid, radius))
-        inside = 100 * float((distances <= radius).mean())
-        expected = 100 * self.ball_probability
-        note = (
-            f"{inside:.1f}% of {reports:,} reports lie within L = {radius:g}; "
-            f"{expected:.1f}% expected"
-        )
-        return draw_radius(grid, law, edges, seen, radius, note, ax)
+        return drawn("local.draw_radius", self, ax, reports)
 
     def __str__(self) -> str:
         signal = f"{100 * self.signal_probability:.3g}% of the reports carry a signal"

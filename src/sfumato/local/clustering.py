@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.answers import drawn, drawn_panels
 from sfumato.basics.kmeans import assign, kmeans, sse
 from sfumato.basics.numbers import Array, Exactly, probability
 from sfumato.errors import UsageError, shown
@@ -26,7 +27,7 @@ from sfumato.random.bits import current
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sfumato.charts.style import Panels
+    from sfumato.answers import Panels
 
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
@@ -279,11 +280,11 @@ class PrivateKMeans:
         -------
         Axes, or an array of two where there are points
         """
-        from sfumato.charts import local
-
         self._fitted()
-        true = None if points is None else self._scaled(points)
-        return local.draw_clusters(self.reports_, self._unit_centers, ax, points=true)
+        if points is None:
+            return drawn("local.draw_reports", self.reports_, ax, self._unit_centers)
+        true = self._scaled(points)
+        return drawn_panels("local.draw_clusters", self.reports_, ax, self._unit_centers, true)
 
     def _limits(self, dimension: int) -> Floats | None:
         return None if self.bounds is None else read_bounds(self.bounds, dimension)

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.answers import drawn
 from sfumato.basics.kmeans import kmeans, sse
 from sfumato.basics.numbers import Array, Exactly, decimal, positive
 from sfumato.errors import UsageError
@@ -142,9 +143,7 @@ class LocalTable(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the sums of squares over epsilon, on a matplotlib Axes."""
-        from sfumato.charts.local import draw_local_table
-
-        return draw_local_table(self, ax)
+        return drawn("local.draw_local_table", self, ax)
 
 
 def local_table(
@@ -357,9 +356,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it on a matplotlib Axes."""
-        from sfumato.charts.local import draw_sweep
-
-        return draw_sweep(self, ax)
+        return drawn("local.draw_sweep", self, ax)
 
 
 def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sfumato.answers import Release
+from sfumato.answers import Panels, Release
 from sfumato.basics.text import plain
 from sfumato.charts import style
-from sfumato.charts.style import Panels
 from sfumato.questions.histogram import HistogramRelease
 from sfumato.questions.partition.release import Partition
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 
+from sfumato.answers import drawn, drawn_panels
 from sfumato.basics.numbers import Array, Exactly, positive, rounded
 from sfumato.basics.text import card, facts, line
 from sfumato.errors import Infeasible, UsageError, nearest
@@ -174,9 +175,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
-        from sfumato.charts import risk
-
-        return risk.draw(self, ax)
+        return drawn("risk.draw", self, ax)
 
     def __str__(self) -> str:
         lines = [self.decision, f"  {self.rests_on}"]
@@ -275,9 +274,7 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
 
         ``ax`` is a sequence of one Axes per column, or None.
         """
-        from sfumato.charts import risk, style
-
-        return style.PanelArray.of(risk.draw_panels(self.parts, ax))
+        return drawn_panels("risk.draw_panels", self.parts, ax)
 
     def __str__(self) -> str:
         return "\n".join(str(part) for part in self.parts)

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.answers import AccuracyRequest, AnyQuestion, Kind, Within, kind_of, least, least_alone
+from sfumato.answers import (
+    AccuracyRequest,
+    AnyQuestion,
+    Kind,
+    Within,
+    drawn,
+    kind_of,
+    least,
+    least_alone,
+)
 from sfumato.basics.numbers import Exactly, decimal, rounded
 from sfumato.basics.text import card, facts, line
 from sfumato.domain import Axis, Domain
@@ -313,9 +322,7 @@ class Window(Span, frozen=True, tag="window"):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw error and risk along cost, each as a share of what is allowed; return the Axes."""
-        from sfumato.charts import windows
-
-        return windows.draw(self, ax)
+        return drawn("windows.draw", self, ax)
 
     def __str__(self) -> str:
         return self.explain()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import msgspec
 import numpy as np
 
+from sfumato.answers import drawn
 from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, is_whole, positive, units_up
 from sfumato.errors import UsageError
 from sfumato.privacy import ZCDP, fill_docstring
@@ -246,13 +247,10 @@ def plot_errors(
     >>> plot_errors(found, 64, rho="0.5").get_xlabel()
     'step'
     """
-    from sfumato.charts.streams import draw_errors
-
     deviations = {
         label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()
     }
-    drawn: Axes = draw_errors(deviations, ax)
-    return drawn
+    return drawn("streams.draw_errors", deviations, ax)
 
 
 def check_steps(steps: int, most: int | None = None) -> int:

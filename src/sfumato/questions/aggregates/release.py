@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captions, Release, cell_columns, error_probability
+from sfumato.answers import Captions, Release, cell_columns, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, nearest, printable
@@ -414,17 +414,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         UsageError
             If ``ax`` is given for several values.
         """
-        from sfumato.charts import aggregates, style
-
-        shown = self.for_people()
-        if len(self.tables) == 1:
-            return style.headed(aggregates.draw(shown, ax), self, ax)
-        if ax is not None:
-            obstacle = "its values differ in scale, and these Axes have one scale"
-            remedy = f"Draw one value, as in release[{self.names[0]!r}].plot(ax), or give no Axes"
-            raise UsageError(f"a picture of {self.title}", obstacle, remedy)
-        panels = aggregates.draw_several([shown[name] for name in shown.names])
-        return style.headed(panels[0], self, ax)
+        return drawn("aggregates.draw", self, ax)
 
     def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
         """What is to be known of each value, like ``values``."""

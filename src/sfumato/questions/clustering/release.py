@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captions, Release, error_probability
+from sfumato.answers import Captions, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, printable
@@ -289,6 +289,4 @@ class KMeansRelease(
 
         Further axes are left out.
         """
-        from sfumato.charts import clusters, style
-
-        return style.headed(clusters.draw(self.for_people(), ax), self, ax)
+        return drawn("clusters.draw", self, ax)

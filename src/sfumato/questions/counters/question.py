@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captioned, Preview, error_probability, half_width_text
+from sfumato.answers import Captioned, Preview, drawn, error_probability, half_width_text
 from sfumato.basics.numbers import Array, Exactly, decimal, require_numbers, settle
 from sfumato.domain import Categories, Domain, Interval, Label, LabelAxis, Lattice, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
@@ -546,8 +546,6 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the half-width at each step, beside other methods at the same cost."""
-        from sfumato.charts import streams
-
         errors = errors_of_all(
             self.mechanism,
             self._last,
@@ -556,7 +554,7 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
             error_probability("0.95"),
         )
         scaled = {name: half * float(self.resolution) for name, half in errors.items()}
-        return streams.draw_errors(scaled, ax, unit="half-width at 95%")
+        return drawn("streams.draw_errors", scaled, ax, "half-width at 95%")
 
     def lines(self) -> list[str]:
         """Describe the mechanism, and how accurate the totals would be."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captions, Release, error_probability
+from sfumato.answers import Captions, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import UsageError
 from sfumato.questions.counters.mechanism import Whole
@@ -173,13 +173,7 @@ class CounterRelease(
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the totals over time with their band, each category in a colour of its own."""
-        from sfumato.charts import streams, style
-
-        drawn = streams.draw(self.for_people(), ax)
-        if self.captions is not msgspec.UNSET:
-            name = self.captions.axis_name("total so far")
-            drawn.set_ylabel(style.plain(name, 40), parse_math=False)
-        return style.headed(drawn, self, ax)
+        return drawn("streams.draw", self, ax)
 
 
 def scaled(totals: Iterable[float], resolution: Fraction) -> list[float]:

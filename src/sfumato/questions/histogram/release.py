@@ -22,6 +22,7 @@ from sfumato.answers import (
     CountsRelease,
     Estimate,
     cell_columns,
+    drawn,
     error_probability,
 )
 from sfumato.basics.numbers import Array, Exactly, sidak
@@ -612,11 +613,8 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         Further axes are summed into the first two. Bins made by ``records`` are drawn by their rows
         per width. Counts asked with ``workload="ranges"`` are drawn as running totals with bands.
         """
-        from sfumato.charts import cumulative, histograms, style
-
-        if self.paid_ranges is not None:
-            return style.headed(cumulative.draw(self.for_people(), ax), self, ax)
-        return style.headed(histograms.draw(self.for_people(), ax), self, ax)
+        kind = "histograms" if self.paid_ranges is None else "cumulative"
+        return drawn(f"{kind}.draw", self, ax)
 
 
 def _not_saved(obstacle: str) -> UsageError:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import Captions, CountsRelease, Estimate, error_probability
+from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_probability
 from sfumato.basics.files import require_no_database
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
@@ -630,13 +630,7 @@ class Partition(
             The axes to draw; counts are added up over the others. None: longitude and latitude
             where there are any, otherwise the first two.
         """
-        from sfumato.charts import maps, style
-
-        named = self.for_people()
-        if axes is not None:
-            names = dict(zip(self.axes, named.axes, strict=True))
-            axes = [names.get(name, name) for name in axes]
-        return style.headed(maps.draw(named, ax, axes), self, ax)
+        return drawn("maps.draw", self, ax, axes)
 
     @property
     def units(self) -> int:

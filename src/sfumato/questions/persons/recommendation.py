@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from sfumato.answers import AnyQuestion, Estimate, Question
+from sfumato.answers import AnyQuestion, Estimate, Question, drawn
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import UsageError, shown
@@ -254,9 +254,7 @@ class Recommendation:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw rows left out, noise and their sum for every limit, and mark the one to take."""
-        from sfumato.charts import persons
-
-        return persons.draw_recommendation(self, ax)
+        return drawn("persons.draw_recommendation", self, ax)
 
     def explain(self) -> str:
         """Say which limit to take and what it rests on, a sentence a line."""

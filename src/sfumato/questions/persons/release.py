@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import numpy as np
 
-from sfumato.answers import CountsRelease, Estimate, error_probability
+from sfumato.answers import CountsRelease, Estimate, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, shown
@@ -338,9 +338,7 @@ class PersonsRelease(
         """Draw which share of the rows each limit keeps; without ``most_rows``, how many persons
         each limit affects. The band is the 95% interval.
         """
-        from sfumato.charts import persons, style
-
-        return style.headed(persons.draw(self, ax), self, ax)
+        return drawn("persons.draw", self, ax)
 
     # --- in later answers -------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import msgspec
 import numpy as np
 
-from sfumato.answers import AnyQuestion, Captions, Preview, Release, error_probability
+from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly, decimal
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
@@ -550,9 +550,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         rows : int or None
             Your own public number of rows. It turns rank errors into a band around the curve.
         """
-        from sfumato.charts import quantiles, style
-
-        return style.headed(quantiles.draw(self.for_people(), ax, rows), self, ax)
+        return drawn("quantiles.draw", self, ax, rows)
 
     def quantile_labels(self) -> list[str]:
         """The quantiles as text."""

@@ -17,6 +17,7 @@ from sfumato.answers import (
     CrossTable,
     Receipt,
     Release,
+    drawn,
     error_probability,
     frames,
 )
@@ -477,12 +478,4 @@ class TablesRelease(
         figure; the Axes of the first are returned, and ``ax.figure.axes`` has all. On Axes that are
         given, the first table is drawn.
         """
-        from sfumato.charts import families, style
-
-        people = self.for_people()
-        if people.shown is not msgspec.UNSET:
-            return style.headed(families.draw(people[people.shown[:2]], ax), self, ax)
-        tables = [people[table[:2]] for table in people.tables]
-        if ax is not None or len(tables) == 1:
-            return style.headed(families.draw(tables[0], ax), self, ax)
-        return style.headed(families.draw_several(tables)[0], self, ax)
+        return drawn("families.draw", self, ax)
