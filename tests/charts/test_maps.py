@@ -128,7 +128,7 @@ def test_further_axes_are_added_up(partition):
     ax = maps.draw(release)
     assert "Added up over day." in ax.get_legend().get_title().get_text()
     counts = release.counts.reshape(10, 10, 10).sum(axis=2)
-    half = release.law.sum_half_width(np.array([10.0]), 0.05)[0]
+    half = release.noise.sum_half_width(np.array([10.0]), 0.05)[0]
     seen = ~np.ma.getmaskarray(ax.images[0].get_array())
     up, right = (np.arange(30, size, size // 10) for size in seen.shape)
     assert np.array_equal(seen[np.ix_(up, right)], (counts.T - half) > 0)

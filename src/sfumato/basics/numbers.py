@@ -461,3 +461,25 @@ def as_floats(values: object) -> NDArray[np.float64]:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         return np.empty(0)
+
+
+def largest_remainders(numbers: Array, total: int) -> Array:
+    """Round numbers to whole ones that add up to about their sum: the largest remainders up.
+
+    Parameters
+    ----------
+    numbers : float64 ndarray of shape (n,)
+    total : int
+        What they add up to, but for the rounding of doubles.
+
+    Returns
+    -------
+    int64 ndarray of shape (n,)
+
+    >>> largest_remainders(np.array([0.5, 1.3, 1.2]), 3).tolist()
+    [1, 1, 1]
+    """
+    whole = np.floor(numbers).astype(np.int64)
+    missing = max(total - int(whole.sum()), 0)
+    whole[np.argsort(whole - numbers, kind="stable")[:missing]] += 1
+    return whole

@@ -52,7 +52,7 @@ def test_binary_paths_spend_the_cost_for_every_stop_pattern(unit, cost, allocati
             count(ROWS, question.needs(PLANE).lattice), unit, cost, Scripted(pattern)
         )
         assert set(spent_on_paths(release, unit)) == {whole(cost)}
-        assert release.units == units_of(cost)
+        assert units_of(release.cost) == units_of(cost)
         assert set(release.spent.tolist()) == {float(whole(cost))}
 
 

@@ -53,7 +53,7 @@ def test_every_path_spends_the_cost_for_every_stop_pattern(partitions, shares, u
         script = stops if first is None else (first, *stops)
         release = question.answer(on, unit, cost, Scripted(script))
         assert set(spent_on_paths(release, unit)) == {whole(cost)}
-        assert release.units == units_of(cost)
+        assert units_of(release.cost) == units_of(cost)
         assert set(release.spent.tolist()) == {float(whole(cost))}
         sizes.add(len(release.counts))
     assert len(sizes) > 3
@@ -120,7 +120,7 @@ def test_cells_are_those_of_the_uniform_grid():
     )
     corners = [np.hstack([each.lower, each.upper]) for each in (usual, steps)]
     assert sorted(map(tuple, corners[0])) == sorted(map(tuple, corners[1]))
-    assert steps.law == usual.law
+    assert steps.noise == usual.noise
     assert steps.inner is None
 
 
@@ -153,7 +153,7 @@ def test_the_preview_is_what_the_release_then_has(rows, cost):
     release = answer(stops, wide, data or ((np.nan, 0.0),), cost=cost)
     assert found.cells is None
     if rows == 5000:
-        assert found.law.half_width(0.05) == pytest.approx(release.law.half_width(0.05), abs=1)
+        assert found.law.half_width(0.05) == pytest.approx(release.noise.half_width(0.05), abs=1)
     assert "stays one cell" in str(found)
 
 
@@ -165,7 +165,7 @@ def test_a_preview_without_rows_bounds_what_cells_may_get():
     for n in (0, 10, 1000, 10**5):
         scale = answer(
             sf.UniformPartitioner(stop_below=5), wide, ((0.5,),) * n or ((np.nan,),)
-        ).law.scale
+        ).noise.scale
         assert preview.law.scale <= scale <= preview.worst.scale
 
 

@@ -109,7 +109,7 @@ def test_range_counts_against_brute_force(ranges, partitions):
     estimate = p.count(**ranges)
     value, effective = brute(p, ranges)
     assert estimate.value == pytest.approx(value, abs=1e-9)
-    half = float(p.law.sum_half_width(np.array([effective]), 0.05)[0])
+    half = float(p.noise.sum_half_width(np.array([effective]), 0.05)[0])
     assert (estimate.low, estimate.high) == pytest.approx((value - half, value + half), abs=1e-6)
     assert estimate.confidence == pytest.approx(0.95)
 
@@ -134,18 +134,20 @@ def test_intervals_cover_ranges_of_whole_boxes(cost):
         estimate = p.count(x=(0, edge[0][across]), y=(0, edge[1][up]))
         half = estimate.high - estimate.value
         sums = (
-            p.law.sample(10_000 * across * up, PublicSeed("boxes")).reshape(10_000, -1).sum(axis=1)
+            p.noise.sample(10_000 * across * up, PublicSeed("boxes"))
+            .reshape(10_000, -1)
+            .sum(axis=1)
         )
         hits = int((np.abs(sums) <= half).sum())
         assert hits >= 9_500 - 4 * 22
-        assert half < 4.5 * np.sqrt(across * up * p.law.variance)
+        assert half < 4.5 * np.sqrt(across * up * p.noise.variance)
 
 
 def test_intervals_hold_for_several_ranges_at_once():
     p = made(BOX, 32, rows=0)
     lower = p.geometry.positions[0][:-1]
     half = p.count(x=(lower, p.geometry.positions[0][1:]), simultaneous=True)
-    errors = p.law.sample(5000 * 36, PublicSeed("at once")).reshape(5000, 6, 6).sum(axis=2)
+    errors = p.noise.sample(5000 * 36, PublicSeed("at once")).reshape(5000, 6, 6).sum(axis=2)
     held = (np.abs(errors) <= half.high - half.value).all(axis=1)
     assert held.mean() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 5000)
 
@@ -153,8 +155,8 @@ def test_intervals_hold_for_several_ranges_at_once():
 def test_individual_coverage_of_cells():
     p = made(BOX, 32, rows=0)
     k = int(p.accuracy()[0])
-    errors = p.law.sample(200_000, PublicSeed("cells"))
-    q = np.exp(-1 / float(p.law.scale))
+    errors = p.noise.sample(200_000, PublicSeed("cells"))
+    q = np.exp(-1 / float(p.noise.scale))
     exact = 1 - 2 * q ** (k + 1) / (1 + q)
     check_coverage(
         int((np.abs(errors) <= k).sum()), 200_000, float(exact), near_miss=0.005, false_alarm=6.3e-5

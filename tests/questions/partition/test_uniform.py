@@ -106,7 +106,7 @@ def test_the_preview_is_what_the_release_then_has(rows, cost, unit):
     release = question.answer(count(data, question.needs(PLANE).lattice), unit, cost, Scripted())
     assert release.rows == rows
     assert len(release.counts) == preview.cells
-    assert release.law == preview.law
+    assert release.noise == preview.law
     assert release.counts.sum() == rows
     assert preview.accuracy() == release.accuracy()[0]
     assert preview.accuracy(simultaneous=True) == release.accuracy(simultaneous=True)[0]

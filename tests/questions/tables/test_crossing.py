@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.cross_tables import ALL
-from sfumato.questions.tables import cells as crossing
+from sfumato.questions.tables import release as crossing
 
 DOMAIN = sf.Domain(
     carrier=sf.Categories(["AA", "DL", "UA"]),

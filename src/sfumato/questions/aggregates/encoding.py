@@ -21,9 +21,6 @@ noise up to a largest scale. So a small epsilon allows only a small M, that is, 
 the bounds of the value. A value is rounded to a step before it is added up, so this is decided from
 the cost before anything is counted.
 
-*Groups* (``group_lattice``, ``group_numbers``): the axes named by ``by``, and the group of each
-row.
-
 *True sums* (``group_sums``) of a basis over the rows of each group: exact integers, before any
 noise.
 
@@ -40,13 +37,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
 from sfumato.answers import Summed
 from sfumato.basics.numbers import Array
-from sfumato.domain import Cube, Domain, EdgesAxis, GridAxis, Interval, Lattice
+from sfumato.domain import Cube, EdgesAxis, GridAxis, Interval
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.questions.aggregates.values import (
@@ -61,8 +57,6 @@ from sfumato.questions.aggregates.values import (
     value_axis,
     values_on,
 )
-from sfumato.questions.histogram.bins import binned
-from sfumato.questions.histogram.keys import check_keys
 from sfumato.random.discrete import MAX_SCALE
 
 # --- segments -------------------------------------------------------------------------------------
@@ -256,41 +250,6 @@ def _largest_unity(law: Law) -> int:
             return math.isqrt(int(MAX_SCALE**2 / sigma_squared))
 
 
-# --- groups ---------------------------------------------------------------------------------------
-
-
-def group_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:
-    """Lay the groups along their axes: labels, own steps or ten bins, or keys.
-
-    Raises
-    ------
-    UsageError
-        If there is more than one axis of keys, or there are too many groups beside one.
-    """
-    lay_bins = partial(binned, bins=None, width=None)
-    lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
-    check_keys(title, lattice)
-    return lattice
-
-
-def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:
-    """Number the group of each cell, the last axis running fastest.
-
-    Parameters
-    ----------
-    coordinates : int64 ndarray of shape (cells, axes)
-    shape : tuple of int
-        The number of groups along each axis. Without axes all rows are one group.
-
-    Returns
-    -------
-    int64 ndarray of shape (cells,)
-    """
-    if not shape:
-        return np.zeros(len(coordinates), np.int64)
-    return np.asarray(np.ravel_multi_index(tuple(coordinates.T), shape))
-
-
 # --- true sums ------------------------------------------------------------------------------------
 
 LARGEST_SUM = 2**62
@@ -347,7 +306,10 @@ def _groups_and_segments(cube: Cube, n_group_axes: int, value: int) -> tuple[Arr
     group_shape = cube.lattice.shape[:n_group_axes]
     inner_shape = cube.lattice.shape[n_group_axes:]
     if cube.coordinates is not None:
-        groups = group_numbers(cube.coordinates[:, :n_group_axes], group_shape)
+        # Without axes all rows are one group.
+        groups = np.zeros(len(cube.coordinates), np.int64)
+        if group_shape:
+            groups = np.ravel_multi_index(tuple(cube.coordinates.T[:n_group_axes]), group_shape)
         inner = cube.coordinates[:, n_group_axes:]
         return groups, inner[:, value] if inner_shape else np.zeros_like(groups)
     groups, places = np.divmod(np.arange(len(cube.counts)), math.prod(inner_shape))

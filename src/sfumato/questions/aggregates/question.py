@@ -7,6 +7,7 @@ what the questions ``Mean``, ``Sum`` and ``Variance`` have in common.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -31,7 +32,6 @@ from sfumato.questions.aggregates.encoding import (
     FINEST,
     Encoding,
     encoding_on,
-    group_lattice,
     group_sums,
     person_encoding,
     value_encoding,
@@ -53,6 +53,7 @@ from sfumato.questions.aggregates.values import (
     rows_axis,
 )
 from sfumato.questions.histogram import keys
+from sfumato.questions.histogram.bins import binned
 from sfumato.random.bits import Bits
 
 # --- why they are private -------------------------------------------------------------------------
@@ -345,9 +346,15 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return msgspec.structs.replace(promised, counted=f"{promised.counted} {made_of}")
 
     def _group_lattice(self, domain: Domain) -> Lattice:
-        """The groups."""
+        """Lay the groups along their axes: labels, own steps or ten bins, or keys.
+
+        Refuse more than one axis of keys, and too many groups beside one.
+        """
         domain.select(self.axes)
-        return group_lattice(self.title, domain, self._groups)
+        lay_bins = partial(binned, bins=None, width=None)
+        lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in self._groups))
+        keys.check_keys(self.title, lattice)
+        return lattice
 
     @property
     def _of_rows(self) -> PersonStatistic:
@@ -398,7 +405,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             selection_cost, rest = keys.selection_share(cost)
             selects = key_law(selection_cost, unit)
             spent = cost
-        return _Share(spent, selects, count_law(_divided(rest, len(self._values)), unit))
+        return _Share(spent, selects, count_law(_part_of(rest, len(self._values)), unit))
 
     def _published(self, released: Array, encoding: Encoding) -> ValueSums:
         """The noisy sums of one value, and the clips that are chosen from them."""
@@ -472,8 +479,8 @@ def _value_names(value: object) -> tuple[str, ...]:
     return names
 
 
-def _divided(cost: CentralMeasure, parts: int) -> CentralMeasure:
-    """The cost of each of several equal parts."""
+def _part_of(cost: CentralMeasure, parts: int) -> CentralMeasure:
+    """Return the cost of each of several equal parts."""
     match cost:
         case PureDP(epsilon=epsilon):
             return PureDP(epsilon / parts)

@@ -25,7 +25,7 @@ from sfumato.answers import (
     drawn,
     error_probability,
 )
-from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics.numbers import Array, Exactly, largest_remainders, sidak
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
 from sfumato.errors import UsageError
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
@@ -85,12 +85,7 @@ def nonnegative(values: Array) -> Array:
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     active = int(np.flatnonzero(ordered > excess)[-1])
     projected = np.maximum(flat - excess[active], 0)
-    whole = np.floor(projected).astype(np.int64)
-    missing = total - int(whole.sum())
-    if missing > 0:
-        largest_remainders = np.argsort(whole - projected, kind="stable")[:missing]
-        whole[largest_remainders] += 1
-    return np.asarray(whole.reshape(values.shape))
+    return largest_remainders(projected, total).reshape(values.shape)
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ for serves inference.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -45,7 +44,7 @@ from sfumato.questions.partition.growth import (
 )
 from sfumato.questions.partition.partitioner import OverAxes
 from sfumato.questions.partition.release import Partition
-from sfumato.questions.partition.uniform import cells_per_axis, eugkm_cells, root_down
+from sfumato.questions.partition.uniform import cells_of_side, cells_per_axis, eugkm_cells
 from sfumato.random.bits import Bits
 
 # --- the adaptive grid ----------------------------------------------------------------------------
@@ -152,21 +151,13 @@ def coarse_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Cells of the coarse grid along each axis, m1, for n rows."""
     aim, _ = eugkm_cells(n, epsilon, d=d)
     aim = max(FEWEST_COARSE_CELLS, min(aim, 1e60) / COARSER**d)
-    return cells_per_axis(_side(aim, d), d, aim)
+    return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
 
 
 def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Cells along each axis of the fine grid in a coarse cell of n rows, m2."""
     aim, _ = eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)
-    aim = min(aim, 1e60)
-    return cells_per_axis(_side(aim, d), d, aim)
-
-
-def _side(aim: float, d: int) -> int:
-    """The least m with m^d >= aim, from 1 up to half of the public limit on cells."""
-    # A root that is rounded up by floating point must not add a cell.
-    side = math.ceil(aim ** (1 / d) * (1 - 1e-12))
-    return int(max(1, min(side, root_down(MOST_CELLS // 2, d))))
+    return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
 
 
 def _within_limit(parts: Array) -> Array:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, largest_remainders
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.noise_sums import (
     LEAST_SPREAD,
@@ -100,12 +100,7 @@ def whole_cells(counts: Array) -> Array:
     """
     total = max(int(counts.sum()), 0)
     positive = np.maximum(counts, 0).astype(float)
-    aim = positive * (total / max(positive.sum(), 1))
-    whole = np.floor(aim).astype(np.int64)
-    # Rounding down loses some rows. They go to the cells that lost most.
-    missing = total - int(whole.sum())
-    whole[np.argsort(whole - aim, kind="stable")[: max(missing, 0)]] += 1
-    return np.asarray(whole)
+    return largest_remainders(positive * (total / max(positive.sum(), 1)), total)
 
 
 # --- trees ----------------------------------------------------------------------------------------

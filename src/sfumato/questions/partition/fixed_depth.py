@@ -177,16 +177,6 @@ def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter
     return depths
 
 
-def check_levels(levels: Levels, stop_below: float | None) -> None:
-    """Refuse a test that nothing pays for."""
-    if stop_below is not None and not all(levels.threshold[: len(levels.partition)]):
-        raise UsageError(
-            f"stop_below = {stop_below:g}",
-            "a level has no share of the cost to count its nodes with",
-            "Give threshold a share, a larger epsilon, or leave stop_below out",
-        )
-
-
 class FixedDepthTree(OverAxes, frozen=True):
     """A tree of fixed depth. A subclass says how it splits nodes, and why that is private.
 
@@ -261,7 +251,13 @@ class FixedDepthTree(OverAxes, frozen=True):
         levels = tree_levels(
             without_delta(cost), self.shares, self.allocation, depth=self.depth, fanout=self.parts
         )
-        check_levels(levels, self.stop_below)
+        for_tests = levels.threshold[: len(levels.partition)]
+        if self.stop_below is not None and not all(for_tests):
+            raise UsageError(
+                f"stop_below = {self.stop_below:g}",
+                "a level has no share of the cost to count its nodes with",
+                "Give threshold a share, a larger epsilon, or leave stop_below out",
+            )
         if self.chooses and not all(levels.partition):
             raise UsageError(
                 self.title,

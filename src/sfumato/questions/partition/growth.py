@@ -12,8 +12,9 @@ halves, into even grids, at given points.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -467,6 +468,10 @@ def count_with_shares(
 # --- splits ---------------------------------------------------------------------------------------
 
 
+GridPoints: TypeAlias = Callable[[Array, Array, Array], Array]
+"""From the owners of boxes, axes and indices of edges to the lattice points of the edges."""
+
+
 def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Array]:
     """Halve each node along its widest side, then its halves, and so on.
 
@@ -518,33 +523,13 @@ def split_evenly(growth: Growth, nodes: Array, parts: Array) -> Array:
     """
     base = growth.lower[nodes]
     width = growth.widths(nodes)
-    # Each box holds the grid cells from ``first`` to ``last`` along each axis, of its owner's grid.
-    first = np.zeros_like(parts)
-    last = parts.copy()
-    owner = np.arange(len(nodes))
-    cells = [nodes[:0]]
-    while len(nodes):
-        span = last - first
-        goes_on = span.max(axis=1) > 1
-        cells.append(nodes[~goes_on])
-        nodes = nodes[goes_on]
-        owner = owner[goes_on]
-        first = first[goes_on]
-        last = last[goes_on]
-        if not len(nodes):
-            break
-        each = np.arange(len(nodes))
-        axis = span[goes_on].argmax(axis=1)
-        middle = (first[each, axis] + last[each, axis]) // 2
-        steps = middle * width[owner, axis] // parts[owner, axis]
-        nodes = growth.split(nodes, axis, base[owner, axis] + steps)
-        owner = np.repeat(owner, 2)
-        first = np.repeat(first, 2, axis=0)
-        last = np.repeat(last, 2, axis=0)
-        # Children stand in pairs: the lower one ends where the upper one begins.
-        last[2 * each, axis] = middle
-        first[2 * each + 1, axis] = middle
-    return np.concatenate(cells)
+
+    def points(owner: Array, axis: Array, edge: Array) -> Array:
+        steps = edge * width[owner, axis] // parts[owner, axis]
+        return np.asarray(base[owner, axis] + steps)
+
+    cells, _, _ = _split_grids(growth, nodes, np.zeros_like(parts), parts, points)
+    return cells
 
 
 def split_at_edges(
@@ -566,6 +551,23 @@ def split_at_edges(
     cells, first, last : int64 ndarrays
         The cells of the grid within the nodes, and the edges between which each lies.
     """
+
+    def points(owner: Array, axis: Array, edge: Array) -> Array:
+        along = zip(axis.tolist(), edge.tolist(), strict=True)
+        return np.array([edges[axis][edge] for axis, edge in along], np.int64)
+
+    return _split_grids(growth, nodes, first, last, points)
+
+
+def _split_grids(
+    growth: Growth, nodes: Array, first: Array, last: Array, points: GridPoints
+) -> tuple[Array, Array, Array]:
+    """Split each node along its grid, in the middle of its longest side in cells of the grid.
+
+    Parameters and what is returned are those of ``split_at_edges``; ``points`` gives the lattice
+    points of edges.
+    """
+    owner = np.arange(len(nodes))
     cells = [nodes[:0]]
     firsts = [first[:0]]
     lasts = [last[:0]]
@@ -576,20 +578,21 @@ def split_at_edges(
         firsts.append(first[~goes_on])
         lasts.append(last[~goes_on])
         nodes = nodes[goes_on]
-        first = first[goes_on]
-        last = last[goes_on]
         if not len(nodes):
             break
-        each = np.arange(len(nodes))
+        boxes = np.arange(len(nodes))
         axis = span[goes_on].argmax(axis=1)
-        middle = (first[each, axis] + last[each, axis]) // 2
-        points = [edges[a][m] for a, m in zip(axis.tolist(), middle.tolist(), strict=True)]
-        nodes = growth.split(nodes, axis, np.array(points, np.int64))
+        first = first[goes_on]
+        last = last[goes_on]
+        owner = owner[goes_on]
+        middle = (first[boxes, axis] + last[boxes, axis]) // 2
+        nodes = growth.split(nodes, axis, points(owner, axis, middle))
+        owner = np.repeat(owner, 2)
         first = np.repeat(first, 2, axis=0)
         last = np.repeat(last, 2, axis=0)
         # Children stand in pairs: the lower one ends where the upper one begins.
-        last[2 * each, axis] = middle
-        first[2 * each + 1, axis] = middle
+        last[2 * boxes, axis] = middle
+        first[2 * boxes + 1, axis] = middle
     return np.concatenate(cells), np.concatenate(firsts), np.concatenate(lasts)
 
 

@@ -1,30 +1,30 @@
 """The answer of every partitioner: public boxes with noisy counts, and what one can ask of them.
 
-Before it stand the writers of boxes as GeoJSON and of tables as Parquet, and the boxes of every
-size for a map (``regions_of``): the cells of a tree, and the nodes above them.
+Before it stand boxes as GeoJSON, and the boxes of every size for a map (``regions_of``): the cells
+of a tree, and the nodes above them.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 import numpy as np
 
 from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_probability
-from sfumato.basics.files import require_no_database
+from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
-from sfumato.errors import DataError, UsageError, printable
+from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.noise_sums import exact_half_width
-from sfumato.privacy import ZCDP, units_of
+from sfumato.privacy import ZCDP
 from sfumato.questions.partition.estimates import (
     Counted,
     Cover,
@@ -51,37 +51,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# --- files ----------------------------------------------------------------------------------------
+# --- boxes as GeoJSON -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Boxes:
-    """Boxes with their counts.
-
-    Attributes
-    ----------
-    axes : tuple of str
-    lower, upper : float64 ndarrays of shape (cells, d)
-    counts : ndarray of shape (cells,)
-    interval : two ndarrays of shape (cells,)
-        Lower and upper ends of the 95% intervals of the counts.
-    """
-
-    axes: tuple[str, ...]
-    lower: Array
-    upper: Array
-    counts: Array
-    interval: tuple[Array, Array]
-
-
-def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str, object]:
-    """Boxes of two axes as a GeoJSON FeatureCollection.
+def geojson(boxes: Partition, axes: Sequence[str] | None) -> dict[str, object]:
+    """Return boxes of two axes as a GeoJSON FeatureCollection.
 
     Parameters
     ----------
-    boxes : Boxes
-    counted : str
-        Says which rows the counts are about.
+    boxes : Partition
     axes : pair of names or None
         The axes of longitude and latitude.
     """
@@ -96,8 +74,9 @@ def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str,
         )
     x, y = (names.index(name) for name in pair)
     corners = (boxes.lower[:, x], boxes.lower[:, y], boxes.upper[:, x], boxes.upper[:, y])
-    columns = [column.tolist() for column in (*corners, boxes.counts, *boxes.interval)]
+    columns = [column.tolist() for column in (*corners, boxes.counts, *boxes.interval())]
     features = [_feature(*row) for row in zip(*columns, strict=True)]
+    counted = boxes.guarantee.counted
     return {"type": "FeatureCollection", "counted": counted, "features": features}
 
 
@@ -117,30 +96,6 @@ def _feature(
         "geometry": {"type": "Polygon", "coordinates": [ring]},
         "properties": properties,
     }
-
-
-def write_parquet(table: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Write a table as Parquet."""
-    import pyarrow.parquet as pq
-
-    _write_file(path, lambda: pq.write_table(table, os.fspath(path)))
-
-
-def write_json(plain: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Write plain values as JSON."""
-    target = Path(path)
-    _write_file(target, lambda: target.write_text(json.dumps(plain), encoding="utf-8"))
-
-
-def _write_file(path: str | os.PathLike[str], write: Callable[[], object]) -> None:
-    require_no_database(Path(path), "writing")
-    try:
-        write()
-    except OSError as error:
-        reason = error.strerror or "the file cannot be written"
-    else:
-        return
-    raise DataError(f"writing {path}", reason, "Choose a path that can be written")
 
 
 # --- boxes of every size --------------------------------------------------------------------------
@@ -356,14 +311,9 @@ class Partition(
         return self._corners[1]
 
     @property
-    def law(self) -> Law:
-        """The widest law of the noise on a count of a box."""
-        return widest_law(self.laws, self.which)
-
-    @property
     def noise(self) -> Law:
         """The widest law of the noise on a count of a box."""
-        return self.law
+        return widest_law(self.laws, self.which)
 
     def numbers(self) -> tuple[int, ...]:
         """All numbers as they were drawn: those before the counts, then the counts, law by law."""
@@ -590,7 +540,11 @@ class Partition(
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write ``to_frame()`` as Parquet."""
-        write_parquet(self.to_frame(), path)
+        import pyarrow.parquet as pq
+
+        content = io.BytesIO()
+        pq.write_table(self.to_frame(), content)
+        write_bytes(path, content.getvalue())
 
     def to_geojson(
         self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None
@@ -611,10 +565,9 @@ class Partition(
         -------
         dict, a GeoJSON FeatureCollection.
         """
-        boxes = Boxes(self.axes, self.lower, self.upper, self.counts, self.interval())
-        collection = geojson(boxes, self.guarantee.counted, axes)
+        collection = geojson(self, axes)
         if path is not None:
-            write_json(collection, path)
+            write_bytes(path, json.dumps(collection).encode())
         return collection
 
     def _named(self, captions: Captions) -> Self:
@@ -631,8 +584,3 @@ class Partition(
             where there are any, otherwise the first two.
         """
         return drawn("maps.draw", self, ax, axes)
-
-    @property
-    def units(self) -> int:
-        """What every path spent, in whole units of the ledger."""
-        return units_of(self.cost)

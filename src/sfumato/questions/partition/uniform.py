@@ -366,9 +366,7 @@ class UniformPartitioner(
         lattice = self.needs(domain).lattice
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
-        notes: tuple[str, ...] = ()
-        if rows_law is not None:
-            notes = (f"a noisy number of rows ({rows_law}) decides how many cells there are",)
+        notes = self._notes(rows_law)
         return CountsPreview(self.title, without_delta(cost), unit, cells, law, rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
@@ -515,15 +513,17 @@ def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple
     per_axis : int
         m = ceil(M^(1/d)), limited so that m^d is at most 2^22. The product is checked in integers.
     """
-    most = root_down(MOST_CELLS, d)
     x = n * epsilon / theta
     # Beyond 1e60 the power could overflow; the limit on cells applies long before.
     aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
-    if aim >= float(most) ** d:
-        return aim, most
+    return aim, cells_of_side(aim, d, MOST_CELLS)
+
+
+def cells_of_side(aim: float, d: int, most: int) -> int:
+    """Return the least m from 1 on with m^d >= aim, or the largest with m^d <= most."""
     # A root that is rounded up by floating point must not add a cell.
-    m = max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
-    return aim, min(m, most)
+    side: int = math.ceil(min(aim, 1e60) ** (1 / d) * (1 - 1e-12))
+    return max(1, min(side, root_down(most, d)))
 
 
 def cells_per_axis(m: int, d: int, aim: float) -> list[int]:

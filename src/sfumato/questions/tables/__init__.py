@@ -1,7 +1,7 @@
 """Several tables of one data set that add up: one question, one charge, one choice of rows.
 
 * ``question``: the question; ``asked``: what may be asked, and why it is private; ``release``: the
-  answer; ``totals``: totals that everybody knows; ``cells``: the tables across their axes
+  answer; ``totals``: totals that everybody knows; ``cells``: how far cells are from the truth
 * ``levels``: axes as chains of nested levels, and margins
 * ``design``: how much noise each part gets, by ``laplace_design`` or ``gaussian_design``
 * ``residuals`` and ``trees``: least squares over all tables; ``reconciling``: tables paid apart

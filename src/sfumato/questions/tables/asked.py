@@ -29,13 +29,13 @@ TABLE = "table"
 """The column that names the table, where the counts of several stand below one another."""
 
 
-def named(table: Sequence[str]) -> str:
-    """A table in words, by its axes.
+def named(table: Sequence[str], total: str = "total") -> str:
+    """Name a table by its axes; ``total`` is what the one without axes is called.
 
     >>> named(["carrier", "hour"]), named([])
     ('carrier x hour', 'total')
     """
-    return " x ".join(map(printable, table)) if table else "total"
+    return " x ".join(map(printable, table)) if table else total
 
 
 def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:

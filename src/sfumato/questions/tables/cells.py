@@ -1,7 +1,6 @@
-"""The tables of a family across their axes, how far their cells are from the truth, and a preview.
+"""How far the cells of a family's tables are from the truth, and a preview.
 
-``CrossedFamily`` holds the tables with the sums that they share on their edges. ``CellErrors``
-gives the half-widths of cells, by the laws of the noise.
+``CellErrors`` gives the half-widths of cells, by the laws of the noise.
 
 A cell's error is a weighted sum of independent draws (``Family.error_of``), whose law is computed
 by ``mechanisms.noise_sums``. It is the same for all cells of a table that are nested alike.
@@ -11,171 +10,22 @@ by ``mechanisms.noise_sums``. It is the same for all cells of a table that are n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.answers import ALL, CrossTable, Preview, error_probability, half_width_text
+from sfumato.answers import Preview, error_probability, half_width_text
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.domain import Lattice
-from sfumato.errors import Infeasible
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import FEW_SUMS, Weighted, weighted_half_widths
 from sfumato.questions.tables.design import Measurement, described, family_of
 from sfumato.questions.tables.levels import Levels, Margin, Path
 from sfumato.questions.tables.residuals import Family, Paths, Weight
 from sfumato.questions.tables.trees import UnevenFamily
-
-# --- across the axes ------------------------------------------------------------------------------
-
-MOST_AXES = 3
-"""A table of more axes is listed, one row for each cell."""
-
-MOST_SLICES = 64
-"""How many tables of two axes stand for one of three."""
-
-MOST_ROUNDED = 2**20
-"""How many cells a family has at most of which whole numbers are shown beside the estimates."""
-
-COUNT = "count"
-
-
-class OneTable(Protocol):
-    """What is laid out of one table of a family."""
-
-    @property
-    def values(self) -> Array: ...
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array: ...
-    def published(self) -> Array: ...
-
-
-class CrossedFamily(Protocol):
-    """Tables that add up, and all their margins."""
-
-    @property
-    def lattice(self) -> Lattice: ...
-    @property
-    def tables(self) -> Sequence[Sequence[str]]: ...
-    def published(self) -> Array: ...
-    def __getitem__(self, axes: Sequence[str]) -> OneTable: ...
-
-
-def crossed(family: CrossedFamily, axes: Sequence[str]) -> tuple[CrossTable, ...]:
-    """A table of a family across its axes; of three axes, one for each cell of the shortest.
-
-    Parameters
-    ----------
-    family : TablesRelease
-    axes : sequence of str
-        Those of the table.
-
-    Returns
-    -------
-    tuple of CrossTable
-        Of three axes, the first is that of all cells of the shortest. Empty if it has more axes, or
-        the shortest has more than ``MOST_SLICES`` cells.
-    """
-    if len(axes) > MOST_AXES:
-        return ()
-    layout = _Layout(family, tuple(axes), is_rounded=has_whole_numbers(family))
-    # The longest axis goes down, where there is most room.
-    longest = sorted(axes, key=lambda name: -layout.size(name))
-    if len(axes) < MOST_AXES:
-        return (layout.table(longest),)
-    *two, split = longest
-    if layout.size(split) > MOST_SLICES:
-        return ()
-    slices = [layout.table(two, split, at) for at in range(layout.size(split))]
-    return (layout.table(two, split), *slices)
-
-
-def has_whole_numbers(family: CrossedFamily) -> bool:
-    """Whether whole numbers that add up are shown beside the estimates of a family.
-
-    It depends on the axes and sizes of the tables alone.
-    """
-    sizes = {axis.name: axis.size for axis in family.lattice.axes}
-    if sum(math.prod(sizes[name] for name in table) for table in family.tables) > MOST_ROUNDED:
-        return False
-    try:
-        family.published()
-    except Infeasible:
-        return False
-    return True
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """How the numbers of one table are laid out.
-
-    Attributes
-    ----------
-    family : Family
-    axes : tuple of str
-        Of the table, with that of which cells are taken.
-    is_rounded : bool
-    """
-
-    family: CrossedFamily
-    axes: tuple[str, ...]
-    is_rounded: bool
-
-    def size(self, name: str) -> int:
-        """How many cells an axis has."""
-        return len(self._names(name))
-
-    def _names(self, name: str) -> list[str]:
-        lattice = self.family.lattice
-        return lattice.axes[lattice.names.index(name)].cell_names()
-
-    def table(self, two: Sequence[str], split: str = "", at: int | None = None) -> CrossTable:
-        """Lay out at most two axes, in all cells of another or in one of them."""
-        down, across = [*two, "", ""][:2]
-
-        def laid_out(numbers_of: Callable[[OneTable], Array]) -> Array:
-            blocks = [numbers_of(table) for table in self._blocks(two, split, at)]
-            return _joined(blocks if at is None else [block[..., at] for block in blocks])
-
-        return CrossTable(
-            axes=self.axes,
-            within=self._within(split, at),
-            down=down,
-            across=across,
-            rows=(*self._names(down), ALL) if down else (ALL,),
-            columns=(*self._names(across), ALL) if across else (COUNT,),
-            estimates=laid_out(lambda table: table.values),
-            half_widths=laid_out(lambda table: table.accuracy()),
-            rounded=laid_out(lambda table: table.published()) if self.is_rounded else None,
-        )
-
-    def _within(self, split: str, at: int | None) -> str:
-        """Return in which cells of a further axis a table is, in words."""
-        if at is not None:
-            return f"{split} {self._names(split)[at]}"
-        return f"every {split}" if split else ""
-
-    def _blocks(self, two: Sequence[str], split: str, at: int | None) -> list[OneTable]:
-        """Return the table of all cells, and its sums over either axis and both."""
-        sums = [two[:1], two[1:], []] if len(two) == 2 else [[]] * len(two)
-        further = () if at is None else (split,)
-        return [self.family[(*names, *further)] for names in (two, *sums)]
-
-
-def _joined(blocks: Sequence[Array]) -> Array:
-    """Lay counts beside their sums: ndarray of shape (rows, columns)."""
-    match blocks:
-        case [counts, row_sums, column_sums, total]:
-            upper = np.column_stack([counts, row_sums])
-            return np.vstack([upper, np.append(column_sums, total)])
-        case _:
-            # Of one axis there is the total below its counts; of none the total alone.
-            return np.concatenate([np.reshape(block, (-1, 1)) for block in blocks])
-
 
 # --- errors of cells ------------------------------------------------------------------------------
 

@@ -107,9 +107,6 @@ class Design:
             published.append(shown.reshape(-1))
         return np.concatenate(published)
 
-    def __str__(self) -> str:
-        return described(self.measured)
-
 
 def described(measured: Sequence[Measurement]) -> str:
     """The noise in words."""

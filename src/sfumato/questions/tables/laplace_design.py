@@ -63,7 +63,7 @@ from itertools import product
 
 import numpy as np
 
-from sfumato.basics.numbers import Array
+from sfumato.basics.numbers import Array, largest_remainders
 from sfumato.privacy import StackedNorm, Weighed
 from sfumato.questions.tables.gaussian_design import (
     ROUNDING,
@@ -210,11 +210,8 @@ def _normalised(logarithms: Array) -> Array:
 def _rounded(shares: Array) -> list[Fraction]:
     """Whole parts that add up to 1, each at least one: the largest remainders are rounded up."""
     spare = PARTS - len(shares)
-    wanted = shares / shares.sum() * spare
-    whole = np.floor(wanted).astype(int)
-    missing = spare - int(whole.sum())
-    whole[np.argsort(whole - wanted, kind="stable")[:missing]] += 1
-    return [Fraction(int(part) + 1, PARTS) for part in whole]
+    whole = largest_remainders(shares / shares.sum() * spare, spare)
+    return [Fraction(part + 1, PARTS) for part in whole.tolist()]
 
 
 # --- the norm -------------------------------------------------------------------------------------

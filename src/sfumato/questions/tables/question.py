@@ -32,18 +32,18 @@ from sfumato.questions.tables.asked import (
     unit_of_tables,
 )
 from sfumato.questions.tables.cells import TablesPreview
-from sfumato.questions.tables.design import Design, design_for
+from sfumato.questions.tables.design import Design, described, design_for
 from sfumato.questions.tables.gaussian_design import Aim
 from sfumato.questions.tables.levels import Chains, Margin
 from sfumato.questions.tables.release import TablesRelease
 from sfumato.questions.tables.residuals import closure_of
 from sfumato.questions.tables.rounding import steps_of
 from sfumato.questions.tables.totals import (
+    ALL_ROWS,
     GivenTotals,
     KnownTable,
     PublicTotal,
     assumption,
-    in_words,
     known_tables,
     plain_totals,
     require_no_persons,
@@ -256,7 +256,7 @@ class Tables(
             measured=design.measured,
             wished=self._aim.accuracies,
             known=design.known,
-            totals=tuple(in_words(total.axes) for total in self.public_totals),
+            totals=tuple(named(total.axes, ALL_ROWS) for total in self.public_totals),
         )
         return with_whole_numbers(preview, self._lattice(domain))
 
@@ -275,7 +275,9 @@ class Tables(
         if design.norm is not None:
             proof = self.norm_proof
         stated = unit_of_tables(unit)
-        guarantee = self.promise(design.cost, stated, str(design), noise, proof=proof)
+        guarantee = self.promise(
+            design.cost, stated, described(design.measured), noise, proof=proof
+        )
         if design.has_residuals:
             guarantee = msgspec.structs.replace(guarantee, slack=SLACK)
         if self.public_totals:

@@ -171,7 +171,9 @@ def with_both_margins(
     int64 ndarray of shape (n,)
         Below 1 + 2^-10 from ``values`` if these have the margins.
     """
-    digits = _digits(max(int(row_sums.sum()), 1))
+    # Doubles add up to this total with so many binary digits after the point.
+    total = max(int(row_sums.sum()), 1)
+    digits = max(0, min(BITS, 51 - total.bit_length()))
     digits_of_cells = _written(values, rows, row_sums, columns, column_sums, digits)
     _meet(digits_of_cells, rows, row_sums << digits, columns, column_sums << digits, cell_with)
     for digit in range(digits, 0, -1):
@@ -181,11 +183,6 @@ def with_both_margins(
             digits_of_cells[odd] += _signs(wanted, rows[odd], columns[odd])
         digits_of_cells >>= 1
     return digits_of_cells
-
-
-def _digits(total: int) -> int:
-    """How many binary digits after the point a double can add up to this total."""
-    return max(0, min(BITS, 51 - total.bit_length()))
 
 
 def _written(
@@ -288,24 +285,9 @@ class Step:
     missed: tuple[Margin, ...] = ()
 
 
-@dataclass(frozen=True)
-class Order:
-    """The steps of a family.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-    joined : tuple of tuples of int
-        Tables that were not asked for, and are rounded so that others follow from them.
-    """
-
-    steps: tuple[Step, ...]
-    joined: tuple[Margin, ...] = ()
-
-
 def order_of(
     tables: Sequence[Margin], nesting: Nesting, known: Sequence[Margin] = ()
-) -> Order | None:
+) -> list[Step] | None:
     """Find the order in which tables are rounded.
 
     Parameters
@@ -318,14 +300,15 @@ def order_of(
 
     Returns
     -------
-    Order or None
-        None: a table of more than ``MOST_JOINED_CELLS`` cells would be needed.
+    list of Step, or None
+        Tables that were not asked for are among them where others follow from these. None: a table
+        of more than ``MOST_JOINED_CELLS`` cells would be needed.
     """
     largest = sorted(maximal(tables))
     while True:
         steps, stuck = _Sequence(tables, largest, nesting, known).steps()
         if stuck is None:
-            return Order(tuple(steps), tuple(sorted(set(largest) - set(tables))))
+            return steps
         joints = [joined(stuck, other) for other in largest if other != stuck]
         joint = min(joints, key=lambda table: (nesting.cells(table), table))
         if nesting.cells(joint) > MOST_JOINED_CELLS:
@@ -523,26 +506,21 @@ def steps_of(
     names: Sequence[str] = (),
     known: Sequence[Margin] = (),
 ) -> Sequence[Step]:
-    """In which order tables are rounded; the parameters and the refusal are those of ``rounded``.
+    """Return the order in which tables are rounded; parameters and refusal are as of ``rounded``.
 
     It needs no numbers, so that a family can be refused before it is paid for.
     """
-    order = order_of(tuple(tables), nesting, tuple(known))
-    if order is None:
-        raise _unroundable(names or [str(table) for table in tables])
-    return order.steps
-
-
-def _unroundable(names: Sequence[str]) -> Infeasible:
-    """What refuses a family whose tables cannot all be rounded."""
-    listed = ", ".join(names)
-    return Infeasible(
-        f"published() of {listed}",
-        "they share so many totals that no whole numbers may agree in all, and a table of all "
-        f"their axes has more than {MOST_JOINED_CELLS:,} cells",
-        "Ask for fewer tables of three or more axes in one family, or use the estimates, which "
-        "agree",
-    )
+    steps = order_of(tables, nesting, known)
+    if steps is None:
+        listed = ", ".join(names or map(str, tables))
+        raise Infeasible(
+            f"published() of {listed}",
+            "they share so many totals that no whole numbers may agree in all, and a table of all "
+            f"their axes has more than {MOST_JOINED_CELLS:,} cells",
+            "Ask for fewer tables of three or more axes in one family, or use the estimates, which "
+            "agree",
+        )
+    return steps
 
 
 def _margin_of(tables: Mapping[Margin, Array], margin: Margin, nesting: Nesting) -> Array:

@@ -19,9 +19,11 @@ from sfumato.basics.numbers import Array
 from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, Label, LabelAxis, LatticeAxis
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.privacy import Unit
+from sfumato.questions.tables.asked import named
 from sfumato.questions.tables.levels import Chains, Margin, Nesting, common
 
 LARGEST_COUNT = 2**53
+ALL_ROWS = "all rows"
 
 Counts: TypeAlias = (
     "int | Sequence[int] | Array | Mapping[Label, int] | Mapping[tuple[Label, ...], int]"
@@ -62,7 +64,7 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     @property
     def title(self) -> str:
-        return f"public totals of {in_words(self.axes)}"
+        return f"public totals of {named(self.axes, 'all rows')}"
 
     def on(self, axes: Sequence[LatticeAxis]) -> Array:
         """The counts in the order of the cells: int64 ndarray with one dimension for each axis.
@@ -117,11 +119,6 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         return tuple(place)
 
 
-def in_words(axes: Sequence[str]) -> str:
-    """Name a table of a family."""
-    return " x ".join(map(printable, axes)) if axes else "all rows"
-
-
 def plain_totals(given: object) -> tuple[PublicTotal, ...]:
     """Read totals as people write them.
 
@@ -152,7 +149,7 @@ def _plain(axes: object, counts: object) -> PublicTotal:
     names = axes if isinstance(axes, tuple) else (axes,) if axes != "" else ()
     if not all(isinstance(name, str) for name in names):
         raise UsageError(f"public totals of {shown(axes)}", "an axis is named by a text", WRITE)
-    title = f"public totals of {in_words(names)}"
+    title = f"public totals of {named(names, 'all rows')}"
     if isinstance(counts, Mapping):
         cells = tuple(cell if isinstance(cell, tuple) else (cell,) for cell in counts)
         numbers = tuple(_plain_count(count, title) for count in counts.values())
@@ -281,7 +278,7 @@ def known_tables(totals: Sequence[PublicTotal], chains: Chains) -> dict[Margin, 
     for first, second in itertools.combinations(tables, 2):
         if not agree(first, tables[first], second, tables[second], chains.nesting):
             raise UsageError(
-                f"{titles[first].title} and {in_words(titles[second].axes)}",
+                f"{titles[first].title} and {named(titles[second].axes, 'all rows')}",
                 "they contradict each other: their sums differ",
                 "Correct one of them, or leave it out",
             )
@@ -299,7 +296,7 @@ def agree(
 
 def assumption(totals: Sequence[PublicTotal]) -> str:
     """What the guarantee says of public totals."""
-    listed = "; ".join(in_words(total.axes) for total in totals)
+    listed = "; ".join(named(total.axes, ALL_ROWS) for total in totals)
     return (
         f"Apart from the public totals ({listed}): they are stated, not measured, so nothing about "
         "them is hidden; they are true of the rows counted."
