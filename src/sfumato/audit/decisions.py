@@ -88,7 +88,7 @@ class Decisions:
             If the enumeration cannot judge the mechanism.
         """
         enumeration = _Enumeration(mechanism, self.offsets)
-        found = []
+        losses = []
         for pair, start in product(pairs, self.starts):
             ways = enumeration.compared(pair, start)
             if ways is None:
@@ -97,8 +97,8 @@ class Decisions:
                 loss = max(_divergence(ways, alpha) / alpha for alpha in alphas)
             else:
                 loss = max(way.log_ratio for way in ways)
-            found.append((loss, pair))
-        loss, pair = max(found, key=lambda each: each[0])
+            losses.append((loss, pair))
+        loss, pair = max(losses, key=lambda of_pair: of_pair[0])
         return Loss(max(loss, 0.0), pair)
 
 
@@ -111,7 +111,7 @@ class _Way:
 
     def indices(self, kind: Kind) -> list[int]:
         """Which integers of the script are of this kind."""
-        return [i for i, each in enumerate(self.kinds) if each == kind]
+        return [i for i, own in enumerate(self.kinds) if own == kind]
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,12 @@ class _Compared:
     @property
     def log_ratio(self) -> float:
         """ln of the ratio of the probabilities of this output."""
-        of_draws = (log_mass(law, one) - log_mass(law, other) for law, one, other in self.draws)
+        of_draws = (log_mass(law, drawn) - log_mass(law, other) for law, drawn, other in self.draws)
         return self.log_one - self.log_other + math.fsum(of_draws)
 
     def term(self, alpha: float) -> float:
         """ln of what these decisions add to the sum of p^alpha q^(1 - alpha) over all outputs."""
-        shifts = ((law, abs(one - other)) for law, one, other in self.draws if one != other)
+        shifts = ((law, abs(drawn - other)) for law, drawn, other in self.draws if drawn != other)
         of_draws = math.fsum(renyi(law, shift, alpha) for law, shift in shifts)
         of_decisions = alpha * self.log_one + (1 - alpha) * self.log_other
         return of_decisions + (alpha - 1) * of_draws
@@ -172,19 +172,19 @@ class _Enumeration:
 
         None if there is none for some output.
         """
-        one, other = pair
-        if (one, start) not in self._ways:
-            self._ways[one, start] = self._all_ways(one, start)
-        found = []
-        for way in self._ways[one, start]:
-            target, _ = self.run(one, way.script)
+        rows, other = pair
+        if (rows, start) not in self._ways:
+            self._ways[rows, start] = self._all_ways(rows, start)
+        compared = []
+        for way in self._ways[rows, start]:
+            target, _ = self.run(rows, way.script)
             script = self._solve(other, way, target)
             if script is None:
                 return None
-            found.append(self._compare(pair, way, script))
-        self._check([way.log_one for way in found])
-        self._check([way.log_other for way in found])
-        return found
+            compared.append(self._compare(pair, way, script))
+        self._check([way.log_one for way in compared])
+        self._check([way.log_other for way in compared])
+        return compared
 
     def _all_ways(self, rows: Rows, start: Draws) -> list[_Way]:
         ways = list(self._walk(rows, start, ()))
@@ -263,15 +263,15 @@ class _Enumeration:
                 script[published[i]] += target.numbers[i] - output.numbers[i]
 
     def _compare(self, pair: Pair, way: _Way, script: Draws) -> _Compared:
-        one, other = pair
-        _, noise = self.run(one, way.script)
+        rows, other = pair
+        _, noise = self.run(rows, way.script)
         draws = []
         for i in way.indices("published"):
             law = noise.laws[i]
             assert isinstance(law, DiscreteLaplace | DiscreteGaussian)
             draws.append((law, way.script[i], script[i]))
         return _Compared(
-            self._log_decisions(one, way, way.script),
+            self._log_decisions(rows, way, way.script),
             self._log_decisions(other, way, script),
             draws,
         )

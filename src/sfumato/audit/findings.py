@@ -270,13 +270,13 @@ def audit(
     own = subjects.library()
     indices = [own.index(subject) for subject in chosen if subject in own]
     others = [subject for subject in chosen if subject not in own]
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with _workers(max(1, min(processes, len(indices)))) as map_over:
         own_findings = map_over(partial(_examined_by_index, deep), indices)
         for finding in chain(own_findings, map(partial(_examined_alone, deep), others)):
-            found.append(finding)
-            report(len(found), len(chosen), names[len(found)])
-    return found
+            findings.append(finding)
+            report(len(findings), len(chosen), names[len(findings)])
+    return findings
 
 
 @contextmanager
@@ -411,12 +411,12 @@ def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
     others = effort.others if subject.unit.rows_per_person == 1 else max(0, effort.others - 1)
     try:
         pairs = list(subject.pairs) or neighbours(subject.universe, subject.unit, others)
-        found = _loss(subject, pairs, effort.alphas)
+        largest = _loss(subject, pairs, effort.alphas)
     except NotAdditive:
         exact: Exact = None if subject.may_be_sampled else "refused"
         return exact, subject.pair or _usual(subject)
-    loss: Exact = found.loss if math.isfinite(found.loss) else "unbounded"
-    return loss, subject.pair or found.pair
+    loss: Exact = largest.loss if math.isfinite(largest.loss) else "unbounded"
+    return loss, subject.pair or largest.pair
 
 
 def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Loss:
@@ -430,10 +430,10 @@ def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Los
 def _usual(subject: Subject) -> Pair:
     """A pair on which one person changes all rows, from one end of the universe to the other."""
     rows_per_person = subject.unit.rows_per_person
-    one = rows_per_person * subject.universe[:1]
+    person = rows_per_person * subject.universe[:1]
     if subject.unit.neighbours == "replace":
-        return one, rows_per_person * subject.universe[-1:]
-    return one, ()
+        return person, rows_per_person * subject.universe[-1:]
+    return person, ()
 
 
 def _gain(claim: CentralMeasure) -> Gain:

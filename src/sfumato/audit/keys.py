@@ -96,9 +96,9 @@ class KeySelection:
         losses = []
         runner = _Runner(mechanism, self.width)
         for pair in pairs:
-            one, other = (runner.outputs_by_key(rows) for rows in pair)
-            losses.append((_epsilon_at(*_joint(one, other), float(claim.delta)), pair))
-        loss, pair = max(losses, key=lambda each: each[0])
+            here, there = (runner.outputs_by_key(rows) for rows in pair)
+            losses.append((_epsilon_at(*_joint(here, there), float(claim.delta)), pair))
+        loss, pair = max(losses, key=lambda of_pair: of_pair[0])
         return Loss(loss if runner.consistent else math.inf, pair)
 
 
@@ -134,8 +134,8 @@ class _Runner:
         if rows not in self._known:
             hidden = self._lowest(rows)
             self._check_independence(rows, hidden)
-            found = (self._outputs(rows, hidden, index) for index in range(len(hidden)))
-            self._known[rows] = dict(each for each in found if each is not None)
+            outputs = (self._outputs(rows, hidden, index) for index in range(len(hidden)))
+            self._known[rows] = dict(of_key for of_key in outputs if of_key is not None)
         return self._known[rows]
 
     def _lowest(self, rows: Rows) -> Draws:
@@ -188,7 +188,7 @@ class _Runner:
         base, noise = self.run(rows, hidden)
         values = [_law(law)[0] for law in noise.laws]
         for share in (0.5, 0.6, 0.9, 1.0):
-            script = tuple(int(each[int(share * (len(each) - 1))]) for each in values)
+            script = tuple(int(counts[int(share * (len(counts) - 1))]) for counts in values)
             together, _ = self.run(rows, script)
             expected = np.array(base)
             for i, value in enumerate(script):
@@ -198,19 +198,19 @@ class _Runner:
                 raise NotAdditive("what is published of one key depends on the noise of another")
 
 
-def _joint(one: dict[int, Outputs], other: dict[int, Outputs]) -> tuple[Array, Array]:
+def _joint(here: dict[int, Outputs], there: dict[int, Outputs]) -> tuple[Array, Array]:
     """Probabilities of all outputs under both data sets: float64 ndarrays of shape (outputs,).
 
     A key that is as likely to be shown as each of its counts under both tells nothing.
     """
     of_one = np.ones(1)
     of_other = np.ones(1)
-    for name in sorted(one.keys() | other.keys()):
-        first = one.get(name, {NOT_SHOWN: 1.0})
-        second = other.get(name, {NOT_SHOWN: 1.0})
+    for name in sorted(here.keys() | there.keys()):
+        first = here.get(name, {NOT_SHOWN: 1.0})
+        second = there.get(name, {NOT_SHOWN: 1.0})
         if first == second:
             continue
-        p, q = (np.concatenate(each) for each in zip(*_of_both(first, second), strict=True))
+        p, q = (np.concatenate(columns) for columns in zip(*_of_both(first, second), strict=True))
         of_one = np.outer(of_one, p).reshape(-1)
         of_other = np.outer(of_other, q).reshape(-1)
     return of_one, of_other

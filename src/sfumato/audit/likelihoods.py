@@ -129,10 +129,10 @@ def lower_bound(mechanism: Mechanism, one: Rows, other: Rows, *, reach: int, dra
     the probability found under ``one``. Under ``other`` they have at most the probability found
     plus all that was not enumerated, so the bound holds whatever happens there.
     """
-    found, _ = _enumerate(mechanism, one, reach, draws)
+    masses, _ = _enumerate(mechanism, one, reach, draws)
     against, missing = _enumerate(mechanism, other, reach, draws)
     return max(
-        math.log(mass / (against.get(output, 0.0) + missing)) for output, mass in found.items()
+        math.log(mass / (against.get(output, 0.0) + missing)) for output, mass in masses.items()
     )
 
 
@@ -220,8 +220,8 @@ class _Runner:
 
     def log_ratio(self, pair: Pair, first: int) -> float:
         """ln P(output | one) / P(output | other) for the output of (first, 0, 0, ...)."""
-        one, other = pair
-        output, noise = self(one, (first,))
+        rows, other = pair
+        output, noise = self(rows, (first,))
         script = self.solve(other, output)
         if script is None:
             return math.inf
@@ -243,8 +243,8 @@ class _Runner:
 
         None if no draws of the neighbour lead to the same output.
         """
-        one, other = pair
-        output, noise = self(one, prefix)
+        rows, other = pair
+        output, noise = self(rows, prefix)
         script = self.solve(other, output)
         if script is None:
             return None
@@ -254,8 +254,8 @@ class _Runner:
 
     def averaged_divergence(self, pair: Pair, alpha: float) -> float:
         """D_alpha of all draws, where the first one decides what comes next."""
-        one, other = pair
-        output, noise = self(one, ())
+        rows, other = pair
+        output, noise = self(rows, ())
         output_of_other, _ = self(other, ())
         law = noise.noise_laws()[0]
         shift = output.numbers[0] - output_of_other.numbers[0]

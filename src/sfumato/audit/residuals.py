@@ -148,11 +148,15 @@ class _Linear:
 
     def moved(self, mechanism: Mechanism, pair: Pair) -> Array | None:
         """How far the numbers of one data set are from the other's; None if laws differ."""
-        one, laws = _run(mechanism, pair[0], ())
-        other, other_laws = _run(mechanism, pair[1], ())
-        if laws != self.laws or other_laws != self.laws or len(one.numbers) != len(other.numbers):
+        output, laws = _run(mechanism, pair[0], ())
+        other_output, other_laws = _run(mechanism, pair[1], ())
+        if (
+            laws != self.laws
+            or other_laws != self.laws
+            or len(output.numbers) != len(other_output.numbers)
+        ):
             return None
-        return np.asarray(np.array(other.numbers) - np.array(one.numbers))
+        return np.asarray(np.array(other_output.numbers) - np.array(output.numbers))
 
     def is_all(self, mechanism: Mechanism, pair: Pair, moved: Array) -> bool:
         """Whether nothing else is published: where numbers are equal, all is."""
@@ -165,19 +169,19 @@ class _Linear:
 
     def _same(self, script: tuple[int, ...], moved: Array) -> tuple[int, ...]:
         """The draws with which the other data set gives the same numbers."""
-        found = np.array(script)
+        draws = np.array(script)
         for number, far in enumerate(moved.tolist()):
             # A draw that enters this number alone makes good for it.
             alone = (self.matrix != 0).sum(axis=0) == 1
             own = np.flatnonzero(alone & (np.abs(self.matrix[number]) == 1))
             if not own.size:
                 raise NotAdditive("no draw enters one published number alone")
-            found[own[0]] -= far * self.matrix[number, own[0]]
-        return tuple(found.tolist())
+            draws[own[0]] -= far * self.matrix[number, own[0]]
+        return tuple(draws.tolist())
 
     def divergence(self, moved: Array, alpha: float) -> float:
         """The Renyi divergence between the numbers and the moved ones."""
-        found = 0.0
+        total = 0.0
         for numbers, draws in self.groups:
             shift = moved[list(numbers)]
             if shift.any():
@@ -185,8 +189,8 @@ class _Linear:
                 law = {self.laws[draw] for draw in draws}
                 if len(law) != 1:
                     raise NotAdditive("numbers have draws of several laws in common")
-                found += _divergence(law.pop(), matrix, tuple(shift.tolist()), alpha)
-        return found
+                total += _divergence(law.pop(), matrix, tuple(shift.tolist()), alpha)
+        return total
 
 
 def _run(
@@ -202,19 +206,19 @@ def _numbers(mechanism: Mechanism, rows: Rows, script: tuple[int, ...]) -> Array
 
 
 def _unit(at: int, size: int) -> tuple[int, ...]:
-    return tuple(int(each == at) for each in range(size))
+    return tuple(int(index == at) for index in range(size))
 
 
 def _scripts(size: int) -> list[tuple[int, ...]]:
     """Draws far up and down, and mixed ones."""
     mixed = tuple((-1) ** at * (at * at + 1) for at in range(size))
-    return [(FAR,) * size, (-FAR,) * size, mixed, tuple(FAR * each for each in mixed)]
+    return [(FAR,) * size, (-FAR,) * size, mixed, tuple(FAR * draw for draw in mixed)]
 
 
 def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Numbers that have draws in common, directly or by others."""
     left = set(range(len(matrix)))
-    found = []
+    groups = []
     while left:
         numbers = {left.pop()}
         while True:
@@ -226,8 +230,8 @@ def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         left -= numbers
         if len(draws) > MOST_DRAWS:
             raise NotAdditive(f"{len(draws)} draws enter the same numbers; ask for fewer cells")
-        found.append((tuple(sorted(numbers)), tuple(draws.tolist())))
-    return found
+        groups.append((tuple(sorted(numbers)), tuple(draws.tolist())))
+    return groups
 
 
 @lru_cache(maxsize=4096)
@@ -280,16 +284,16 @@ def bounded_loss(
     assert isinstance(claim, ApproxDP)
     for rows in {rows for pair in pairs for rows in pair}:
         check_additive(mechanism, rows, (0,))
-    found = [(_loss_of_pair(mechanism, pair, float(claim.delta)), pair) for pair in pairs]
-    loss, pair = max(found, key=lambda each: each[0])
+    losses = [(_loss_of_pair(mechanism, pair, float(claim.delta)), pair) for pair in pairs]
+    loss, pair = max(losses, key=lambda of_pair: of_pair[0])
     return Loss(loss, pair)
 
 
 def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
     """The least epsilon for one data set against its neighbour."""
-    one, other = pair
+    rows, other = pair
     drawn = Scripted()
-    output = mechanism(one, drawn)
+    output = mechanism(rows, drawn)
     law = _law(drawn)
     reached = mechanism(other, Scripted())
     if len(reached.numbers) != len(output.numbers):
@@ -334,7 +338,7 @@ def epsilon_at(law: TruncatedLaplace, shifts: Sequence[int], delta: float) -> fl
     shared: Array = reduce(np.convolve, steps, np.ones(1))
     most = sum(shifts)
     losses = np.arange(-most, most + 1) / scale
-    only_one = 1 - float(np.prod([each.sum() for each in steps]))
+    only_one = 1 - float(np.prod([step.sum() for step in steps]))
 
     def excess(epsilon: float) -> float:
         above = losses > epsilon

@@ -259,10 +259,10 @@ class Scripted(Script):
         NotAdditive
             If one of them is not.
         """
-        found = [law for law in self.laws if isinstance(law, DiscreteLaplace | DiscreteGaussian)]
-        if len(found) != len(self.laws):
+        known = [law for law in self.laws if isinstance(law, DiscreteLaplace | DiscreteGaussian)]
+        if len(known) != len(self.laws):
             raise NotAdditive("a value was asked for whose law is not one of noise on counts")
-        return found
+        return known
 
     def log_likelihood(self) -> float:
         """The logarithm of the probability of the values supplied."""
@@ -388,7 +388,7 @@ def count(rows: Rows, lattice: Lattice) -> Cube:
     }
     columns = [_cells(axis, array[:, i].copy(), keys) for i, axis in enumerate(lattice.axes)]
     cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
-    return replace(cube, keys={name: KeyList(found) for name, found in keys.items()})
+    return replace(cube, keys={name: KeyList(held) for name, held in keys.items()})
 
 
 def count_needs(rows: Rows, needs: Needs, domain: Domain) -> Cube:
@@ -446,7 +446,9 @@ def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
         for rows in own:
             if rows:
                 changes += [(rows, ()), ((), rows)]
-    return [(rest + one, rest + other) for rest, (one, other) in product(background, changes)]
+    return [
+        (rest + own_rows, rest + other) for rest, (own_rows, other) in product(background, changes)
+    ]
 
 
 def _bags(universe: Rows, most: int) -> list[Rows]:
@@ -472,8 +474,8 @@ def of_machine(counter: CounterMechanism[S], steps: int) -> Mechanism:
 
     def run(rows: Rows, noise: Bits) -> Published:
         increments = np.bincount([int(row[0]) for row in rows], minlength=steps).tolist()
-        found = outputs(counter, increments, noise)
-        return Published(tuple(found[index] for index in order), found)
+        totals = outputs(counter, increments, noise)
+        return Published(tuple(totals[index] for index in order), totals)
 
     return run
 
@@ -481,11 +483,11 @@ def of_machine(counter: CounterMechanism[S], steps: int) -> Mechanism:
 def outputs(counter: CounterMechanism[S], increments: Sequence[int], noise: Bits) -> list[int]:
     """What a counter mechanism of one category publishes over a whole stream."""
     state = counter.start()
-    found = []
+    totals = []
     for increment in increments:
         state, output = counter.step(state, (increment,), noise)
-        found.append(output[0])
-    return found
+        totals.append(output[0])
+    return totals
 
 
 def draw_order(tree: ElderTree, steps: int) -> list[int]:

@@ -165,13 +165,13 @@ def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Arra
     return low, high
 
 
-def _bounds(one: Array, other: Array, thresholds: Array, alpha: float) -> tuple[Array, Array]:
+def _bounds(here: Array, there: Array, thresholds: Array, alpha: float) -> tuple[Array, Array]:
     """Bounds on the probability that a score is at least the threshold, for each threshold.
 
     From below under ``one``, from above under ``other``.
     """
-    low, _ = clopper_pearson(_hits(one, thresholds), len(one), alpha)
-    _, high = clopper_pearson(_hits(other, thresholds), len(other), alpha)
+    low, _ = clopper_pearson(_hits(here, thresholds), len(here), alpha)
+    _, high = clopper_pearson(_hits(there, thresholds), len(there), alpha)
     return low, high
 
 
@@ -180,10 +180,10 @@ def _hits(scores: Array, thresholds: Array) -> Array:
     return len(scores) - np.searchsorted(np.sort(scores), thresholds)
 
 
-def _best(one: Array, other: Array, gain: Gain, alpha: float) -> tuple[float, float]:
+def _best(here: Array, there: Array, gain: Gain, alpha: float) -> tuple[float, float]:
     """The largest gain on the runs that choose, and the threshold that has it."""
-    thresholds = _levels(np.concatenate([one, other]), THRESHOLDS)
-    promised = gain(*_bounds(one, other, thresholds, alpha))
+    thresholds = _levels(np.concatenate([here, there]), THRESHOLDS)
+    promised = gain(*_bounds(here, there, thresholds, alpha))
     best = int(np.argmax(promised))
     return float(promised[best]), float(thresholds[best])
 
@@ -198,13 +198,13 @@ def _levels(values: Array, parts: int) -> Array:
     return np.unique(np.quantile(values, shares, method="higher"))
 
 
-def _score(one: Array, other: Array) -> Callable[[Array], Array]:
+def _score(here: Array, there: Array) -> Callable[[Array], Array]:
     """A function from outputs to the log-likelihood ratio of one against other, over columns."""
     tables = []
-    for column in range(one.shape[1]):
-        found = _ratios(one[:, column], other[:, column])
-        if found is not None:
-            tables.append((column, *found))
+    for column in range(here.shape[1]):
+        table = _ratios(here[:, column], there[:, column])
+        if table is not None:
+            tables.append((column, *table))
 
     def score(outputs: Array) -> Array:
         total = np.zeros(len(outputs))
@@ -216,16 +216,16 @@ def _score(one: Array, other: Array) -> Callable[[Array], Array]:
     return score
 
 
-def _ratios(one: Array, other: Array) -> tuple[Array, Array] | None:
+def _ratios(here: Array, there: Array) -> tuple[Array, Array] | None:
     """Bins of one column and their log-likelihood ratios; None if a chi-square sees no difference.
 
     A column without a difference would add noise to the score.
     """
-    both = np.concatenate([one, other])
+    both = np.concatenate([here, there])
     bins = min(MOST_BINS, max(2, len(both) // RUNS_PER_BIN))
     edges = _levels(both, bins)[1:]
-    counts = _binned(one, edges)
-    counts_of_other = _binned(other, edges)
+    counts = _binned(here, edges)
+    counts_of_other = _binned(there, edges)
     together = counts + counts_of_other
     held = together > 0
     statistic = float((np.square(counts - counts_of_other)[held] / together[held]).sum())

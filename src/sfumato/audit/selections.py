@@ -147,11 +147,11 @@ def log_probabilities(method: AxisMethod, cells: Cells, chosen: Array) -> Array:
     if law is None:
         return method.log_probabilities(cells, chosen)
     true = int(cells.counts.sum())
-    found = [
+    by_total = [
         log_mass(law, total - true) + method.log_probabilities(cells, chosen, total)
         for total in NOISY_TOTALS
     ]
-    return np.concatenate(found)
+    return np.concatenate(by_total)
 
 
 def log_masses_of_gaps(method: AxisMethod, cells: Cells, chosen: Array) -> Array:
@@ -170,7 +170,7 @@ def log_masses_of_gaps(method: AxisMethod, cells: Cells, chosen: Array) -> Array
     noise = method.rank_noise
     assert isinstance(noise, GapNoise)
     fine = cells.divided(method.subcells)
-    found = []
+    masses = []
     for edges in chosen:
         points = points_of(edges, method.subcells, method.cells, method.snap)
         gaps = rows_between(fine, method.rank_edges(edges))
@@ -180,8 +180,8 @@ def log_masses_of_gaps(method: AxisMethod, cells: Cells, chosen: Array) -> Array
             [log_mass(noise.law, far - int(gap)) if has else 0.0 for far in (-FAR, FAR)]
             for gap, has in zip(gaps, counted, strict=True)
         ]
-        found.append([sum(corner) for corner in product(*of_gaps)])
-    return np.array(found)
+        masses.append([sum(corner) for corner in product(*of_gaps)])
+    return np.array(masses)
 
 
 def selection_loss(
@@ -208,7 +208,7 @@ def selection_loss(
 
 def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
     """The largest ln P(outcome | one) / P(outcome | other), over outcomes and pairs."""
-    return _largest((float((law(one) - law(other)).max()), (one, other)) for one, other in pairs)
+    return _largest((float((law(rows) - law(other)).max()), (rows, other)) for rows, other in pairs)
 
 
 def _largest(found: Iterable[tuple[float, Pair]]) -> Loss:

@@ -85,10 +85,10 @@ def two_stage_cells(
     a uniform direction.
     """
     near = coins(ball_probability, len(points), bits)
-    found = np.empty(points.shape)
-    found[near] = ball.draw(points[near], bits)
-    found[~near] = _outside(points[~near], radius, bits)
-    return found
+    cells = np.empty(points.shape)
+    cells[near] = ball.draw(points[near], bits)
+    cells[~near] = _outside(points[~near], radius, bits)
+    return cells
 
 
 def coins(probability: Decimal, count: int, bits: Bits) -> Flags:
@@ -108,14 +108,14 @@ def coins(probability: Decimal, count: int, bits: Bits) -> Flags:
 
 def _outside(points: Floats, radius: Fraction, bits: Bits) -> Cells:
     """Algorithm 3: uniform in the report space, drawn again while within L of the point."""
-    found = np.empty(points.shape, dtype=np.int64)
+    cells = np.empty(points.shape, dtype=np.int64)
     missing = np.arange(len(points))
     while missing.size:
         words = bits.words(missing.size * points.shape[1]).reshape(missing.size, -1)
         beyond = _beyond(points[missing], words, radius, bits)
-        found[missing[beyond]] = (words[beyond] >> _BITS_WITHIN_CELL).astype(np.int64)
+        cells[missing[beyond]] = (words[beyond] >> _BITS_WITHIN_CELL).astype(np.int64)
         missing = missing[~beyond]
-    return found
+    return cells
 
 
 def _beyond(points: Floats, words: Words, radius: Fraction, bits: Bits) -> Flags:
@@ -137,7 +137,7 @@ def _certainly_beyond(point: Floats, words: list[int], radius: Fraction, bits: B
 
     def evaluate(level: Level) -> bool:
         length = exactly(radius)
-        places = [each.known(level.bits) * (1 + 2 * length) - length for each in uniforms]
+        places = [uniform.known(level.bits) * (1 + 2 * length) - length for uniform in uniforms]
         differences = [x - Decimal(float(v)) for x, v in zip(places, point, strict=True)]
         return level.below(length, norm(differences))
 
@@ -238,9 +238,9 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
                     f"Choose {name} in that range",
                 )
         if self.epsilon * self.L > LARGEST_LOSS:
-            asked = f"epsilon = {decimal(self.epsilon)} with L = {decimal(self.L)}"
+            what = f"epsilon = {decimal(self.epsilon)} with L = {decimal(self.L)}"
             raise UsageError(
-                asked, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L"
+                what, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L"
             )
 
     # --- the law ----------------------------------------------------------------------------------
@@ -400,10 +400,10 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
 
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
-        found: Floats = np.add(cells, 0.5, out=out)
-        found *= float(self.width)
-        found -= float(self.L)
-        return found
+        points: Floats = np.add(cells, 0.5, out=out)
+        points *= float(self.width)
+        points -= float(self.L)
+        return points
 
     @property
     def limits(self) -> tuple[int, int]:

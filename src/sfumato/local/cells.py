@@ -184,7 +184,7 @@ class CellSampler:
         if isinstance(source, Trace):
             first = row * self.dimension
             normals = [normal_at(source, first + axis, bits) for axis in range(self.dimension)]
-            return lambda level: [each.known(level) for each in normals]
+            return lambda level: [normal.known(level) for normal in normals]
         word = int(source[row])
         sign = -1 if word & 1 else 1
         if self.dimension == 1:

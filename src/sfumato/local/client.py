@@ -96,20 +96,20 @@ def read_bounds(bounds: Bounds, dimension: int) -> Floats:
     """Public bounds as an array of shape (d, 2): lower, upper."""
     axes = bounds.values() if isinstance(bounds, Mapping) else bounds
     pairs = [axis.numbers if isinstance(axis, Interval) else axis for axis in axes]
-    found = as_floats(pairs)
-    if found.shape != (dimension, 2):
+    ends = as_floats(pairs)
+    if ends.shape != (dimension, 2):
         raise BoundsRequired(
             f"bounds of {dimension} axes",
             "each axis needs a public lower and upper bound",
             "Give one Interval an axis",
         )
-    if not (np.isfinite(found).all() and (found[:, 0] < found[:, 1]).all()):
+    if not (np.isfinite(ends).all() and (ends[:, 0] < ends[:, 1]).all()):
         raise UsageError(
             f"bounds of {dimension} axes",
             "they are not finite, or lower is not below upper",
             "Give lower before upper",
         )
-    return found
+    return ends
 
 
 def to_unit(values: Floats, bounds: Floats) -> Floats:
@@ -166,20 +166,20 @@ class Client:
         DataError
             The memory cannot be read or written.
         """
-        found = self._report or self._remembered()
-        if found is None:
+        report = self._report or self._remembered()
+        if report is None:
             point = to_unit(_single(value, self.mechanism.dimension), self._bounds)
-            found = self._kept(draw(self.mechanism, point))
-        asked = label(self.mechanism, current().private)
-        if found.to != asked:
+            report = self._kept(draw(self.mechanism, point))
+        collection = label(self.mechanism, current().private)
+        if report.to != collection:
             raise UsageError(
-                f"a report to {asked}",
-                f"this device has reported to {found.to}, "
+                f"a report to {collection}",
+                f"this device has reported to {report.to}, "
                 "and a second report would cost its person epsilon again",
                 "Keep to the mechanism that was reported to",
             )
-        self._report = found
-        return found
+        self._report = report
+        return report
 
     def _remembered(self) -> Report | None:
         # A link to nowhere exists as a link: it holds no report, and none can be put there.
@@ -205,10 +205,10 @@ class Client:
         except OSError as error:
             reason = error.strerror or "the file cannot be written"
         else:
-            found = self._remembered()
+            remembered = self._remembered()
             reason = "it was removed while the report was written"
-            if found is not None:
-                return found
+            if remembered is not None:
+                return remembered
         raise DataError(f"the memory {self._memory}", reason, "Choose a path that can be written")
 
 
@@ -233,14 +233,14 @@ def _write_once(report: Report, memory: Path) -> None:
 
 
 def _single(value: ArrayLike, dimension: int) -> Floats:
-    found = as_floats(value)
-    if found.shape != (dimension,) or np.isnan(found).any():
+    point = as_floats(value)
+    if point.shape != (dimension,) or np.isnan(point).any():
         raise UsageError(
             f"a value of {dimension} numbers",
             "it has another shape, or one is missing",
             f"Give {dimension} numbers",
         )
-    return found
+    return point
 
 
 def draw(mechanism: BPM | MultivariateLaplace, point: Floats, bits: Bits | None = None) -> Report:

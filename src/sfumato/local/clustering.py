@@ -170,20 +170,20 @@ class PrivateKMeans:
                 "reports form a table, one row a person",
                 "Give an array of shape (n, d)",
             )
-        found = read_array(reports, shape[1], "reports")
+        given = read_array(reports, shape[1], "reports")
         mechanism = self._mechanism_for(shape[1])
-        check_clusters(self.n_clusters, len(found))
-        if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), found)).all():
+        check_clusters(self.n_clusters, len(given))
+        if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), given)).all():
             raise UsageError(
                 "reports",
                 "one lies outside the report space",
                 "Give what perturb returned, in the unit cube's scale",
             )
         self.mechanism_ = mechanism
-        self.reports_ = found
+        self.reports_ = given
         self._private = private and current().private
-        self._warn_of_few(len(found))
-        self._find_centers(found)
+        self._warn_of_few(len(given))
+        self._find_centers(given)
         self.in_model_ = None if self._decoded is None else self._decoded.in_model
         self.evident_ = None if self._decoded is None else self._decoded.evident
         limits = self._limits(shape[1])
@@ -252,7 +252,7 @@ class PrivateKMeans:
         half = self._decoded.half_widths(float(probability(confidence, "confidence")))
         ends = [self._decoded.centers + sign * half for sign in (-1, 1)]
         limits = self._limits(ends[0].shape[1])
-        low, high = (each if limits is None else from_unit(each, limits) for each in ends)
+        low, high = (end if limits is None else from_unit(end, limits) for end in ends)
         return low, high
 
     def predict(self, points: ArrayLike) -> Array:
@@ -297,21 +297,21 @@ class PrivateKMeans:
                 "points form a table, one row a person",
                 "Give an array of shape (n, d)",
             )
-        found = read_array(X, given.shape[1], "points")
+        points = read_array(X, given.shape[1], "points")
         limits = self._limits(given.shape[1])
-        return np.asarray(np.clip(found, 0, 1)) if limits is None else to_unit(found, limits)
+        return np.asarray(np.clip(points, 0, 1)) if limits is None else to_unit(points, limits)
 
     def _placed(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Points in the scale of the centres, with as many axes."""
-        found = self._scaled(X)
+        points = self._scaled(X)
         dimension = self._unit_centers.shape[1]
-        if found.shape[1] != dimension:
+        if points.shape[1] != dimension:
             raise UsageError(
-                f"points of shape {found.shape}",
+                f"points of shape {points.shape}",
                 f"the centres have {dimension} axes",
                 f"Give an array of shape (n, {dimension})",
             )
-        return found
+        return points
 
     def _fitted(self) -> None:
         if not hasattr(self, "cluster_centers_"):

@@ -48,10 +48,10 @@ def exactly(value: Fraction) -> Decimal:
 @lru_cache(maxsize=8)
 def pi(digits: int = DIGITS) -> Decimal:
     """pi, by Machin's formula 16 arctan(1/5) - 4 arctan(1/239) in integers."""
-    one = int(10 ** (digits + 10))
+    unit = int(10 ** (digits + 10))
     total = 0
     for factor, inverse in ((16, 5), (-4, 239)):
-        power = one // inverse
+        power = unit // inverse
         n = 1
         while power:
             sign = 1 if n % 4 == 1 else -1
@@ -59,7 +59,7 @@ def pi(digits: int = DIGITS) -> Decimal:
             power //= inverse * inverse
             n += 2
     with localcontext(context(digits + 5)):
-        return Decimal(total) / one
+        return Decimal(total) / unit
 
 
 AUTO_LOSS = 1.05
@@ -162,13 +162,13 @@ def variance(epsilon: Fraction, radius: Fraction, d: int, offset: Decimal) -> fl
     offset : Decimal
         Squared distance of the point from the centre of the cube.
     """
-    found = constants(epsilon, radius, d)
+    exact = constants(epsilon, radius, d)
     with localcontext(context()):
-        signal = found.signal_probability
-        background = found.background_probability
+        signal = exact.signal_probability
+        background = exact.background_probability
         side = 1 + 2 * exactly(radius)
         # A uniform point of a d-ball of radius T has the second moment T^2 d / (d + 2).
-        inside = signal * d * found.square / (d + 2)
+        inside = signal * d * exact.square / (d + 2)
         outside = background * d * side**2 / 12 + background * signal * offset
         return float((inside + outside) / signal**2)
 

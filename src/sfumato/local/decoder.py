@@ -138,9 +138,9 @@ def spread_evenly(k: int, d: int) -> Floats:
         even = qmc.Sobol(d, scramble=False).random(size) + 0.5 / size
     centers = kmeans(even, k, seed=0, tries=8)
     skewed = ((centers - 0.5) ** 3).sum(axis=0)
-    found = np.where(skewed < 0, 1 - centers, centers)
-    found.flags.writeable = False
-    return np.asarray(found)
+    spread = np.where(skewed < 0, 1 - centers, centers)
+    spread.flags.writeable = False
+    return np.asarray(spread)
 
 
 # --- clusters that are not normal -----------------------------------------------------------------
@@ -173,8 +173,8 @@ def looks_normal(
         there = simulated[nearest_simulated == j] - mean
         if len(here) < CLASSES * FEWEST or len(there) < CLASSES * FEWEST:
             continue
-        for one, other in zip(_measured(here), _measured(there), strict=True):
-            least = min(least, _probability(one, other))
+        for seen, expected in zip(_measured(here), _measured(there), strict=True):
+            least = min(least, _probability(seen, expected))
             cuts += 1
     return least * max(cuts, 1) > RARE
 
@@ -190,12 +190,12 @@ def _simulated(
     points = drawn(fitted.vector, fitted.k, uniforms, rng.normal(size=(SIMULATED, d)))
     directions = rng.normal(size=points.shape)
     directions /= np.sqrt((directions**2).sum(axis=1, keepdims=True))
-    found = points + directions * _distances(mechanism, rng)[:, None]
+    reports = points + directions * _distances(mechanism, rng)[:, None]
     silent = rng.random(SIMULATED) < mechanism.background_probability
     if silent.any() and isinstance(mechanism, BPM):
         radius = float(mechanism.L)
-        found[silent] = rng.uniform(-radius, 1 + radius, (int(silent.sum()), d))
-    return np.asarray(found)
+        reports[silent] = rng.uniform(-radius, 1 + radius, (int(silent.sum()), d))
+    return np.asarray(reports)
 
 
 def _distances(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
@@ -217,16 +217,16 @@ def _measured(away: Floats) -> list[Floats]:
     return [*away.T, np.sqrt((away**2).sum(axis=1))]
 
 
-def _probability(one: Floats, other: Floats) -> float:
+def _probability(seen: Floats, expected: Floats) -> float:
     """Of so large a chi-square, if both samples have one law; the second cuts the classes."""
     from scipy.special import chdtrc
 
-    edges = np.quantile(other, np.linspace(0, 1, CLASSES + 1)[1:-1])
-    counts = np.bincount(np.searchsorted(edges, one), minlength=CLASSES)
-    other_counts = np.bincount(np.searchsorted(edges, other), minlength=CLASSES)
+    edges = np.quantile(expected, np.linspace(0, 1, CLASSES + 1)[1:-1])
+    counts = np.bincount(np.searchsorted(edges, seen), minlength=CLASSES)
+    other_counts = np.bincount(np.searchsorted(edges, expected), minlength=CLASSES)
     both = counts + other_counts
     # Samples of two sizes: each count is scaled by the root of their quotient.
-    scale = math.sqrt(len(other) / len(one))
+    scale = math.sqrt(len(expected) / len(seen))
     differences = np.square(counts * scale - other_counts / scale)
     statistic = float((differences[both > 0] / both[both > 0]).sum())
     return float(chdtrc(CLASSES - 1, statistic))
@@ -369,20 +369,20 @@ def decode(
     UsageError
         If there are more clusters than reports, or reports have another shape.
     """
-    found = np.atleast_2d(read_array(reports, mechanism.dimension, "reports"))
-    k = check_clusters(n_clusters, len(found))
+    points = np.atleast_2d(read_array(reports, mechanism.dimension, "reports"))
+    k = check_clusters(n_clusters, len(points))
     law = noise_law(mechanism)
     if not law.background:
         far = FAR * math.sqrt(float(law.shares @ law.variances))
-        found = np.clip(found, -far, 1 + far)
+        points = np.clip(points, -far, 1 + far)
     with single_thread():
-        known = _known(found, k, law, rng)
+        known = _known(points, k, law, rng)
         decoded = _centred(known, rng)
         if not decoded.evident:
             return decoded
-        if looks_normal(found, known.normals, mechanism, rng):
+        if looks_normal(points, known.normals, mechanism, rng):
             return decoded
-        return _widened(decoded, found, known, law, rng)
+        return _widened(decoded, points, known, law, rng)
 
 
 @dataclass(frozen=True)
@@ -466,7 +466,10 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
         kmeans(points, start, weights=weights, seed=rng, tries=tries, steps=60)
         for start, tries in starts
     ]
-    sums = [float(weights @ squared_distances(points, found).min(axis=1)) for found in tried]
+    sums = [
+        float(weights @ squared_distances(points, centers_tried).min(axis=1))
+        for centers_tried in tried
+    ]
     centers = tried[int(np.argmin(sums))]
     evident = True
     if isinstance(known.normals, Posterior) and not shows_structure(known.normals, points, centers):
@@ -494,7 +497,7 @@ def _likely_points(known: _Known, rng: np.random.Generator) -> tuple[Floats, Flo
     laws = known.normals.laws
     pairs = math.ceil(known.share * SYNTHETIC / laws / 2)
     vectors = known.normals.others(laws, rng, DOUBT)
-    points = np.concatenate([drawn(each, k, *_balanced(pairs, d, rng)) for each in vectors])
+    points = np.concatenate([drawn(vector, k, *_balanced(pairs, d, rng)) for vector in vectors])
     weights = np.full(len(points), known.share / max(len(points), 1))
     if known.density is not None:
         more, shares = _spread_out(known.density, known.density.shares)

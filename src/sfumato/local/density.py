@@ -292,8 +292,8 @@ def _quadratics(unit: Floats) -> Floats:
 
 
 def _shares(logs: Floats) -> Floats:
-    found = np.exp(logs - logs.max())
-    return np.asarray(found / found.sum())
+    masses = np.exp(logs - logs.max())
+    return np.asarray(masses / masses.sum())
 
 
 @dataclass(frozen=True)

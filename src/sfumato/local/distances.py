@@ -103,10 +103,10 @@ class Distances:
         """The real numbers that one distance is made of."""
         candidate = int(self.kept[row])
         words = self.words[:, candidate].tolist()
-        found: Reals = [Uniform.of_unit(word, bits) for word in words]
+        drawn: Reals = [Uniform.of_unit(word, bits) for word in words]
         if self.normals is not None:
-            found.append(normal_at(self.normals, candidate, bits))
-        return found
+            drawn.append(normal_at(self.normals, candidate, bits))
+        return drawn
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,12 @@ class DistanceLaw:
         """Draw distances that are accepted or doubtful: ``count`` of them, independent."""
         tries = count + count // 8 + 16
         while True:
-            found = self.propose(tries, bits).first(count)
-            if found.values.size == count:
-                return found
+            distances = self.propose(tries, bits).first(count)
+            if distances.values.size == count:
+                return distances
             # However many are kept, those that are have the same law. So where they are too few,
             # all may be drawn again.
-            tries = tries * count // max(found.values.size, count // 16, 1) * 9 // 8 + 16
+            tries = tries * count // max(distances.values.size, count // 16, 1) * 9 // 8 + 16
 
     def propose(self, count: int, bits: Bits) -> Distances:
         """Draw candidates."""
@@ -227,7 +227,7 @@ class DistanceLaw:
 
     def exact(self, reals: Sequence[Uniform | Normal], level: Level) -> Decimal | None:
         """The distance for the same words, or None where it is rejected."""
-        uniforms = [each.known(level.bits) for each in reals if isinstance(each, Uniform)]
+        uniforms = [real.known(level.bits) for real in reals if isinstance(real, Uniform)]
         if self.by_power:
             return self._exact_power(uniforms, level)
         return self._exact_gamma(cast(Normal, reals[-1]).known(level), uniforms, level)

@@ -138,17 +138,17 @@ class LocalMechanism(msgspec.Struct, frozen=True):
 
     def check_cells(self: Mechanism, cells: ArrayLike) -> Cells:
         """Read the cells of reports that somebody sent: int64, shape (n, d)."""
-        found = np.atleast_2d(np.asarray(cells))
-        if found.ndim != 2 or found.shape[1] != self.dimension or found.dtype.kind not in "iu":
+        given = np.atleast_2d(np.asarray(cells))
+        if given.ndim != 2 or given.shape[1] != self.dimension or given.dtype.kind not in "iu":
             obstacle = "they are not whole numbers of the mechanism's shape"
             raise UsageError(
                 "cells of reports", obstacle, f"Give integers of shape (n, {self.dimension})"
             )
         least, most = self.limits
-        if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
+        if given.size and not (least <= int(given.min()) and int(given.max()) <= most):
             obstacle = "a report lies outside the report space"
             raise UsageError("cells of reports", obstacle, "Give reports of this mechanism")
-        return found.astype(np.int64)
+        return given.astype(np.int64)
 
 
 def check_dimension(dimension: object) -> int:
@@ -171,33 +171,33 @@ def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
     """Read numbers of shape (d,) or (n, d), without NaN. No message quotes them."""
     try:
         given = np.asarray(values)
-        found = None if given.dtype.kind == "c" else given.astype(np.float64)
+        array = None if given.dtype.kind == "c" else given.astype(np.float64)
     except (TypeError, ValueError):
-        found = None
-    asked = f"{name} in {dimension} dimensions"
-    if found is None:
+        array = None
+    what = f"{name} in {dimension} dimensions"
+    if array is None:
         raise UsageError(
-            asked, "they are not an array of numbers", f"Give an array of shape (n, {dimension})"
+            what, "they are not an array of numbers", f"Give an array of shape (n, {dimension})"
         )
-    if found.ndim not in (1, 2) or found.shape[-1] != dimension:
+    if array.ndim not in (1, 2) or array.shape[-1] != dimension:
         raise UsageError(
-            asked,
-            f"the array has shape {found.shape}",
+            what,
+            f"the array has shape {array.shape}",
             f"Give an array of shape (n, {dimension}) or ({dimension},)",
         )
-    if np.isnan(found).any():
+    if np.isnan(array).any():
         raise UsageError(
-            asked,
+            what,
             "a value is missing (NaN)",
             "Who has no value makes no report: drop such rows first",
         )
-    return found
+    return array
 
 
 def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
     """Read points and draw for a few at a time: float64 ndarray of shape (n, d)."""
     given = np.atleast_2d(read_array(points, dimension, "points"))
-    found = np.empty(given.shape)
+    reports = np.empty(given.shape)
     # Freed untouched: from then on glibc keeps freed blocks of up to this size, and does not page
     # them in anew for each of the many temporary arrays below.
     np.empty(_KEPT_BLOCK)
@@ -208,8 +208,8 @@ def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
         part = given[start : start + rows]
         # Clamping never takes two points further apart, so it keeps the guarantee.
         np.clip(part, 0.0, 1.0, out=clamped[: len(part)])
-        draw(clamped[: len(part)], found[start : start + rows])
-    return found
+        draw(clamped[: len(part)], reports[start : start + rows])
+    return reports
 
 
 def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
@@ -219,8 +219,8 @@ def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
         draw(part, target)
         mechanism.place(target, target)
 
-    found = in_blocks(points, mechanism.dimension, report)
-    return found[0] if np.ndim(points) == 1 else found
+    reports = in_blocks(points, mechanism.dimension, report)
+    return reports[0] if np.ndim(points) == 1 else reports
 
 
 # --- multivariate Laplace noise -------------------------------------------------------------------
@@ -323,9 +323,9 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         points = read_array(v, self.dimension, "points")
         reports = read_array(x, self.dimension, "reports")
         distances = np.linalg.norm(reports - points, axis=-1)
-        found: Array = self.log_normalizer - float(self.epsilon) * distances
+        logs: Array = self.log_normalizer - float(self.epsilon) * distances
         # One pair of points gives a number, not an array of no dimensions.
-        plain: Array = found[()]
+        plain: Array = logs[()]
         return plain
 
     def debias(self, mean_of_reports: ArrayLike) -> Floats:
@@ -357,9 +357,9 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
 
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
-        found: Floats = np.add(cells, 0.5, out=out)
-        found *= float(self.width)
-        return found
+        points: Floats = np.add(cells, 0.5, out=out)
+        points *= float(self.width)
+        return points
 
     @property
     def limits(self) -> tuple[int, int]:

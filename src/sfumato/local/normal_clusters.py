@@ -231,13 +231,13 @@ def likelihood(
     for start in range(0, len(points), _BLOCK):
         here = points[start : start + _BLOCK]
         by = counts[start : start + _BLOCK]
-        found = _parts(here, clusters, law)
-        value += float(by @ found.logs)
-        mass = found.mass @ by
-        pull = found.pull * by
+        parts = _parts(here, clusters, law)
+        value += float(by @ parts.logs)
+        mass = parts.mass @ by
+        pull = parts.pull * by
         weights += mass - clusters.weights * mass.sum()
         means += pull @ here - pull.sum(axis=1)[:, None] * clusters.means
-        stretch = (found.push * found.squared) @ by - here.shape[1] * pull.sum(axis=1)
+        stretch = (parts.push * parts.squared) @ by - here.shape[1] * pull.sum(axis=1)
         variances += 0.5 * stretch * clusters.variances
     gradient = np.concatenate([weights, means.ravel(), variances])
     return value / counts.sum(), gradient / counts.sum()
@@ -250,11 +250,11 @@ def even_density(points: Floats, law: NoiseLaw) -> Floats:
     """
     from scipy.special import ndtr
 
-    found = np.full(len(points), law.background_density)
+    density = np.full(len(points), law.background_density)
     for share, variance in zip((1 - law.background) * law.shares, law.variances, strict=True):
         scaled = points / math.sqrt(variance)
-        found += share * (ndtr(scaled) - ndtr(scaled - 1 / math.sqrt(variance))).prod(axis=1)
-    return found
+        density += share * (ndtr(scaled) - ndtr(scaled - 1 / math.sqrt(variance))).prod(axis=1)
+    return density
 
 
 def information(
@@ -431,9 +431,9 @@ def _searched(
     return _climb(best, points, counts, law, prior, steps=150)[1]
 
 
-def _value(found: tuple[float, Floats]) -> float:
+def _value(climbed: tuple[float, Floats]) -> float:
     """What ``_climb`` minimised."""
-    return found[0]
+    return climbed[0]
 
 
 def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) -> list[Floats]:
@@ -441,13 +441,13 @@ def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) ->
     turns.
     """
     near = np.clip(points, 0, 1)
-    found = []
+    starts = []
     for turn in range(STARTS):
         if turn % 2:
-            found.append(kmeans(near, k, weights=counts, seed=rng, steps=10))
+            starts.append(kmeans(near, k, weights=counts, seed=rng, steps=10))
         else:
-            found.append(rng.uniform(0.05, 0.95, (k, points.shape[1])))
-    return found
+            starts.append(rng.uniform(0.05, 0.95, (k, points.shape[1])))
+    return starts
 
 
 def _climb(
@@ -467,7 +467,7 @@ def _climb(
         return 0.5 * float(pull @ away) - value, pull - gradient
 
     low, high = _limits(k, len(start))
-    found = minimize(
+    minimum = minimize(
         objective,
         start,
         jac=True,
@@ -475,7 +475,7 @@ def _climb(
         bounds=list(zip(low, high, strict=True)),
         options={"maxiter": steps, "ftol": 1e-10},
     )
-    return float(found.fun), np.asarray(found.x)
+    return float(minimum.fun), np.asarray(minimum.x)
 
 
 def _limits(k: int, size: int) -> tuple[Floats, Floats]:

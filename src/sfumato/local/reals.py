@@ -195,12 +195,12 @@ class Normal:
 
     def _size(self, level: Level) -> Decimal | None:
         """The trial, or None where it is rejected."""
-        found = tables()
+        strips = tables()
         across = self._across.known(level.bits)
         height = self._height.known(level.bits)
-        left = Decimal(float(found.strips[self._strip, 0]))
-        step = Decimal(float(found.strips[self._strip, 1]))
-        envelope = height * int(found.weights[self._strip]) * Decimal(found.mass) / 2**64
+        left = Decimal(float(strips.strips[self._strip, 0]))
+        step = Decimal(float(strips.strips[self._strip, 1]))
+        envelope = height * int(strips.weights[self._strip]) * Decimal(strips.mass) / 2**64
         if not step:
             size = (FAR**2 - 2 * across.ln()).sqrt()
             # Both sides are tiny numbers of one magnitude. Comparing their quotient with 1 keeps
@@ -208,16 +208,16 @@ class Normal:
             tail = (-(Decimal(FAR) ** 2) / 2).exp()
             return size if level.below(envelope * size / tail, Decimal(1)) else None
         size = left + step * across
-        stack = stack_height(int(found.under[self._strip]), getcontext().prec)
+        stack = stack_height(int(strips.under[self._strip]), getcontext().prec)
         room = (-size * size / 2).exp() - stack
         return size if level.below(envelope / step, room) else None
 
 
 def normal_at(trace: Trace, index: int, bits: Bits) -> Normal:
     """The real number of one float of ``random.normal.fill``."""
-    found = int(np.searchsorted(trace.rest, index))
-    in_rest = found < trace.rest.size and trace.rest[found] == index
-    trial = trace.trials[:, found].tolist() if in_rest else []
+    place = int(np.searchsorted(trace.rest, index))
+    in_rest = place < trace.rest.size and trace.rest[place] == index
+    trial = trace.trials[:, place].tolist() if in_rest else []
     return Normal(int(trace.words[index]), trial, bits)
 
 

@@ -95,7 +95,7 @@ class LocalTable(msgspec.Struct, frozen=True):
 
     def lines(self) -> list[list[str]]:
         """The table as text, in the order of ``COLUMNS``; the last two rows are for comparison."""
-        found = [
+        lines = [
             [
                 row.mechanism,
                 row.epsilon,
@@ -108,8 +108,8 @@ class LocalTable(msgspec.Struct, frozen=True):
             for row in self.rows
         ]
         for name, value in (("no data: even centres", self.even), ("no privacy", self.best)):
-            found.append([name, "-", "-", "-", "-", f"{value:,.4g}", self.increase(value)])
-        return found
+            lines.append([name, "-", "-", "-", "-", f"{value:,.4g}", self.increase(value)])
+        return lines
 
     def facts(self) -> list[str]:
         """What the table says, in sentences."""
@@ -118,27 +118,27 @@ class LocalTable(msgspec.Struct, frozen=True):
         drawn = f"medians of {self.repeats} draws of the noise"
         if self.repeats == 1:
             drawn = "one draw of the noise, and another may order them otherwise (see repeats)"
-        found = [f"{of}; {drawn}."]
+        facts = [f"{of}; {drawn}."]
         decoded = [row for row in self.rows if row.decoded is not None]
         silent = [row for row in decoded if not row.evident]
         if silent:
-            found.append(
+            facts.append(
                 f"In {len(silent)} of {len(decoded)} settings the reports show no clusters: the "
                 "decoded centres are then spread evenly over the cube."
             )
-        return found
+        return facts
 
     def curves(self) -> dict[str, tuple[Array, Array]]:
         """Epsilons and sums of squares of each mechanism and L."""
-        found: dict[str, list[tuple[float, float]]] = {}
+        curves: dict[str, list[tuple[float, float]]] = {}
         for row in self.rows:
             name = row.mechanism
             if row.L:
                 name += f", L {AUTO}" if row.L.startswith(AUTO) else f", L = {row.L}"
             value = row.naive if row.decoded is None else row.decoded
-            found.setdefault(name, []).append((float(row.epsilon), value))
+            curves.setdefault(name, []).append((float(row.epsilon), value))
         return {
-            name: (np.array(pairs)[:, 0], np.array(pairs)[:, 1]) for name, pairs in found.items()
+            name: (np.array(pairs)[:, 0], np.array(pairs)[:, 1]) for name, pairs in curves.items()
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -193,19 +193,19 @@ def local_table(
             "points form a table, one row a person",
             "Give an array of shape (n, d)",
         )
-    found = np.asarray(np.clip(read_array(given, given.shape[1], "points"), 0, 1))
-    k = check_clusters(n_clusters, len(found))
+    data_points = np.asarray(np.clip(read_array(given, given.shape[1], "points"), 0, 1))
+    k = check_clusters(n_clusters, len(data_points))
     _check(epsilon, L, repeats)
     # All settings are read before the first report: a wrong one is refused at once.
-    costs = [positive(each, "epsilon") for each in epsilon]
-    settings = [one for cost in costs for one in _settings(cost, L, found.shape[1])]
+    costs = [positive(cost, "epsilon") for cost in epsilon]
+    settings = [setting for cost in costs for setting in _settings(cost, L, data_points.shape[1])]
     rng = np.random.default_rng(random_state)
     return LocalTable(
-        rows=tuple(_row(one, found, k, repeats, rng) for one in settings),
-        best=sse(found, kmeans(found, k, seed=rng, tries=4)),
-        even=sse(found, spread_evenly(k, found.shape[1])),
-        points=len(found),
-        dimension=found.shape[1],
+        rows=tuple(_row(setting, data_points, k, repeats, rng) for setting in settings),
+        best=sse(data_points, kmeans(data_points, k, seed=rng, tries=4)),
+        even=sse(data_points, spread_evenly(k, data_points.shape[1])),
+        points=len(data_points),
+        dimension=data_points.shape[1],
         clusters=k,
         repeats=repeats,
     )
@@ -237,16 +237,16 @@ class _Setting(msgspec.Struct, frozen=True):
 
 
 def _settings(epsilon: Fraction, radii: Sequence[Exactly], d: int) -> list[_Setting]:
-    found = []
-    for each in radii:
-        bounded = BPM(epsilon, each, d)
+    settings = []
+    for length in radii:
+        bounded = BPM(epsilon, length, d)
         # Who has no point to report is told all the same whether reports would carry a signal.
         bounded.perturb(np.zeros((0, d)))
         radius = decimal(bounded.L)
-        found.append(_Setting(bounded, "BPM", f"{AUTO}: {radius}" if each == AUTO else radius))
-    found.append(_Setting(MultivariateLaplace(epsilon, d), "multivariate Laplace"))
-    found.append(_Setting(_ByAxis(epsilon, d), BY_AXIS))
-    return found
+        settings.append(_Setting(bounded, "BPM", f"{AUTO}: {radius}" if length == AUTO else radius))
+    settings.append(_Setting(MultivariateLaplace(epsilon, d), "multivariate Laplace"))
+    settings.append(_Setting(_ByAxis(epsilon, d), BY_AXIS))
+    return settings
 
 
 def _row(
@@ -260,9 +260,9 @@ def _row(
         reports = made.perturb(points)
         naive.append(sse(points, kmeans(reports, k, seed=rng, tries=4)))
         if not isinstance(made, _ByAxis):
-            found = decode(reports, made, k, rng)
-            decoded.append(sse(points, found.centers))
-            evident += found.evident
+            decoded_reports = decode(reports, made, k, rng)
+            decoded.append(sse(points, decoded_reports.centers))
+            evident += decoded_reports.evident
     return LocalRow(
         mechanism=setting.name,
         epsilon=decimal(made.epsilon),
@@ -374,8 +374,8 @@ def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:
     return Sweep(
         L=tuple(map(float, radii)),
         variance=tuple(variance(exact, radius, dimension, corner) for radius in radii),
-        signal=tuple(each.signal_probability for each in mechanisms),
-        ball=tuple(each.ball_probability for each in mechanisms),
+        signal=tuple(mechanism.signal_probability for mechanism in mechanisms),
+        ball=tuple(mechanism.ball_probability for mechanism in mechanisms),
         limit=dimension * (dimension + 1) / float(exact) ** 2,
         auto=float(auto.L),
     )

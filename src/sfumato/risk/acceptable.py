@@ -308,7 +308,7 @@ def _rounded_up(parameter: float) -> Fraction:
     return Fraction(math.ceil(parameter * SCALE_PARTS), SCALE_PARTS)
 
 
-def _floor(units: float, asked: str) -> int:
+def _floor(units: float, what: str) -> int:
     if units < 1:
-        raise Infeasible(asked, "not even the smallest cost stays within it", "Allow more risk")
+        raise Infeasible(what, "not even the smallest cost stays within it", "Allow more risk")
     return math.floor(units)

@@ -76,7 +76,7 @@ def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def one(column: Column, _: Pick) -> Array:
+    def of_column(column: Column, _: Pick) -> Array:
         if column.worlds > MOST_LISTED and not column.leaves_one_out:
             raise UsageError(
                 "a list of priors",
@@ -85,7 +85,7 @@ def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
             )
         return np.full(column.worlds, 1 / column.worlds)
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def posterior_belief(
@@ -122,23 +122,23 @@ def posterior_belief(
     >>> posterior_belief([1, 2, 3, 4], 3, "mean", 2.20131, 2).round(4)
     array([0.339 , 0.4003, 0.1799, 0.0808])
     """
-    asked = parse(query)
+    parsed = parse(query)
     level = at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Pick) -> Array:
+    def of_column(column: Column, pick: Pick) -> Array:
         # A type checker joins the members of a union to object.
         noisy = cast(Exactly, pick(result))
         seen = float(fraction(noisy, "result"))
         given = pick(prior)
-        found = listed_answers(column, asked)
-        beliefs = np.zeros(len(found)) if given is None else _log(checked_prior(given, column))
-        scale = _sensitivity(column, asked, pick(sensitivity))
+        answers = listed_answers(column, parsed)
+        beliefs = np.zeros(len(answers)) if given is None else _log(checked_prior(given, column))
+        scale = _sensitivity(column, parsed, pick(sensitivity))
         if scale > 0:
-            beliefs = beliefs - _further(seen, found, scale) * level
+            beliefs = beliefs - _further(seen, answers, scale) * level
         weights = np.exp(beliefs - beliefs.max())
         return np.asarray(weights / weights.sum())
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def confidence(
@@ -267,14 +267,14 @@ def upper_bound_posterior(
     >>> round(upper_bound_posterior([1, 2, 3, 4], 3, "mean", epsilon=.5), 12)
     0.377866841489
     """
-    asked = parse(query)
+    parsed = parse(query)
     level = at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Pick) -> float:
-        odds, slope = loose_parts(column, asked, pick(prior), pick(sensitivity))
+    def of_column(column: Column, pick: Pick) -> float:
+        odds, slope = loose_parts(column, parsed, pick(prior), pick(sensitivity))
         return float(loose_curve(odds, slope, np.array([level]))[0])
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def tighter_upper_bound_posterior(
@@ -323,14 +323,14 @@ def tighter_upper_bound_posterior(
     >>> round(tighter_upper_bound_posterior([1, 2, 3, 4], 3, "mean", epsilon=.5), 12)
     0.329178829301
     """
-    asked = parse(query)
+    parsed = parse(query)
     level = at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Pick) -> float:
-        found, scale = tight_parts(column, asked, pick(prior), pick(sensitivity))
-        return risk_at(found, scale, level)
+    def of_column(column: Column, pick: Pick) -> float:
+        answers, scale = tight_parts(column, parsed, pick(prior), pick(sensitivity))
+        return risk_at(answers, scale, level)
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def upper_bound_epsilon(
@@ -374,14 +374,14 @@ def upper_bound_epsilon(
     >>> round(upper_bound_epsilon([1, 2, 3, 4], 3, "mean"), 11)
     0.33788759009
     """
-    asked = parse(query)
+    parsed = parse(query)
     limit = read_risk(risk)
 
-    def one(column: Column, pick: Pick) -> float:
-        odds, slope = loose_parts(column, asked, pick(prior), pick(sensitivity))
+    def of_column(column: Column, pick: Pick) -> float:
+        odds, slope = loose_parts(column, parsed, pick(prior), pick(sensitivity))
         return loose_epsilon(odds, slope, limit)
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def optimal_epsilon(
@@ -429,14 +429,14 @@ def optimal_epsilon(
         return upper_bound_epsilon(
             universe, size, query, risk, prior=prior, sensitivity=sensitivity
         )
-    asked = parse(query)
+    parsed = parse(query)
     limit = read_risk(risk)
 
-    def one(column: Column, pick: Pick) -> float:
-        found, scale = tight_parts(column, asked, pick(prior), pick(sensitivity))
-        return tight_epsilon(found, scale, limit)
+    def of_column(column: Column, pick: Pick) -> float:
+        answers, scale = tight_parts(column, parsed, pick(prior), pick(sensitivity))
+        return tight_epsilon(answers, scale, limit)
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def tight_parts(
@@ -444,10 +444,10 @@ def tight_parts(
 ) -> tuple[Answers, float]:
     """Return the distinct answers, and the sensitivity."""
     if prior is None:
-        found = distinct_answers(column, query)
+        answers = distinct_answers(column, query)
     else:
-        found = prior_answers(column, query, prior)
-    return found, _sensitivity(column, query, sensitivity)
+        answers = prior_answers(column, query, prior)
+    return answers, _sensitivity(column, query, sensitivity)
 
 
 def loose_parts(
@@ -471,9 +471,9 @@ def loose_curve(odds: float, slope: float, epsilons: Array) -> Array:
     return np.asarray(np.exp(-np.logaddexp(0.0, odds - slope * epsilons)))
 
 
-def risk_at(found: Answers, scale: float, epsilon: float) -> float:
+def risk_at(answers: Answers, scale: float, epsilon: float) -> float:
     """Return the tight bound at one epsilon."""
-    return math.exp(found.worst(epsilon / scale if scale > 0 else 0.0).log_risk)
+    return math.exp(answers.worst(epsilon / scale if scale > 0 else 0.0).log_risk)
 
 
 def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
@@ -499,13 +499,13 @@ def _check_not_single(column: Column, query: Query) -> None:
         )
 
 
-def _further(seen: float, found: Array, scale: float) -> Array:
+def _further(seen: float, answers: Array, scale: float) -> Array:
     """Return how much further each world is from an answer than the nearest world, in scales.
 
     It is infinity beyond the range of floats.
     """
     with np.errstate(over="ignore"):
-        distance = np.abs(seen - found)
+        distance = np.abs(seen - answers)
         return np.asarray((distance - distance.min()) / scale)
 
 
@@ -542,7 +542,7 @@ class Worlds(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         numbers = (self.records, self.size)
-        whole = all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
+        whole = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
         if not whole or not 1 <= self.size < self.records <= 10**15 or self.steps not in (1, 2):
             raise UsageError(
                 "possible worlds",

@@ -166,12 +166,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be said beside the number."""
-        found = [_smallness(self)]
+        caveats = [_smallness(self)]
         if not self.exact:
-            found.append(_LOOSE)
+            caveats.append(_LOOSE)
         if self.one_sided:
-            found.append(_LEAST)
-        return (*found, _AGAINST_PRIOR if self.has_prior else _AGAINST_ANY, _DEPENDS)
+            caveats.append(_LEAST)
+        return (*caveats, _AGAINST_PRIOR if self.has_prior else _AGAINST_ANY, _DEPENDS)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
@@ -254,10 +254,10 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         return len(self.parts)
 
     def __getitem__(self, column: str) -> Choice:
-        found = dict(self.items())
-        if column not in found:
-            raise KeyError(f"column {column!r}: {nearest(str(column), found)}")
-        return found[column]
+        choices = dict(self.items())
+        if column not in choices:
+            raise KeyError(f"column {column!r}: {nearest(str(column), choices)}")
+        return choices[column]
 
     @property
     def epsilon(self) -> dict[str, float]:
@@ -324,18 +324,18 @@ def choose(
     >>> round(choose([1, 2, 3, 4], 3, "mean").epsilon, 9)
     0.525149687
     """
-    asked = parse(query)
+    parsed = parse(query)
     limit = read_risk(risk)
     grid = None if epsilons is None else read_epsilons(epsilons)
 
-    def one(column: Column, pick: Pick) -> Choice:
-        return _choice(column, asked, limit, pick(prior), grid)
+    def of_column(column: Column, pick: Pick) -> Choice:
+        return _choice(column, parsed, limit, pick(prior), grid)
 
-    found = by_column(universe, size, one)
-    if not isinstance(found, dict):
-        return found
+    choices = by_column(universe, size, of_column)
+    if not isinstance(choices, dict):
+        return choices
     return Choices(
-        tuple(msgspec.structs.replace(part, column=name) for name, part in found.items())
+        tuple(msgspec.structs.replace(part, column=name) for name, part in choices.items())
     )
 
 
@@ -406,14 +406,14 @@ def read_epsilons(given: Exactly | Sequence[Exactly] | Array) -> Array:
     listed = given.tolist() if isinstance(given, np.ndarray) else given
     if isinstance(listed, str) or not isinstance(listed, Sequence):
         return np.linspace(0, float(positive(listed, "epsilons")), POINTS[0][1])
-    found = np.array([at_least_zero(each, "epsilons") for each in listed])
-    if not 2 <= len(found) <= MOST_EPSILONS or (np.diff(found) <= 0).any():
+    grid = np.array([at_least_zero(epsilon, "epsilons") for epsilon in listed])
+    if not 2 <= len(grid) <= MOST_EPSILONS or (np.diff(grid) <= 0).any():
         raise UsageError(
-            f"a picture over {len(found):,} epsilons",
+            f"a picture over {len(grid):,} epsilons",
             f"they must increase, and be 2 to {MOST_EPSILONS:,}",
             "Write epsilons=numpy.linspace(0, 5, 500), or epsilons=5",
         )
-    return found
+    return grid
 
 
 def _points(answers: Answers | None) -> int:

@@ -99,17 +99,17 @@ def choose(
         sheet=sheet,
         header_row=header_row,
     )
-    found = _columns(universe, columns, file_options(written))
-    asked = _Asked(size, query, risk, missing, prior, epsilons)
-    if found is None:
-        return _one(cast("ArrayLike", universe), asked)  # which has no columns
-    if not found:
+    named = _columns(universe, columns, file_options(written))
+    given = _Asked(size, query, risk, missing, prior, epsilons)
+    if named is None:
+        return _one(cast("ArrayLike", universe), given)  # which has no columns
+    if not named:
         raise UsageError(
             "an empty frame", "it has no columns of numbers", "Give at least one column of numbers"
         )
     parts = [
-        msgspec.structs.replace(_one(records, asked, name), column=name)
-        for name, records in found.items()
+        msgspec.structs.replace(_one(records, given, name), column=name)
+        for name, records in named.items()
     ]
     return Choices(tuple(parts))
 
@@ -125,17 +125,17 @@ def _columns(
 
         return read_numbers(universe, wanted, options)
     refuse_without_files(options)
-    found = named_columns(universe)
-    if found is None or wanted is None:
-        return found
+    named = named_columns(universe)
+    if named is None or wanted is None:
+        return named
     for name in wanted:
-        if name not in found:
+        if name not in named:
             raise UsageError(
                 f"column {name!r}",
                 "the frame has no column of that name",
                 "Name columns that it has",
             )
-    return {name: found[name] for name in wanted}
+    return {name: named[name] for name in wanted}
 
 
 @dataclass(frozen=True)
@@ -150,21 +150,21 @@ class _Asked:
     epsilons: Epsilons
 
 
-def _one(records: ArrayLike, asked: _Asked, name: str | None = None) -> Choice:
-    if asked.missing == "drop":
+def _one(records: ArrayLike, given: _Asked, name: str | None = None) -> Choice:
+    if given.missing == "drop":
         records = _present(records)
-    size = asked.size
+    size = given.size
     if size is None:
         size = max(np.asarray(records).size - 1, 1)
-    found = choice.choose(
+    chosen = choice.choose(
         {name: records} if name else records,
         size,
-        asked.query,
-        asked.risk,
-        prior=asked.prior,
-        epsilons=asked.epsilons,
+        given.query,
+        given.risk,
+        prior=given.prior,
+        epsilons=given.epsilons,
     )
-    return found if isinstance(found, Choice) else found.parts[0]
+    return chosen if isinstance(chosen, Choice) else chosen.parts[0]
 
 
 def _present(records: ArrayLike) -> ArrayLike:

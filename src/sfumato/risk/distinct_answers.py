@@ -210,20 +210,20 @@ def _flat(laid: Array, size: int) -> Array:
 
 def _scan(decays: Array, weights: Array, ring: _Ring) -> Array:
     """Run x[i] = decay[i] x[i-1] + weight[i] down the columns, one column after another."""
-    found = np.empty_like(weights)
-    found[0] = weights[0]
+    sums = np.empty_like(weights)
+    sums[0] = weights[0]
     # What a value decays to on its way through a column.
     through = decays[0].copy()
     step = np.empty(weights.shape[1])
     for row in range(1, len(weights)):
-        ring.times(decays[row], found[row - 1], out=step)
-        ring.plus(step, weights[row], out=found[row])
+        ring.times(decays[row], sums[row - 1], out=step)
+        ring.plus(step, weights[row], out=sums[row])
         ring.times(through, decays[row], out=through)
-    carry = _chain(through, found[-1], ring)
+    carry = _chain(through, sums[-1], ring)
     for row in range(len(weights)):
         ring.times(carry, decays[row], out=carry)
-        ring.plus(found[row], carry, out=found[row])
-    return found
+        ring.plus(sums[row], carry, out=sums[row])
+    return sums
 
 
 def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
@@ -276,45 +276,45 @@ def too_low(risk: float, prior: float) -> Infeasible:
     )
 
 
-def tight_epsilon(found: Answers, scale: float, risk: float) -> float:
+def tight_epsilon(answers: Answers, scale: float, risk: float) -> float:
     """Return the largest epsilon whose tight bound is within the risk."""
     goal = math.log(risk)
-    if found.at_zero.log_risk > goal + ROUNDING:
-        raise too_low(risk, math.exp(found.at_zero.log_risk))
-    if len(found.values) == 1 or scale == 0 or found.at_infinity.log_risk <= goal + ROUNDING:
+    if answers.at_zero.log_risk > goal + ROUNDING:
+        raise too_low(risk, math.exp(answers.at_zero.log_risk))
+    if len(answers.values) == 1 or scale == 0 or answers.at_infinity.log_risk <= goal + ROUNDING:
         return math.inf
-    if found.at_zero.log_risk >= goal - ROUNDING:
+    if answers.at_zero.log_risk >= goal - ROUNDING:
         return 0.0
-    return _settle(found, scale, risk, _largest_rate(found, goal) * scale)
+    return _settle(answers, scale, risk, _largest_rate(answers, goal) * scale)
 
 
-def _largest_rate(found: Answers, goal: float) -> float:
+def _largest_rate(answers: Answers, goal: float) -> float:
     """Return the least of the roots of the single answers."""
-    apart = float(found.values[-1] - found.values[0])
-    top = found.at_zero.log_risk
+    apart = float(answers.values[-1] - answers.values[0])
+    top = answers.at_zero.log_risk
     # The rate at which the loose bound reaches the goal: no answer's risk is above it there.
     log_odds = math.log(-math.expm1(top)) - top
     safe = max((log_odds + goal - math.log1p(-math.exp(goal))) / apart, 0.0)
-    index = found.worst(safe).at
-    if found.limit(index) <= goal + ROUNDING:
+    index = answers.worst(safe).at
+    if answers.limit(index) <= goal + ROUNDING:
         # This answer's risk never reaches the goal; that of the worst exact answer does.
-        index = found.at_infinity.at
-    rate = _root(found, index, goal, safe, safe)
+        index = answers.at_infinity.at
+    rate = _root(answers, index, goal, safe, safe)
     for _ in range(MOST_SCANS):
-        worst = found.worst(rate)
+        worst = answers.worst(rate)
         if worst.at == index or worst.log_risk <= goal + ROUNDING:
             return rate
         index = worst.at
-        rate = _root(found, index, goal, safe, rate)
+        rate = _root(answers, index, goal, safe, rate)
     raise InternalError("the search for epsilon did not end: please report it")
 
 
-def _root(found: Answers, index: int, goal: float, safe: float, start: float) -> float:
+def _root(answers: Answers, index: int, goal: float, safe: float, start: float) -> float:
     """Return the rate at which one answer's risk reaches the goal."""
-    top = found.top_of(index)
+    top = answers.top_of(index)
     rate = start
     for _ in range(MOST_SCANS):
-        log_sum, slope = found.one(index, rate)
+        log_sum, slope = answers.one(index, rate)
         excess = log_sum - (top - goal)
         if slope == 0:
             break
@@ -325,14 +325,14 @@ def _root(found: Answers, index: int, goal: float, safe: float, start: float) ->
     return rate
 
 
-def _settle(found: Answers, scale: float, limit: float, epsilon: float) -> float:
+def _settle(answers: Answers, scale: float, limit: float, epsilon: float) -> float:
     """Return the lower end of a bracket of relative width 1e-9 around the largest epsilon.
 
     The risk at the lower end, as it is computed, is within the limit; that at the upper end is not.
     """
 
     def within(level: float) -> bool:
-        return math.exp(found.worst(level / scale).log_risk) <= limit
+        return math.exp(answers.worst(level / scale).log_risk) <= limit
 
     low = epsilon
     high = math.inf

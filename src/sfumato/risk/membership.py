@@ -107,8 +107,8 @@ def discrete_true_positive_rate(law: Law, shift: int, fpr: float) -> float:
     high = tail(law, t - 1)
     # A coin at t - 1 makes the curve a straight line between two thresholds.
     share = (fpr - low) / (high - low) if high > low else 0.0
-    found = tail(law, t - shift)
-    return found + share * (tail(law, t - 1 - shift) - found)
+    beyond = tail(law, t - shift)
+    return beyond + share * (tail(law, t - 1 - shift) - beyond)
 
 
 def discrete_loss(law: Law, shift: int, allowed: float) -> float:
@@ -493,8 +493,8 @@ def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
         ) from None
     total = None
     for noise, sensitivity in answers:
-        one = _loss_distribution(pld, noise, shift_of(noise, sensitivity))
-        total = one if total is None else total.compose(one)
+        losses = _loss_distribution(pld, noise, shift_of(noise, sensitivity))
+        total = losses if total is None else total.compose(losses)
     return 0.0 if total is None else float(total.get_delta_for_epsilon(0))
 
 

@@ -73,12 +73,12 @@ def unbounded_sensitivity(
     >>> round(unbounded_sensitivity([1, 2, 3, 4], 3, "mean"), 12)
     0.833333333333
     """
-    asked = parse(query)
+    parsed = parse(query)
 
-    def one(column: Column, _: object) -> float:
-        return unbounded(column, asked, distance_of(distance, column))
+    def of_column(column: Column, _: object) -> float:
+        return unbounded(column, parsed, distance_of(distance, column))
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def bounded_sensitivity(
@@ -110,12 +110,12 @@ def bounded_sensitivity(
     >>> bounded_sensitivity([1, 2, 3, 10], 3, "mean")
     3.0
     """
-    asked = parse(query)
+    parsed = parse(query)
 
-    def one(column: Column, _: object) -> float:
-        return bounded(column, asked, distance_of(distance, column))
+    def of_column(column: Column, _: object) -> float:
+        return bounded(column, parsed, distance_of(distance, column))
 
-    return by_column(universe, size, one)
+    return by_column(universe, size, of_column)
 
 
 def unbounded(column: Column, query: Query, distance: int) -> float:
@@ -185,10 +185,10 @@ def _of_ranks(u: Array, query: Query, size: int, k: int) -> float:
 def _order_statistic(query: Query, size: int, shift: int) -> Coefficients:
     """Return the weights of the ranks that the query interpolates, ``shift`` ranks further up."""
     rank, weight = query.rank(size)
-    found = {rank + shift: 1 - weight}
+    coefficients = {rank + shift: 1 - weight}
     if weight:
-        found[rank + shift + 1] = weight
-    return found
+        coefficients[rank + shift + 1] = weight
+    return coefficients
 
 
 def _widest(u: Array, size: int, *, plus: Coefficients, minus: Coefficients) -> float:
@@ -429,12 +429,12 @@ def _enumerated_exchanged(column: Column, query: Query, k: int) -> float:
     """
     both = column.size + k
     rows = _sets(column, both, how_many(both, k), query)
-    found = {}
+    without = {}
     for left_out in itertools.combinations(range(both), k):
         kept = np.delete(np.arange(both), left_out)
-        found[frozenset(left_out)] = answers(query, rows[:, kept])
+        without[frozenset(left_out)] = answers(query, rows[:, kept])
     worst = 0.0
-    for one, other in itertools.combinations(found, 2):
-        if not one & other:
-            worst = max(worst, float(np.abs(found[one] - found[other]).max()))
+    for left, right in itertools.combinations(without, 2):
+        if not left & right:
+            worst = max(worst, float(np.abs(without[left] - without[right]).max()))
     return worst

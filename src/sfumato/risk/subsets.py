@@ -77,12 +77,12 @@ def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
         # Larger subsets first, so that no record is taken twice.
         for k in range(min(few, done + 1), 0, -1):
             counts[k, step:] += counts[k - 1, : n_sums - step]
-    found = np.flatnonzero(counts[few])
-    logs = np.log(counts[few, found])
+    at = np.flatnonzero(counts[few])
+    logs = np.log(counts[few, at])
     if few != size:
-        found = steps.sum() - found[::-1]
+        at = steps.sum() - at[::-1]
         logs = logs[::-1]
-    return found * unit + size * x[0], logs
+    return at * unit + size * x[0], logs
 
 
 def _steps(x: Array) -> tuple[Array | None, float]:
@@ -233,11 +233,11 @@ def _joining_between(running: _RunningSums, t: int) -> list[_Pairs]:
     high = running.n - (t - 1 - low)
     sums, squares = running.outer(low, high)
     nearest = np.searchsorted(running.x, sums / (t - 1))
-    found = []
+    pairs = []
     for left in (0, 1):
         joining = running.x[np.clip(nearest - left, low, high - 1)]
-        found.append(_Pairs(sums, squares, joining))
-    return found
+        pairs.append(_Pairs(sums, squares, joining))
+    return pairs
 
 
 def _joining_within(running: _RunningSums, t: int) -> list[_Pairs]:
@@ -248,14 +248,14 @@ def _joining_within(running: _RunningSums, t: int) -> list[_Pairs]:
     high = running.n - (t - low)
     sums, squares = running.outer(low, high)
     nearest = np.searchsorted(x, sums / t)
-    found = []
+    pairs = []
     for left in (0, 1):
         in_lower = x[np.clip(nearest - left, 0, np.maximum(low - 1, 0))]
         in_upper = x[np.clip(nearest - left, np.minimum(high, last), last)]
         for exists, joining in ((low > 0, in_lower), (high < running.n, in_upper)):
             r = joining[exists]
-            found.append(_Pairs(sums[exists] - r, squares[exists] - r**2, r))
-    return found
+            pairs.append(_Pairs(sums[exists] - r, squares[exists] - r**2, r))
+    return pairs
 
 
 def _change(pairs: _Pairs, t: int, largest: float, query: Query) -> float:

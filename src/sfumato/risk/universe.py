@@ -162,7 +162,7 @@ def named_columns(universe: Universe) -> dict[str, ArrayLike] | None:
 
 def column_of(records: Universe, size: int, name: str = "") -> Column:
     """Check one column, and the size of the data sets."""
-    asked = f"the universe{name}"
+    what = f"the universe{name}"
     try:
         raw = np.asarray(records)
         # Logicals count as 0 and 1: their mean is the share of true ones.
@@ -172,40 +172,40 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
         array = None
     if array is None:
         raise UsageError(
-            asked, "it does not hold numbers", "Keep the columns of numbers, as in universe[[...]]"
+            what, "it does not hold numbers", "Keep the columns of numbers, as in universe[[...]]"
         )
     if array.ndim != 1:
         raise UsageError(
-            asked,
+            what,
             f"it has {array.ndim} dimensions",
             "Give one number a record, or a dict of columns",
         )
     if np.isnan(array).any():
         raise UsageError(
-            asked,
+            what,
             "some records have no number there: an empty field, or NaN",
             'Leave them out (missing="drop" of sf.choose; command line: --drop-missing), or fill '
             "them in",
         )
     if np.isinf(array).any():
         remedy = "Leave these records out of the table, or write a number there"
-        raise UsageError(asked, "some records are infinite", remedy)
+        raise UsageError(what, "some records are infinite", remedy)
     largest = float(np.abs(array).max(initial=0.0))
     if largest and not SMALLEST <= largest <= LARGEST:
         raise UsageError(
-            asked,
+            what,
             f"its records leave the range from {SMALLEST:g} to {LARGEST:g}",
             "Count in another unit: a scale changes nothing",
         )
-    return Column(array, _size(size, len(array), asked))
+    return Column(array, _size(size, len(array), what))
 
 
-def _size(size: object, n: int, asked: str) -> int:
+def _size(size: object, n: int, what: str) -> int:
     whole = _whole(size)
     if not 1 <= whole < n:
         shown = size if isinstance(size, int | float) else type(size).__name__
         raise UsageError(
-            f"data sets of size {shown} from {asked}",
+            f"data sets of size {shown} from {what}",
             f"it has {n:,} records, and a published set is a proper part of it",
             f"Choose a whole size from 1 to {n - 1:,}" if n > 1 else "Give at least two records",
         )
@@ -297,9 +297,9 @@ def parse(query: QueryName) -> Query:
         raise UsageError(
             'query "percentile"', "it does not say which one", 'Write ("percentile", 25)'
         )
-    asked = f"query {query!r}" if isinstance(query, str) else f"a query of {len(query)} parts"
+    what = f"query {query!r}" if isinstance(query, str) else f"a query of {len(query)} parts"
     raise UsageError(
-        asked, f"it is unknown; {nearest(query, NAMES)}", 'Name one of them, or ("percentile", 25)'
+        what, f"it is unknown; {nearest(query, NAMES)}", 'Name one of them, or ("percentile", 25)'
     )
 
 

@@ -131,13 +131,13 @@ def with_shares(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> 
     weights = [1] * len(requests)
     for _ in range(ROUNDS if kind.delta else 1):
         costs = Plan(plan.questions, weights).costs(kind.cost(kind.units))
-        found = [
+        floors = [
             least_alone(request, kind_of(cost))
             for request, cost in zip(requests, costs, strict=True)
         ]
-        if found == weights:
+        if floors == weights:
             break
-        weights = found
+        weights = floors
     return Plan(plan.questions, weights)
 
 
@@ -159,27 +159,27 @@ def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> 
 DIGITS = 4
 
 
-def explain(found: Span) -> str:
+def explain(span: Span) -> str:
     """The window in sentences, one a line: the decision first, then what it rests on."""
-    kind = found.kind
-    lines = _decided(found) if found.feasible else _empty(found)
+    kind = span.kind
+    lines = _decided(span) if span.feasible else _empty(span)
     lines += [
-        f"It rests on: {found.plan.title}, for {found.unit}; accuracy is of {found.unit.counted}.",
-        *_floor(found, kind),
+        f"It rests on: {span.plan.title}, for {span.unit}; accuracy is of {span.unit.counted}.",
+        *_floor(span, kind),
     ]
-    ceiling = named(kind, kind.level(found.ceiling_cost))
-    left = f"{found.risk}{_worlds(found)}"
+    ceiling = named(kind, kind.level(span.ceiling_cost))
+    left = f"{span.risk}{_worlds(span)}"
     lines += [f"Ceiling: {ceiling} is the largest that leaves {left}."]
-    return "\n".join([*lines, *(_open(found) if found.feasible else [])])
+    return "\n".join([*lines, *(_open(span) if span.feasible else [])])
 
 
-def _floor(found: Span, kind: Kind) -> list[str]:
-    level = named(kind, kind.level(found.floor_cost), up=True)
-    if len(found.parts) == 1:
-        (part,) = found.parts
+def _floor(span: Span, kind: Kind) -> list[str]:
+    level = named(kind, kind.level(span.floor_cost), up=True)
+    if len(span.parts) == 1:
+        (part,) = span.parts
         return [f"Floor: {level} is the least at which {_subject(part)} {part.accuracy}."]
     lines = [f"Floor: {level} is the least at which every question is accurate enough:"]
-    for part in found.parts:
+    for part in span.parts:
         share = named(kind_of(part.floor), kind.level(part.floor), up=True)
         lines.append(f"  {part.question}: {_subject(part)} {part.accuracy}, for {share}.")
     return lines
@@ -201,65 +201,65 @@ def _subject(part: Part) -> str:
     return "the number is" if part.cells == 1 else f"all {part.cells:,} numbers are"
 
 
-def _worlds(found: Span) -> str:
-    if found.worlds is None:
+def _worlds(span: Span) -> str:
+    if span.worlds is None:
         return ""
-    if isinstance(found.worlds, int):
-        return f", of {found.worlds:,} worlds"
-    size = found.worlds.size
-    records = found.worlds.records
+    if isinstance(span.worlds, int):
+        return f", of {span.worlds:,} worlds"
+    size = span.worlds.size
+    records = span.worlds.records
     return f", of the worlds in which {size:,} of {records:,} records are the data"
 
 
-def _decided(found: Span) -> list[str]:
-    kind = found.kind
-    level = named(kind, kind.level(found.floor_cost), up=True)
-    meaning = f"With it, {belief.sentence(found.floor_cost, found.unit)}{_reached(found)}."
-    large = belief.warning(found.floor_cost, found.unit)
+def _decided(span: Span) -> list[str]:
+    kind = span.kind
+    level = named(kind, kind.level(span.floor_cost), up=True)
+    meaning = f"With it, {belief.sentence(span.floor_cost, span.unit)}{_reached(span)}."
+    large = belief.warning(span.floor_cost, span.unit)
     return [f"Decision: {level}, the safest that is accurate enough. {large or meaning}"]
 
 
-def _open(found: Span) -> list[str]:
-    kind = found.kind
-    floor, ceiling = found.ends
+def _open(span: Span) -> list[str]:
+    kind = span.kind
+    floor, ceiling = span.ends
     lines = [
         f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough."
     ]
-    for part in found.parts:
+    for part in span.parts:
         if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
             width = f"+-{_up(part.at_ceiling)}"
             lines += [f"  Not all of it: at the ceiling, {part.question} is within {width} only."]
     return lines
 
 
-def _reached(found: Span) -> str:
+def _reached(span: Span) -> str:
     """What the risk is at the floor, unless the sentence before it says it."""
-    if found.risk.prior == belief.PRIOR:
+    if span.risk.prior == belief.PRIOR:
         return ""
-    return f", and {found.risk.what} is at most {_up(found.risk_at_floor)}"
+    return f", and {span.risk.what} is at most {_up(span.risk_at_floor)}"
 
 
-def _empty(found: Span) -> list[str]:
+def _empty(span: Span) -> list[str]:
     """Every single thing that would open the window."""
-    kind = found.kind
-    floor = named(kind, kind.level(found.floor_cost), up=True)
-    ceiling = named(kind, kind.level(found.ceiling_cost))
+    kind = span.kind
+    floor = named(kind, kind.level(span.floor_cost), up=True)
+    ceiling = named(kind, kind.level(span.ceiling_cost))
     lines = [
         "Decision: none. What is accurate enough is not safe enough, until one of these is relaxed:"
     ]
     wider = []
-    for part in found.parts:
+    for part in span.parts:
         if part.at_ceiling is None:
             continue
-        of = f" for {part.question}" if len(found.parts) > 1 else ""
+        of = f" for {part.question}" if len(span.parts) > 1 else ""
         wider.append(f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of}")
     if wider:
         lines += [f"  accuracy: {'; '.join(wider)}, at {ceiling};"]
-    if all(part.accuracy.simultaneous and _met_alone(part) for part in found.parts):
+    if all(part.accuracy.simultaneous and _met_alone(part) for part in span.parts):
         lines += ["  confidence: each number by itself instead of all at once, at the same cost;"]
-    lines += [f"  risk: {_up(found.risk_at_floor)} instead of {found.risk.limit:.6g}, at {floor};"]
-    if found.unit.rows_per_person > 1:
-        limit = f"{found.unit.rows_per_person:,}"
+    lines += [f"  risk: {_up(span.risk_at_floor)} instead of {span.risk.limit:.6g}, at {floor};"]
+    if span.unit.rows_per_person > 1:
+        limit = f"{span.unit.rows_per_person:,}"
         lines += [f"  the unit: fewer rows per person than {limit}; noise grows with them."]
     return [*lines[:-1], lines[-1].rstrip(";.") + "."]
 
@@ -425,8 +425,8 @@ def window(
     accuracies = _accuracies(plan, accuracy)
     kind = Kind.of(measure, delta)
     requests = [
-        AccuracyRequest(each, domain, unit, rows, within)
-        for each, within in zip(plan.questions, accuracies, strict=True)
+        AccuracyRequest(question, domain, unit, rows, within)
+        for question, within in zip(plan.questions, accuracies, strict=True)
     ]
     plan = with_shares(plan, requests, kind)
     if kind.delta and len(requests) > 1 and not plan.noise:
@@ -436,7 +436,7 @@ def window(
     ceiling = risk.largest(kind.cost(1), worlds=known)
     ends = (kind.level(floor), kind.level(ceiling))
     costs = kind.between(min(ends) / BEYOND, max(ends) * BEYOND, POINTS)
-    parts = [_part(i, plan, each, (floor, ceiling), costs) for i, each in enumerate(requests)]
+    parts = [_part(i, plan, request, (floor, ceiling), costs) for i, request in enumerate(requests)]
     return Window(
         plan=plan,
         parts=tuple(parts),
@@ -480,16 +480,16 @@ def _part(
 def _accuracies(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
     """The accuracy that is requested of each question."""
     given = [accuracy] * len(plan.questions) if isinstance(accuracy, Within) else accuracy
-    if not isinstance(given, Sequence) or not all(isinstance(each, Within) for each in given):
+    if not isinstance(given, Sequence) or not all(isinstance(within, Within) for within in given):
         raise UsageError(
             "the accuracy of a window",
             "it is not a Within",
             "Write accuracy=sf.Within(20, simultaneous=True)",
         )
     if len(given) != len(plan.questions):
-        asked = f"{len(given)} accuracies for {len(plan.questions)} questions"
+        what = f"{len(given)} accuracies for {len(plan.questions)} questions"
         raise UsageError(
-            asked, "each question needs one", "Give one Within for all, or one a question"
+            what, "each question needs one", "Give one Within for all, or one a question"
         )
     return list(given)
 
@@ -518,7 +518,7 @@ def _read_worlds(
             return Worlds(worlds.records, worlds.size).under(unit)
         case Choices():
             every = [Worlds(part.records, part.size).under(unit) for part in worlds.values()]
-            return min(every, key=lambda one: one.log_count)
+            return min(every, key=lambda known: known.log_count)
         case [records, size]:
             return Worlds(records, size).under(unit)
         case int() if not isinstance(worlds, bool) and worlds <= MOST_WORLDS:

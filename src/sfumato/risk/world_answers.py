@@ -44,9 +44,9 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         return _order_statistics(column.ordered, column.size, query)
     of_sums = query.name in ("sum", "mean")
     if column.leaves_one_out and (column.n > FEW or of_sums):
-        found = leave_one_out(column.centred, query)
+        listed = leave_one_out(column.centred, query)
         # The differences of sums and means are exact here.
-        return collapse(found, 0.0 if of_sums else ROUNDING * float(np.abs(found).max()))
+        return collapse(listed, 0.0 if of_sums else ROUNDING * float(np.abs(listed).max()))
     if column.worlds <= MOST_LISTED and column.worlds * column.size <= MOST_NUMBERS:
         rows = _listed(_shiftless(column, query), column.size)
         return collapse(answers(query, rows), _tolerance(column, query))
@@ -55,8 +55,8 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         sums, logs = counted
         return Answers(sums / column.size if query.name == "mean" else sums, logs)
     if query.at is None and column.worlds <= MOST_SPLIT:
-        found = split_in_half(column.centred, column.size, query)
-        return collapse(found, _tolerance(column, query))
+        listed = split_in_half(column.centred, column.size, query)
+        return collapse(listed, _tolerance(column, query))
     raise too_many(column, query)
 
 
@@ -225,21 +225,21 @@ def listed_answers(column: Column, query: Query) -> Array:
 
 def _listed_leave_one_out(column: Column, query: Query) -> Array:
     """Return the answers without each record, with the shift that ``leave_one_out`` lacks."""
-    found = _without_each(column, query)
+    listed = _without_each(column, query)
     middle = column.ordered[column.n // 2]
     left = column.n - 1
     match query.name:
         case "sum":
-            found += column.centred.sum() + middle * left
+            listed += column.centred.sum() + middle * left
         case "mean":
-            found += column.centred.sum() / left + middle
+            listed += column.centred.sum() / left + middle
         case "var":
-            found += ((column.centred - column.centred.mean()) ** 2).sum() / left
+            listed += ((column.centred - column.centred.mean()) ** 2).sum() / left
         case "std":
-            found += math.sqrt(((column.centred - column.centred.mean()) ** 2).sum() / left)
+            listed += math.sqrt(((column.centred - column.centred.mean()) ** 2).sum() / left)
         case "median" | "percentile":
-            found += middle
-    return found
+            listed += middle
+    return listed
 
 
 def _without_each(column: Column, query: Query) -> Array:
@@ -247,18 +247,18 @@ def _without_each(column: Column, query: Query) -> Array:
 
     The first combination lacks the last record, and the last one lacks the first.
     """
-    found = np.empty(column.n)
-    found[np.argsort(column.records, kind="stable")] = leave_one_out(column.centred, query)
-    return found[::-1].copy()
+    listed = np.empty(column.n)
+    listed[np.argsort(column.records, kind="stable")] = leave_one_out(column.centred, query)
+    return listed[::-1].copy()
 
 
 def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
     """Return distinct answers under a prior that is given world by world."""
     weight = checked_prior(prior, column)
     if column.leaves_one_out and column.n > FEW:
-        found = _without_each(column, query)
+        listed = _without_each(column, query)
         exact = query.name in ("sum", "mean")
-        return collapse(found, 0.0 if exact else ROUNDING * float(np.abs(found).max()), weight)
+        return collapse(listed, 0.0 if exact else ROUNDING * float(np.abs(listed).max()), weight)
     return collapse(listed_answers(column, query), _tolerance(column, query), weight)
 
 

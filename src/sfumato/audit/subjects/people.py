@@ -59,11 +59,11 @@ def visitors(axes: Sequence[str]) -> tuple[Rows, ...]:
     if "y" not in axes:
         in_line = ((0,), (3,), (0, 0, 3), (0, 1, 2), (3, 3, 3, 3), 9 * (1,))
         return tuple(tuple((float(x),) * len(axes) for x in person) for person in in_line)
-    found = list(IN_FEW_GROUPS)
+    persons = list(IN_FEW_GROUPS)
     for counts, x in product(ROWS_IN_GROUPS, (0.0, 3.0)):
-        found.append(tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n)))
+        persons.append(tuple((x, y + 0.5) for y, n in enumerate(counts) for _ in range(n)))
     at = [("x", "y").index(axis) for axis in axes]
-    return tuple(tuple(tuple(row[i] for i in at) for row in person) for person in found)
+    return tuple(tuple(tuple(row[i] for i in at) for row in person) for person in persons)
 
 
 def people(unit: Unit, axes: Sequence[str]) -> tuple[Pair, ...]:
@@ -75,9 +75,9 @@ def people(unit: Unit, axes: Sequence[str]) -> tuple[Pair, ...]:
     tried = ((), *visitors(axes))
     another = tried if unit.neighbours == "replace" else ((),)
     pairs: list[Pair] = []
-    for one, other in product(tried, another):
-        first = rest + tuple((0.0, *row) for row in one)
-        second = rest + tuple((1.0, *row) for row in other)
+    for mine, theirs in product(tried, another):
+        first = rest + tuple((0.0, *row) for row in mine)
+        second = rest + tuple((1.0, *row) for row in theirs)
         pairs += [(first, second), (second, first)]
     return tuple(pairs)
 
@@ -119,7 +119,7 @@ def near_threshold(question: Histogram, unit: Unit, cost: ApproxDP) -> list[Pair
     Under replace they move to a key that nobody else has.
     """
     near = key_law(cost, unit, question.selection).threshold - 1
-    one: Rows = unit.rows_per_person * ((1.0, 0.5),)
+    person: Rows = unit.rows_per_person * ((1.0, 0.5),)
     moved: Rows = unit.rows_per_person * ((2.0, 1.5),) if unit.neighbours == "replace" else ()
     # A key near the threshold may give a person away; in a key of many rows the count may.
     pairs: list[Pair] = []
@@ -127,7 +127,7 @@ def near_threshold(question: Histogram, unit: Unit, cost: ApproxDP) -> list[Pair
         rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(many * ((1.0, 0.5),)), *(MANY * ((2.0, 1.5),)))
         alone = rest[: 2 + many]
         for others in (alone, rest) if unit.neighbours == "replace" else (alone,):
-            pairs += [(others + one, others + moved), (others + moved, others + one)]
+            pairs += [(others + person, others + moved), (others + moved, others + person)]
     return pairs
 
 
@@ -135,11 +135,11 @@ def of_one_row_each(question: Histogram, unit: Unit, cost: ApproxDP) -> list[Pai
     """One person has a row of each of several keys: alone, beside many others, or both."""
     names = NAMES[: unit.rows_per_person]
     many = law_of_key_counts(cost, unit, question.selection).threshold + MANY
-    one: Rows = tuple((float(name), 0.5) for name in names)
+    person: Rows = tuple((float(name), 0.5) for name in names)
     pairs: list[Pair] = []
     for shared in range(len(names) + 1):
         rest: Rows = tuple((float(name), 0.5) for name in names[:shared] for _ in range(many))
-        pairs += [(rest + one, rest), (rest, rest + one)]
+        pairs += [(rest + person, rest), (rest, rest + person)]
     return pairs
 
 
