@@ -66,7 +66,8 @@ def test_a_row_without_power_is_no_failure_and_never_ok(sound, monkeypatch, caps
         sound[0],
         name="Blind",
         universe=(),
-        pair=(((0.5,),), ()),
+        pairs=((((0.5,),), ()),),
+        exact=None,
         runs=10,
         weaker=lambda times: sound[0].mechanism,
     )

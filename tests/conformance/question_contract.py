@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from functools import cache
 from itertools import pairwise
 
 import msgspec
@@ -42,10 +43,16 @@ def unit_of(question: AnyQuestion) -> Unit:
     return FEW
 
 
-def answered(question: AnyQuestion, seed: int = 1) -> Release:
+def drawn(question: AnyQuestion, seed: int = 1) -> Release:
     """What a question answers about the rows above, from a public seed."""
     counts = count_needs(ROWS, question.needs(LINE), LINE)
     return question.answer(counts, unit_of(question), COST, PublicSeed(seed))
+
+
+@cache
+def answered(question: AnyQuestion) -> Release:
+    """The same, drawn once for all clauses that look at it."""
+    return drawn(question)
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -196,9 +203,9 @@ def spends_what_it_says(question: AnyQuestion) -> None:
 
 def draws_from_the_noise_it_is_given(question: AnyQuestion) -> None:
     """The same random bits give the same bytes, and other bits give others."""
-    first = to_bytes(answered(question))
-    assert first == to_bytes(answered(question))
-    assert any(first != to_bytes(answered(question, seed)) for seed in range(2, 12))
+    first = to_bytes(drawn(question))
+    assert first == to_bytes(drawn(question))
+    assert any(first != to_bytes(drawn(question, seed)) for seed in range(2, 12))
 
 
 def of_one_row(question: AnyQuestion) -> Mechanism:

@@ -168,7 +168,7 @@ def test_the_noise_is_the_better_one_and_the_parts_add_up(sizes, epsilon, delta)
     assert exact_sum(choice.costs) == whole
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(sizes=SIZES, widths=st.lists(st.integers(5, 300), min_size=12, max_size=12))
 def test_the_least_cost_is_enough_and_one_unit_less_is_not(sizes, widths) -> None:
     plan = sf.Plan(unequal(sizes), accuracy=widths[: len(sizes)])

@@ -122,6 +122,4 @@ def _data(subject: Subject) -> list[Rows]:
     if subject.pairs:
         every = sorted({rows for pair in subject.pairs for rows in pair}, key=len)
         return [every[0], every[-1]]
-    if subject.pair is not None:
-        return list(subject.pair)
     return [(), subject.universe, *([3 * subject.universe] if subject.universe else [])]

@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from sfumato.audit.likelihoods import lower_bound, pure_loss
+from sfumato.audit.likelihoods import pure_loss
 from sfumato.audit.runs import NotAdditive, log_mass, neighbours, renyi
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
+from support.boxes import lower_bound
 from support.broken import (
     BROKEN,
     CLAIM,

@@ -31,7 +31,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.audit.likelihoods import FAR, Loss
+from sfumato.audit.likelihoods import FAR, Loss, largest
 from sfumato.audit.runs import (
     Draws,
     Mechanism,
@@ -45,6 +45,7 @@ from sfumato.audit.runs import (
     log_sum,
     renyi,
     support,
+    with_draw,
 )
 from sfumato.basics.numbers import least_whole
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, Selection
@@ -98,8 +99,7 @@ class Decisions:
             else:
                 loss = max(way.log_ratio for way in ways)
             losses.append((loss, pair))
-        loss, pair = max(losses, key=lambda of_pair: of_pair[0])
-        return Loss(max(loss, 0.0), pair)
+        return largest(losses)
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class _Enumeration:
     def _is_published(self, rows: Rows, values: Draws, index: int, number: int) -> bool:
         """Whether a draw adds to this number as much as is added to it, and changes none before."""
         output, _ = self.run(rows, values)
-        moved, _ = self.run(rows, _with(values, index, values[index] + FAR))
+        moved, _ = self.run(rows, with_draw(values, index, values[index] + FAR))
         before = output.numbers[:number]
         return (
             moved.numbers[: number + 1]
@@ -295,7 +295,7 @@ class _Enumeration:
         assert isinstance(law, DiscreteLaplace | DiscreteGaussian)
 
         def is_same(draw: int) -> bool:
-            return self.run(rows, _with(script, index, draw))[0].everything == target.everything
+            return self.run(rows, with_draw(script, index, draw))[0].everything == target.everything
 
         answer = script[index]
         if is_same(-answer):
@@ -311,10 +311,6 @@ class _Enumeration:
 
 def _more(kinds: tuple[Kind, ...], kind: Kind, size: int) -> tuple[Kind, ...]:
     return (*kinds, *(kind,) * size)
-
-
-def _with(values: Draws, index: int, value: int) -> Draws:
-    return (*values[:index], value, *values[index + 1 :])
 
 
 def _reach(law: object) -> int:

@@ -31,7 +31,7 @@ import msgspec
 
 from sfumato.answers import AnyQuestion
 from sfumato.audit import subjects
-from sfumato.audit.likelihoods import ALPHAS, Loss, pure_loss, renyi_loss
+from sfumato.audit.likelihoods import ALPHAS
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
 from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
 from sfumato.audit.subjects import Subject
@@ -400,35 +400,26 @@ def _chosen(only: str | None) -> list[Subject]:
 
 
 def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
-    """The exact loss, and the pair of data sets for the sampled audit.
+    """Return the exact loss, and the pair of data sets for the sampled audit.
 
     That is the pair with the largest exact loss; without an exact loss, a pair that differs in all
     rows of one person.
     """
-    has_attack = subject.exact is not None or not isinstance(subject.claim, ApproxDP)
-    if not has_attack or not (subject.universe or subject.pairs):
-        return None, subject.pair or _usual(subject)
+    if subject.exact is None:
+        return None, _usual(subject)
     others = effort.others if subject.unit.rows_per_person == 1 else max(0, effort.others - 1)
+    pairs = list(subject.pairs) or neighbours(subject.universe, subject.unit, others)
     try:
-        pairs = list(subject.pairs) or neighbours(subject.universe, subject.unit, others)
-        largest = _loss(subject, pairs, effort.alphas)
+        largest = subject.exact(subject.mechanism, pairs, subject.claim, effort.alphas)
     except NotAdditive:
-        exact: Exact = None if subject.may_be_sampled else "refused"
-        return exact, subject.pair or _usual(subject)
-    loss: Exact = largest.loss if math.isfinite(largest.loss) else "unbounded"
-    return loss, subject.pair or largest.pair
-
-
-def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Loss:
-    if subject.exact is not None:
-        return subject.exact(subject.mechanism, pairs, subject.claim, alphas)
-    if isinstance(subject.claim, ZCDP):
-        return renyi_loss(subject.mechanism, pairs, alphas, decides=len(subject.first_draws) > 1)
-    return pure_loss(subject.mechanism, pairs, subject.first_draws)
+        return None if subject.may_be_sampled else "refused", _usual(subject)
+    return largest.loss if math.isfinite(largest.loss) else "unbounded", largest.pair
 
 
 def _usual(subject: Subject) -> Pair:
-    """A pair on which one person changes all rows, from one end of the universe to the other."""
+    """Return the first pair, or one whose person goes from one end of the universe to the other."""
+    if subject.pairs:
+        return subject.pairs[0]
     rows_per_person = subject.unit.rows_per_person
     person = rows_per_person * subject.universe[:1]
     if subject.unit.neighbours == "replace":

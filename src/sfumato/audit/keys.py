@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.audit.likelihoods import Loss
+from sfumato.audit.likelihoods import Loss, largest, least_epsilon
 from sfumato.audit.runs import (
     Draws,
     Mechanism,
@@ -35,6 +35,7 @@ from sfumato.audit.runs import (
     key_masses,
     masses,
     support,
+    with_draw,
 )
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
@@ -43,7 +44,6 @@ from sfumato.privacy import ApproxDP, CentralMeasure
 REACH = 40.0
 """Noise is cut off where its probability is below e^-40."""
 MOST_EPSILON = 64.0
-HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,13 @@ class KeySelection:
     ) -> Loss:
         """The largest epsilon over pairs of data sets, at the delta of the claim."""
         assert isinstance(claim, ApproxDP)
-        losses = []
         runner = _Runner(mechanism, self.width)
+        losses = []
         for pair in pairs:
             here, there = (runner.outputs_by_key(rows) for rows in pair)
             losses.append((_epsilon_at(*_joint(here, there), float(claim.delta)), pair))
-        loss, pair = max(losses, key=lambda of_pair: of_pair[0])
-        return Loss(loss if runner.consistent else math.inf, pair)
+        loss = largest(losses)
+        return loss if runner.consistent else Loss(math.inf, loss.pair)
 
 
 Outputs: TypeAlias = dict[_Output, float]
@@ -152,7 +152,7 @@ class _Runner:
         """The key that a draw decides about, and its outputs. None if it is never shown."""
         _, noise = self.run(rows, hidden)
         values, probabilities = _law(noise.laws[index])
-        runs = [self.run(rows, _with(hidden, index, value)) for value in values.tolist()]
+        runs = [self.run(rows, with_draw(hidden, index, value)) for value in values.tolist()]
         table = np.array([numbers for numbers, _ in runs])
         varied = np.flatnonzero((table != table[0]).any(axis=0))
         names = set((varied // self.width).tolist())
@@ -163,7 +163,7 @@ class _Runner:
         name = names.pop()
         outputs: defaultdict[_Output, float] = defaultdict(float)
         for value, mass in zip(values.tolist(), probabilities.tolist(), strict=True):
-            outputs[self._of_key(rows, _with(hidden, index, value), name)] += mass
+            outputs[self._of_key(rows, with_draw(hidden, index, value), name)] += mass
         return name, dict(outputs)
 
     def _of_key(self, rows: Rows, script: Draws, name: int) -> _Output:
@@ -192,7 +192,7 @@ class _Runner:
             together, _ = self.run(rows, script)
             expected = np.array(base)
             for i, value in enumerate(script):
-                alone, _ = self.run(rows, _with(hidden, i, value))
+                alone, _ = self.run(rows, with_draw(hidden, i, value))
                 expected += np.array(alone) - np.array(base)
             if together != tuple(expected.tolist()):
                 raise NotAdditive("what is published of one key depends on the noise of another")
@@ -240,23 +240,7 @@ def _epsilon_at(p: Array, q: Array, delta: float) -> float:
     def spent(epsilon: float) -> float:
         return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
-    if spent(MOST_EPSILON) > delta:
-        return math.inf
-    low = 0.0
-    high = MOST_EPSILON
-    if spent(low) <= delta:
-        return low
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if spent(middle) > delta:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _with(values: Draws, index: int, value: int) -> Draws:
-    return (*values[:index], value, *values[index + 1 :])
+    return least_epsilon(spent, delta, MOST_EPSILON)
 
 
 def _law(law: object) -> tuple[Array, Array]:

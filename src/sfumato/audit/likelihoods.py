@@ -18,15 +18,13 @@ by the triangle inequality, in every coordinate at once, so the output of the al
 attains the supremum. Where the first draw decides what comes next (a noisy number of rows sets the
 size of a grid), its values are enumerated, and the draws after it are zero.
 
-Mechanisms that are not additive, such as a retry loop, are refused. For these ``lower_bound``
-enumerates all scripts in a box.
+Mechanisms that are not additive, such as a retry loop, are refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -34,7 +32,6 @@ import numpy as np
 
 from sfumato.audit.runs import (
     Draws,
-    Exhausted,
     Mechanism,
     NotAdditive,
     Pair,
@@ -45,13 +42,20 @@ from sfumato.audit.runs import (
     log_sum,
     renyi,
     support,
+    with_draw,
 )
+from sfumato.basics.numbers import root
 from sfumato.mechanisms.noise import Law
+from sfumato.privacy import ZCDP, CentralMeasure
 
 FAR = 1000
 """Noise so large that clipping or a comparison with the data would show."""
 CHECKED = 8
 """How many numbers of an output ``check_additive`` moves."""
+FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 40, 100)
+"""Tried where the first draw decides how many others there are."""
+CLOSE = 1e-15
+"""How closely a least epsilon is enclosed, as a share of it."""
 ALPHAS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
 
 
@@ -61,6 +65,43 @@ class Loss:
 
     loss: float
     pair: Pair = ((), ())
+
+
+def largest(losses: Iterable[tuple[float, Pair]]) -> Loss:
+    """Return the largest loss and its pair of data sets; 0 where all are negative."""
+    loss, pair = max(losses, key=lambda of_pair: of_pair[0])
+    return Loss(max(loss, 0.0), pair)
+
+
+def least_epsilon(spent: Callable[[float], float], delta: float, most: float) -> float:
+    """Return the least epsilon at which no more than delta is spent; infinity if it is above most.
+
+    Parameters
+    ----------
+    spent : callable
+        From an epsilon to the delta that is spent beside it, which falls.
+    delta, most : float
+    """
+    if spent(0.0) <= delta:
+        return 0.0
+    if spent(most) > delta:
+        return math.inf
+    _, epsilon = root(lambda level: spent(level) <= delta, 0.0, most, CLOSE)
+    return epsilon
+
+
+def additive_loss(
+    mechanism: Mechanism, pairs: Sequence[Pair], claim: CentralMeasure, alphas: Sequence[float]
+) -> Loss:
+    """Return the largest loss of numbers that move one for one with their draws.
+
+    Where the first draw decides how many there are, several values of it are tried.
+    """
+    sizes = {len(mechanism(pairs[0][0], Scripted((first,))).numbers) for first in FIRST_DRAWS}
+    first_draws = FIRST_DRAWS if len(sizes) > 1 else (0,)
+    if isinstance(claim, ZCDP):
+        return renyi_loss(mechanism, pairs, alphas, decides=len(first_draws) > 1)
+    return pure_loss(mechanism, pairs, first_draws)
 
 
 def pure_loss(
@@ -85,7 +126,7 @@ def pure_loss(
     """
     pairs = list(pairs)
     runner = _checked(mechanism, pairs, first_draws)
-    return _largest(
+    return largest(
         (runner.log_ratio(pair, first), pair) for pair, first in product(pairs, first_draws)
     )
 
@@ -117,22 +158,8 @@ def renyi_loss(
     pairs = list(pairs)
     runner = _checked(mechanism, pairs, (0,))
     divergence = runner.averaged_divergence if decides else runner.divergence
-    return _largest(
+    return largest(
         (divergence(pair, alpha) / alpha, pair) for pair, alpha in product(pairs, alphas)
-    )
-
-
-def lower_bound(mechanism: Mechanism, one: Rows, other: Rows, *, reach: int, draws: int) -> float:
-    """A lower bound on the largest ln P(output | one) / P(output | other), without additivity.
-
-    All scripts of up to ``draws`` draws from -reach to reach are run. Their outputs have at least
-    the probability found under ``one``. Under ``other`` they have at most the probability found
-    plus all that was not enumerated, so the bound holds whatever happens there.
-    """
-    masses, _ = _enumerate(mechanism, one, reach, draws)
-    against, missing = _enumerate(mechanism, other, reach, draws)
-    return max(
-        math.log(mass / (against.get(output, 0.0) + missing)) for output, mass in masses.items()
     )
 
 
@@ -169,7 +196,7 @@ def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> No
     if len(output.numbers) != len(draws):
         raise NotAdditive(f"{len(draws)} draws led to {len(output.numbers)} numbers")
     for i in range(min(len(output.numbers), CHECKED)):
-        moved, _ = _run(mechanism, rows, (*draws[:i], draws[i] + 1, *draws[i + 1 :]))
+        moved, _ = _run(mechanism, rows, with_draw(tuple(draws), i, draws[i] + 1))
         # Later numbers may change: a first draw may decide how many there are.
         if moved.numbers[: i + 1] != (*output.numbers[:i], output.numbers[i] + 1):
             raise NotAdditive(f"number {i} does not move one for one with its draw")
@@ -279,29 +306,3 @@ def _checked(mechanism: Mechanism, pairs: list[Pair], first_draws: Sequence[int]
     for rows in {rows for pair in pairs for rows in pair}:
         check_additive(mechanism, rows, first_draws)
     return _Runner(mechanism)
-
-
-def _largest(found: Iterable[tuple[float, Pair]]) -> Loss:
-    loss, pair = max(found, key=lambda each: each[0])
-    return Loss(max(loss, 0.0), pair)
-
-
-def _enumerate(
-    mechanism: Mechanism, rows: Rows, reach: int, draws: int
-) -> tuple[dict[bytes, float], float]:
-    """The probability of each output, as far as scripts in the box lead; and what is missing."""
-    masses: defaultdict[bytes, float] = defaultdict(float)
-    waiting: list[Draws] = [()]
-    while waiting:
-        script = waiting.pop()
-        noise = Scripted(script, closed=True)
-        try:
-            output = mechanism(rows, noise)
-        except Exhausted as wanted:
-            # The mechanism asked for more than the script has: go on with every continuation.
-            if len(script) + wanted.size <= draws:
-                values = range(-reach, reach + 1)
-                waiting += [script + more for more in product(values, repeat=wanted.size)]
-        else:
-            masses[output.everything] += math.exp(noise.log_likelihood())
-    return dict(masses), max(0.0, 1 - math.fsum(masses.values()))

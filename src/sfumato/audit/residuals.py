@@ -44,7 +44,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.audit.likelihoods import FAR, Loss, check_additive
+from sfumato.audit.likelihoods import FAR, Loss, check_additive, largest, least_epsilon
 from sfumato.audit.runs import (
     Mechanism,
     NotAdditive,
@@ -264,7 +264,6 @@ def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[tuple[int, ...], floa
 
 # --- noise with a bound ---------------------------------------------------------------------------
 
-HALVINGS = 60
 ROUNDING = 1e-9
 """Of sums of probabilities in doubles, as a share of delta."""
 
@@ -284,9 +283,8 @@ def bounded_loss(
     assert isinstance(claim, ApproxDP)
     for rows in {rows for pair in pairs for rows in pair}:
         check_additive(mechanism, rows, (0,))
-    losses = [(_loss_of_pair(mechanism, pair, float(claim.delta)), pair) for pair in pairs]
-    loss, pair = max(losses, key=lambda of_pair: of_pair[0])
-    return Loss(loss, pair)
+    delta = float(claim.delta)
+    return largest((_loss_of_pair(mechanism, pair, delta), pair) for pair in pairs)
 
 
 def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
@@ -346,15 +344,7 @@ def epsilon_at(law: TruncatedLaplace, shifts: Sequence[int], delta: float) -> fl
 
     if only_one > delta * (1 + ROUNDING) + 1e-15:
         return math.inf
-    low = 0.0
-    high = most / scale
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if excess(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return least_epsilon(excess, max(delta, only_one), most / scale)
 
 
 def _steps(x: Array, mass: Array, shift: int) -> Array:

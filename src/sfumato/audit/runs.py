@@ -172,23 +172,13 @@ Pair: TypeAlias = tuple[Rows, Rows]
 Draws: TypeAlias = tuple[int, ...]
 
 
+def with_draw(script: Draws, index: int, draw: int) -> Draws:
+    """Return a script of which one draw is another."""
+    return (*script[:index], draw, *script[index + 1 :])
+
+
 class NotAdditive(Exception):
     """The exact audit does not apply: numbers do not follow recorded draws one for one."""
-
-
-class Exhausted(Exception):
-    """A closed script is used up.
-
-    Attributes
-    ----------
-    law, size
-        What the mechanism asked for next.
-    """
-
-    def __init__(self, law: Drawn | Selection, size: int) -> None:
-        super().__init__(law, size)
-        self.law = law
-        self.size = size
 
 
 class Scripted(Script):
@@ -200,8 +190,6 @@ class Scripted(Script):
     Parameters
     ----------
     script : tuple of int
-    closed : bool
-        At the end of the script raise ``Exhausted`` instead of supplying zeros.
 
     >>> from fractions import Fraction
     >>> from sfumato.mechanisms.noise import DiscreteLaplace
@@ -209,9 +197,8 @@ class Scripted(Script):
     array([ 5, -1,  0])
     """
 
-    def __init__(self, script: Draws = (), closed: bool = False) -> None:
+    def __init__(self, script: Draws = ()) -> None:
         self.script = script
-        self.closed = closed
         self.laws: list[Drawn | Selection] = []
         self.values: list[int] = []
         self.log_of_choices = 0.0
@@ -224,7 +211,7 @@ class Scripted(Script):
 
     def draw(self, law: Drawn, size: int) -> Array:
         """The next ``size`` integers of the script: int64 ndarray."""
-        ahead = self._ahead(law, size)
+        ahead = self._ahead(size)
         self.laws += [law] * size
         self.values += ahead.tolist()
         return ahead
@@ -237,18 +224,16 @@ class Scripted(Script):
         size = selection.size
         apart = np.arange(size) if selection.distinct else np.zeros(size, np.int64)
         top = selection.edges - 1 - int(apart[-1])
-        offsets = np.maximum.accumulate(np.clip(self._ahead(selection, size), 0, top))
+        offsets = np.maximum.accumulate(np.clip(self._ahead(size), 0, top))
         chosen = selection.first + offsets + apart
         self.laws += [selection] * size
         self.values += offsets.tolist()
         self.log_of_choices += selection.log_probability(chosen)
         return np.asarray(chosen)
 
-    def _ahead(self, law: Drawn | Selection, size: int) -> Array:
+    def _ahead(self, size: int) -> Array:
         start = len(self.values)
         ahead = list(self.script[start : start + size])
-        if self.closed and len(ahead) < size:
-            raise Exhausted(law, size)
         return np.array(ahead + [0] * (size - len(ahead)), dtype=np.int64)
 
     def noise_laws(self) -> list[Law]:

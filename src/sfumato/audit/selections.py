@@ -22,7 +22,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.audit.likelihoods import Loss
+from sfumato.audit.likelihoods import Loss, largest
 from sfumato.audit.runs import (
     Draws,
     Mechanism,
@@ -200,7 +200,7 @@ def selection_loss(
     if isinstance(claim, ZCDP):
         law = mechanism.law
         orders = product(pairs, alphas)
-        return _largest(
+        return largest(
             (_divergence(law(pair[0]), law(pair[1]), alpha) / alpha, pair) for pair, alpha in orders
         )
     return law_loss(mechanism.law, pairs)
@@ -208,12 +208,7 @@ def selection_loss(
 
 def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
     """The largest ln P(outcome | one) / P(outcome | other), over outcomes and pairs."""
-    return _largest((float((law(rows) - law(other)).max()), (rows, other)) for rows, other in pairs)
-
-
-def _largest(found: Iterable[tuple[float, Pair]]) -> Loss:
-    loss, pair = max(found, key=lambda each: each[0])
-    return Loss(max(loss, 0.0), pair)
+    return largest((float((law(rows) - law(other)).max()), (rows, other)) for rows, other in pairs)
 
 
 def _divergence(p: Array, q: Array, alpha: float) -> float:

@@ -10,7 +10,7 @@ decoded together; a copy of a report counts once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,27 +72,15 @@ class Collector:
         out.
         """
         mechanism = self.mechanism
-        to = "" if mechanism is None else label(mechanism, self.private)
-        limits = None if mechanism is None else mechanism.limits
+        is_sound = None if mechanism is None else _soundness(mechanism, self.private)
         for report in reports:
-            if mechanism is None or limits is None:
+            if is_sound is None:
                 mechanism = self._believed(report)
-                if mechanism is None:
-                    self.refused += 1
-                    continue
-                to = label(mechanism, self.private)
-                limits = mechanism.limits
-            cells = report.cells
-            is_sound = (
-                report.to == to
-                and len(cells) == mechanism.dimension
-                and limits[0] <= min(cells)
-                and max(cells) <= limits[1]
-                and 0 < len(report.id) <= LONGEST_ID
-            )
-            if is_sound and report.id not in self._ids:
+                is_sound = None if mechanism is None else _soundness(mechanism, self.private)
+            # A second report of one id is no further person's.
+            if is_sound is not None and is_sound(report) and report.id not in self._ids:
                 self._ids.add(report.id)
-                self._cells.append(cells)
+                self._cells.append(report.cells)
             else:
                 self.refused += 1
 
@@ -213,12 +201,31 @@ def write(reports: Sequence[Report], path: str | os.PathLike[str]) -> None:
     raise DataError(f"reports to {where}", reason, "Choose a path that can be written")
 
 
+def _soundness(mechanism: BPM | MultivariateLaplace, private: bool) -> Callable[[Report], bool]:
+    """Return the test of whether a report can be decoded with others of this mechanism."""
+    to = label(mechanism, private)
+    dimension = mechanism.dimension
+    least, most = mechanism.limits
+
+    def is_sound(report: Report) -> bool:
+        cells = report.cells
+        return (
+            report.to == to
+            and len(cells) == dimension
+            and least <= min(cells)
+            and max(cells) <= most
+            and 0 < len(report.id) <= LONGEST_ID
+        )
+
+    return is_sound
+
+
 def _write_parquet(reports: Sequence[Report], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = pa.array([each.id for each in reports], pa.string())
-    cells = pa.array([each.cells for each in reports], pa.list_(pa.int64()))
+    names = pa.array([report.id for report in reports], pa.string())
+    cells = pa.array([report.cells for report in reports], pa.list_(pa.int64()))
     table = pa.table({"id": names, "cells": cells}).replace_schema_metadata(
         {METADATA: reports[0].to.encode() if reports else b""}
     )

@@ -421,6 +421,7 @@ def window(
     plan = as_plan(question)
     if not isinstance(domain, Domain):
         domain = Domain(domain)
+    _require_promise(unit, risk)
     known = _read_worlds(worlds, unit, risk)
     accuracies = _accuracies(plan, accuracy)
     kind = Kind.of(measure, delta)
@@ -494,9 +495,8 @@ def _accuracies(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]
     return list(given)
 
 
-def _read_worlds(
-    worlds: Worlds | Choice | Choices | int | Sequence[int] | None, unit: Unit, risk: Risk
-) -> Worlds | int | None:
+def _require_promise(unit: Unit, risk: Risk) -> None:
+    """Refuse what is no risk or no unit of privacy."""
     if not isinstance(risk, Risk):
         raise UsageError(
             f"risk = {type(risk).__name__}",
@@ -509,6 +509,12 @@ def _read_worlds(
             "it is not a unit of privacy",
             "Write unit=source.unit, or sf.Unit()",
         )
+
+
+def _read_worlds(
+    worlds: Worlds | Choice | Choices | int | Sequence[int] | None, unit: Unit, risk: Risk
+) -> Worlds | int | None:
+    """Read the worlds that an adversary thinks possible; None if the risk is about none."""
     if worlds is None or risk.disclosure is None:
         return None
     match worlds:

@@ -21,6 +21,7 @@ from sfumato.risk.sensitivity import FEW
 from sfumato.risk.subsets import lattice_sums, split_in_half
 from sfumato.risk.universe import ROUNDING, Column, Query, answers, interpolate
 
+OF_SUMS = ("sum", "mean")
 # The most worlds that are listed record by record, and the most records in all of them.
 MOST_LISTED = 1_000_000
 MOST_NUMBERS = 40_000_000
@@ -42,15 +43,24 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         return Answers(np.array([float(column.size)]), np.array([column.log_worlds]))
     if query.at is not None and _pairs(query, column.n, column.size) <= MOST_PAIRS:
         return _order_statistics(column.ordered, column.size, query)
-    of_sums = query.name in ("sum", "mean")
-    if column.leaves_one_out and (column.n > FEW or of_sums):
-        listed = leave_one_out(column.centred, query)
-        # The differences of sums and means are exact here.
-        return collapse(listed, 0.0 if of_sums else ROUNDING * float(np.abs(listed).max()))
+    if column.leaves_one_out and (column.n > FEW or query.name in OF_SUMS):
+        without = leave_one_out(column.centred, query)
+        return collapse(without, _tolerance_without_one(without, query))
     if column.worlds <= MOST_LISTED and column.worlds * column.size <= MOST_NUMBERS:
         rows = _listed(_shiftless(column, query), column.size)
         return collapse(answers(query, rows), _tolerance(column, query))
-    counted = lattice_sums(column.ordered, column.size) if of_sums else None
+    return _counted(column, query)
+
+
+def _tolerance_without_one(listed: Array, query: Query) -> float:
+    """Return by how much equal answers may differ where one record is left out of all."""
+    # The differences of sums and means are exact there.
+    return 0.0 if query.name in OF_SUMS else ROUNDING * float(np.abs(listed).max())
+
+
+def _counted(column: Column, query: Query) -> Answers:
+    """Return the answers of more worlds than are listed, or refuse."""
+    counted = lattice_sums(column.ordered, column.size) if query.name in OF_SUMS else None
     if counted is not None:
         sums, logs = counted
         return Answers(sums / column.size if query.name == "mean" else sums, logs)
@@ -257,8 +267,7 @@ def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
     weight = checked_prior(prior, column)
     if column.leaves_one_out and column.n > FEW:
         listed = _without_each(column, query)
-        exact = query.name in ("sum", "mean")
-        return collapse(listed, 0.0 if exact else ROUNDING * float(np.abs(listed).max()), weight)
+        return collapse(listed, _tolerance_without_one(listed, query), weight)
     return collapse(listed_answers(column, query), _tolerance(column, query), weight)
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from audit.subjects.lines import of
 from sfumato.answers.counts import Needs
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import (
@@ -20,7 +21,6 @@ from sfumato.audit.subjects.subject import (
     UNITS,
     Subject,
     less_noise,
-    of,
 )
 from sfumato.data import count, source
 from sfumato.domain.cube import Cube

@@ -36,7 +36,7 @@ def _clusters(method: Method, unit: Unit, cost: CentralMeasure) -> Subject:
         return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, spent, noise))
 
     name = f"k-means, {method}"
-    return Subject(name, unit, cost, spending(1), ENDS, (-3, 40), runs=500, weaker=spending)
+    return Subject(name, unit, cost, spending(1), ENDS, runs=500, weaker=spending)
 
 
 def _tree_clusters(unit: Unit, cost: CentralMeasure) -> Subject:

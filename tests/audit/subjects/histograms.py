@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from audit.subjects.lines import of
 from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.keys import KeySelection
@@ -32,7 +33,6 @@ from sfumato.audit.subjects.subject import (
     UNITS,
     Subject,
     less_noise,
-    of,
 )
 from sfumato.data import count as data_count
 from sfumato.data import source

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+from audit.subjects.lines import of
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.decisions import Decisions
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, neighbours, of_question
 from sfumato.audit.subjects.subject import (
     CONCENTRATED,
     COSTS,
-    FIRST_DRAWS,
     LINE,
     ON_LINE,
     PURE,
     UNITS,
     Subject,
     less_noise,
-    of,
 )
 from sfumato.domain.domain import Domain, Interval
 from sfumato.privacy.measures import CentralMeasure
@@ -39,7 +38,7 @@ from sfumato.random.bits import Bits
 
 def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
     """A tree of counts, where its noisy number of rows is small, and where it is large."""
-    subject = replace(of(name, question, unit, cost, (0, 40)), universe=ON_LINE[::2], runs=1000)
+    subject = replace(of(name, question, unit, cost), universe=ON_LINE[::2], runs=1000)
     # Under replace a count of all rows costs nothing, so a tree spends less than it claims.
     return replace(subject, least=0.2) if unit.neighbours == "replace" else subject
 
@@ -135,7 +134,7 @@ def subjects() -> Iterator[Subject]:
     """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Uniform grid, given", UniformPartitioner(partitions=3), *promise)
-        yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS)
+        yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise)
     blocks = UniformPartitioner(theta=0.01, stop_below=1)
     yield _tree("Uniform grid, blocks", blocks, UNITS[0], PURE)
     yield _tree("Uniform grid, blocks", blocks, UNITS[1], CONCENTRATED)

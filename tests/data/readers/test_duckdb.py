@@ -368,7 +368,9 @@ def kept_rows(table: Any) -> list[list[int]]:
     needs = [sf.Histogram("x").needs(BY_X)]
     return [
         count(src, needs, key=key)[0].counts.tolist()
-        for limits in (LIMITED, {"rows_per_person": 2, "rows_per_cell": 1})
-        for key in (KEY, bytes(32))
+        for limits, key in (
+            (LIMITED, KEY),
+            ({"rows_per_person": 2, "rows_per_cell": 1}, bytes(32)),
+        )
         for src in [source(table, BY_X, person="who", **limits)]
     ]

@@ -20,9 +20,9 @@ import numpy as np
 
 from sfumato.answers import AnyQuestion, tag_of
 from sfumato.audit.decisions import Decisions
-from sfumato.audit.likelihoods import Loss, pure_loss, renyi_loss
+from sfumato.audit.likelihoods import additive_loss
 from sfumato.audit.residuals import Residuals, bounded_loss
-from sfumato.audit.runs import Mechanism, Pair, Rows, Scripted, neighbours, of_question
+from sfumato.audit.runs import Mechanism, Rows, neighbours, of_question
 from sfumato.audit.selections import (
     Selecting,
     axis_method,
@@ -254,8 +254,6 @@ IN_TITLE = ("axes", "value", "by", "per", "of", "count", "tables", "n_clusters")
 """Options that a title names."""
 DECIDING = (MedianPartitioner, MultiQuantilePartitioner, PrivTreePartitioner)
 """Questions whose tests and cuts depend on the data, and show."""
-FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 40, 100)
-"""Tried where the first draw decides how many others there are."""
 ENDS = ON_LINE[::2]
 APART: Rows = ((0.5,), (2.5,))
 
@@ -362,21 +360,7 @@ def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
         return Residuals()
     if isinstance(question, DECIDING) or getattr(question, "method", None) == "privtree":
         return Decisions()
-    return numbers_loss
-
-
-def numbers_loss(
-    mechanism: Mechanism, pairs: Sequence[Pair], claim: CentralMeasure, alphas: Sequence[float]
-) -> Loss:
-    """The largest loss of numbers that move one for one with their draws.
-
-    Where the first draw decides how many there are, several values of it are tried.
-    """
-    sizes = {len(mechanism(pairs[0][0], Scripted((first,))).numbers) for first in FIRST_DRAWS}
-    first_draws = FIRST_DRAWS if len(sizes) > 1 else (0,)
-    if isinstance(claim, ZCDP):
-        return renyi_loss(mechanism, pairs, alphas, decides=len(first_draws) > 1)
-    return pure_loss(mechanism, pairs, first_draws)
+    return additive_loss
 
 
 def _options(question: AnyQuestion) -> Iterator[str]:

@@ -63,7 +63,8 @@ def _device(name: str, made: Callable[[int], BPM | MultivariateLaplace]) -> Subj
 
         return run
 
-    return Subject(name, Unit(neighbours="replace"), PURE, spending(1), pair=APART, weaker=spending)
+    unit = Unit(neighbours="replace")
+    return Subject(name, unit, PURE, spending(1), pairs=(APART,), exact=None, weaker=spending)
 
 
 def device_subjects() -> Iterator[Subject]:

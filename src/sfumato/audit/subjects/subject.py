@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
 
-from sfumato.answers import AnyQuestion
-from sfumato.audit.likelihoods import Loss
-from sfumato.audit.runs import Mechanism, Pair, Rows, of_question
+from sfumato.audit.likelihoods import Loss, additive_loss
+from sfumato.audit.runs import Mechanism, Pair, Rows
 from sfumato.domain import Domain, Interval
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Neighbours, PureDP, Unit
 
 LINE = Domain(x=Interval(0, 3, step=1))
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))
 """A value inside a cell, one on an edge between two cells, and the closed upper end."""
-FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
 PURE = PureDP("1")
 CONCENTRATED = ZCDP("0.5")
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
@@ -50,20 +48,15 @@ class Subject:
     mechanism : callable
         From rows and bits to ``Published``.
     universe : tuple of rows
-        The exact audit takes all neighbouring data sets of a few such rows. Empty: the exact audit
-        does not apply, and ``pair`` is given.
+        The exact audit takes all neighbouring data sets of a few such rows, if no ``pairs`` are
+        given.
     pairs : tuple of pairs of data sets
-        The pairs for the exact audit, where neighbouring data sets are not made of ``universe`` row
-        by row, such as where a row says whose it is.
-    first_draws : tuple of int
-        Values of the first draw to enumerate, where it decides what comes next.
-    pair : pair of data sets, or None
-        For the sampled audit. None: the pair with the largest exact loss.
+        Where neighbouring data sets are not made of ``universe`` row by row, such as where a row
+        says whose it is. Without an exact attack, outputs are sampled on the first of them.
     runs : int
         How often the quick sampled audit runs the mechanism on each data set.
     exact : callable or None
-        The exact attack, such as ``decisions.Decisions``. None: that of ``likelihoods``, for
-        published numbers that move one for one with their noise.
+        The exact attack, such as ``decisions.Decisions``. None: outputs alone are judged.
     least : float
         The share of the claim that the exact audit finds at least. It is below 1 where some of the
         cost is paid for what the small data sets do not show, such as, under replace, a count of
@@ -81,10 +74,8 @@ class Subject:
     claim: CentralMeasure
     mechanism: Mechanism
     universe: Rows = ()
-    first_draws: tuple[int, ...] = (0,)
-    pair: Pair | None = None
     runs: int = 3000
-    exact: Attack | None = None
+    exact: Attack | None = additive_loss
     least: float = 0.98
     weaker: Callable[[int], Mechanism] | None = None
     pairs: tuple[Pair, ...] = ()
@@ -105,18 +96,3 @@ def less_noise(cost: CentralMeasure, scale: int) -> CentralMeasure:
             return ApproxDP(epsilon * scale, delta)
         case PureDP(epsilon=epsilon):
             return PureDP(epsilon * scale)
-
-
-def of(
-    name: str,
-    question: AnyQuestion,
-    unit: Unit,
-    cost: CentralMeasure,
-    first_draws: tuple[int, ...] = (0,),
-) -> Subject:
-    """A question over ``LINE`` whose published numbers move one for one with its draws."""
-
-    def spending(times: int) -> Mechanism:
-        return of_question(question, LINE, unit, less_noise(cost, times))
-
-    return Subject(name, unit, cost, spending(1), ON_LINE, first_draws, weaker=spending)
