@@ -44,6 +44,7 @@ from sfumato.audit.runs import (
     log_mass,
     log_sum,
     renyi,
+    run_script,
     support,
     with_draw,
 )
@@ -110,7 +111,7 @@ class _Way:
     kinds: tuple[Kind, ...]
 
     def indices(self, kind: Kind) -> list[int]:
-        """Which integers of the script are of this kind."""
+        """Return which integers of the script are of this kind."""
         return [i for i, own in enumerate(self.kinds) if own == kind]
 
 
@@ -145,7 +146,7 @@ class _Compared:
 
 
 def _divergence(ways: Sequence[_Compared], alpha: float) -> float:
-    """The Renyi divergence of all outputs."""
+    """Return the Renyi divergence of all outputs."""
     return log_sum(np.array([way.term(alpha) for way in ways])) / (alpha - 1)
 
 
@@ -160,11 +161,10 @@ class _Enumeration:
         self._answers: dict[tuple[Rows, Draws, int], float] = {}
 
     def run(self, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
-        """The output of a script, and what the mechanism asked for."""
+        """Return the output of a script, and what the mechanism asked for."""
         key = (rows, script)
         if key not in self._known:
-            noise = Scripted(script)
-            self._known[key] = self.mechanism(rows, noise), noise
+            self._known[key] = run_script(self.mechanism, rows, script)
         return self._known[key]
 
     def compared(self, pair: Pair, start: Draws) -> list[_Compared] | None:
@@ -198,16 +198,15 @@ class _Enumeration:
             raise NotAdditive(f"the decisions that were found have probability {mass:.6g} together")
 
     def _walk(self, rows: Rows, script: Draws, kinds: tuple[Kind, ...]) -> Iterator[_Way]:
-        """All ways to decide that begin with a script, of which some integers are known."""
+        """Yield all ways to decide that begin with a script, of which some integers are known."""
         output, noise = self.run(rows, script)
         values = tuple(noise.values)
         for i in range(len(kinds), len(values)):
             law = noise.laws[i]
             if isinstance(law, Selection):
+                choices: tuple[Kind, ...] = ("choice",) * law.size
                 for outcome in self._outcomes(law):
-                    yield from self._walk(
-                        rows, values[:i] + outcome, _more(kinds, "choice", law.size)
-                    )
+                    yield from self._walk(rows, values[:i] + outcome, kinds + choices)
                 return
             if not self._is_published(rows, values, i, kinds.count("published")):
                 for answer in (-_reach(law), _reach(law)):
@@ -245,7 +244,7 @@ class _Enumeration:
         )
 
     def _solve(self, rows: Rows, way: _Way, target: Published) -> Draws | None:
-        """The script with the same decisions under which these rows publish ``target``."""
+        """Return the script with the same decisions under which these rows publish ``target``."""
         published = way.indices("published")
         script = list(way.script)
         last_mended = -1
@@ -277,7 +276,7 @@ class _Enumeration:
         )
 
     def _log_decisions(self, rows: Rows, way: _Way, script: Draws) -> float:
-        """ln of the probability that these rows decide so, given the published numbers."""
+        """Return ln of the probability that these rows decide so, given the published numbers."""
         _, noise = self.run(rows, script)
         tests = (self._log_answer(rows, script, i) for i in way.indices("test"))
         return noise.log_of_choices + math.fsum(tests)
@@ -309,12 +308,8 @@ class _Enumeration:
         return log_at_least(law, same)
 
 
-def _more(kinds: tuple[Kind, ...], kind: Kind, size: int) -> tuple[Kind, ...]:
-    return (*kinds, *(kind,) * size)
-
-
 def _reach(law: object) -> int:
-    """A draw so large that it decides a test, whatever the small data are."""
+    """Return a draw so large that it decides a test, whatever the small data are."""
     if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
         raise NotAdditive("a draw decides whose law is not one of noise on counts")
     return 4 * int(support(law)[-1])

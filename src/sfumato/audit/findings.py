@@ -60,7 +60,7 @@ def of_exact(claim: CentralMeasure, exact: float) -> float | None:
 
 
 def of_samples(subject: Subject, pair: Pair, runs: int, gain: Gain) -> float | None:
-    """The least of the faults tried that sampling detects, as a multiple of the claim.
+    """Return the least of the faults tried that sampling detects, as a multiple of the claim.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def of_samples(subject: Subject, pair: Pair, runs: int, gain: Gain) -> float | N
 
 
 def enough(claim: CentralMeasure, fault: float | None) -> bool:
-    """Whether a run that detects faults from this size on has power."""
+    """Return whether a run that detects faults from this size on has power."""
     return fault is not None and fault <= times_spent(claim, ENOUGH)
 
 
@@ -195,7 +195,7 @@ class Finding(msgspec.Struct, frozen=True):
         return claimed(self.claim)
 
     def row(self) -> tuple[str, ...]:
-        """The finding as text, in the order of ``columns``."""
+        """Return the finding as text, in the order of ``columns``."""
         exact = f"{self.exact:.3f}" if isinstance(self.exact, float) else self.exact or "-"
         return (
             self.subject,
@@ -281,7 +281,7 @@ def audit(
 
 @contextmanager
 def _workers(processes: int) -> Iterator[Mapper]:
-    """A function like ``map`` that works in this process, or in several fresh ones."""
+    """Lend a function like ``map`` that works in this process, or in several fresh ones."""
     if processes == 1:
         yield map
         return
@@ -365,7 +365,7 @@ def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
 
 
 def sentence(findings: Sequence[Finding]) -> str:
-    """The outcome in one sentence, and in a second one how many rows had no power."""
+    """Return the outcome in one sentence, and in a second one how many rows had no power."""
     failed = [finding for finding in findings if finding.failed]
     powerless = [finding for finding in findings if finding.verdict == "no power"]
     outcome = f"None of {len(findings)} subjects was found to exceed its claim."

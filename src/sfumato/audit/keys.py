@@ -34,6 +34,7 @@ from sfumato.audit.runs import (
     Scripted,
     key_masses,
     masses,
+    run_script,
     support,
     with_draw,
 )
@@ -122,9 +123,8 @@ class _Runner:
         self._known: dict[Rows, dict[int, Outputs]] = {}
 
     def run(self, rows: Rows, script: Draws) -> tuple[Draws, Scripted]:
-        """The published numbers, and what the mechanism asked for."""
-        noise = Scripted(script)
-        output = self.mechanism(rows, noise)
+        """Return the published numbers, and what the mechanism asked for."""
+        output, noise = run_script(self.mechanism, rows, script)
         if self._bytes.setdefault(output.numbers, output.everything) != output.everything:
             self.consistent = False
         return output.numbers, noise
@@ -149,7 +149,7 @@ class _Runner:
             script += (int(values[0]),)
 
     def _outputs(self, rows: Rows, hidden: Draws, index: int) -> tuple[int, Outputs] | None:
-        """The key that a draw decides about, and its outputs. None if it is never shown."""
+        """Return the key that a draw decides about, and its outputs. None if it is never shown."""
         _, noise = self.run(rows, hidden)
         values, probabilities = _law(noise.laws[index])
         runs = [self.run(rows, with_draw(hidden, index, value)) for value in values.tolist()]
@@ -167,7 +167,7 @@ class _Runner:
         return name, dict(outputs)
 
     def _of_key(self, rows: Rows, script: Draws, name: int) -> _Output:
-        """What is published of one key under a script."""
+        """Return what is published of one key under a script."""
         numbers, noise = self.run(rows, script)
         part = slice(name * self.width + 1, (name + 1) * self.width)
         if not numbers[part.start - 1]:
@@ -235,7 +235,7 @@ def _of_both(first: Outputs, second: Outputs) -> Iterator[tuple[Array, Array]]:
 
 
 def _epsilon_at(p: Array, q: Array, delta: float) -> float:
-    """The least epsilon at which so much delta is spent, or 0."""
+    """Return the least epsilon at which so much delta is spent, or 0."""
 
     def spent(epsilon: float) -> float:
         return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
@@ -244,7 +244,7 @@ def _epsilon_at(p: Array, q: Array, delta: float) -> float:
 
 
 def _law(law: object) -> tuple[Array, Array]:
-    """The values of the noise on a key, rising, and their probabilities."""
+    """Return the values of the noise on a key, rising, and their probabilities."""
     if isinstance(law, DiscreteLaplace | DiscreteGaussian):
         values = support(law, REACH)
         return values, masses(law, values)

@@ -41,6 +41,7 @@ from sfumato.audit.runs import (
     log_mass,
     log_sum,
     renyi,
+    run_script,
     support,
     with_draw,
 )
@@ -107,7 +108,7 @@ def additive_loss(
 def pure_loss(
     mechanism: Mechanism, pairs: Iterable[Pair], first_draws: Sequence[int] = (0,)
 ) -> Loss:
-    """The epsilon that is spent: the largest ln P(output | one) / P(output | other).
+    """Return the epsilon that is spent: the largest ln P(output | one) / P(output | other).
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def renyi_loss(
     alphas: Sequence[float] = ALPHAS,
     decides: bool = False,
 ) -> Loss:
-    """The rho that is spent: the largest Renyi divergence D_alpha(one || other) / alpha.
+    """Return the rho that is spent: the largest Renyi divergence D_alpha(one || other) / alpha.
 
     Parameters
     ----------
@@ -186,8 +187,8 @@ def check_additive(mechanism: Mechanism, rows: Rows, first_draws: Sequence[int])
 
 
 def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> None:
-    output, noise = _run(mechanism, rows, script)
-    again, _ = _run(mechanism, rows, script)
+    output, noise = run_script(mechanism, rows, script)
+    again, _ = run_script(mechanism, rows, script)
     if output.everything != again.everything:
         raise NotAdditive(
             "the same draws led to two outputs: there is randomness that no recorded law describes"
@@ -196,7 +197,7 @@ def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> No
     if len(output.numbers) != len(draws):
         raise NotAdditive(f"{len(draws)} draws led to {len(output.numbers)} numbers")
     for i in range(min(len(output.numbers), CHECKED)):
-        moved, _ = _run(mechanism, rows, with_draw(tuple(draws), i, draws[i] + 1))
+        moved, _ = run_script(mechanism, rows, with_draw(tuple(draws), i, draws[i] + 1))
         # Later numbers may change: a first draw may decide how many there are.
         if moved.numbers[: i + 1] != (*output.numbers[:i], output.numbers[i] + 1):
             raise NotAdditive(f"number {i} does not move one for one with its draw")
@@ -217,7 +218,7 @@ class _Runner:
         # A mechanism sees counts, so the order of rows does not matter.
         key = (tuple(sorted(rows, key=repr)), script)
         if key not in self._known:
-            self._known[key] = _run(self.mechanism, rows, script)
+            self._known[key] = run_script(self.mechanism, rows, script)
         return self._known[key]
 
     def solve(self, rows: Rows, target: Published) -> Draws | None:
@@ -246,7 +247,7 @@ class _Runner:
             script = tuple(mended)
 
     def log_ratio(self, pair: Pair, first: int) -> float:
-        """ln P(output | one) / P(output | other) for the output of (first, 0, 0, ...)."""
+        """Return ln P(output | one) / P(output | other) for the output of (first, 0, 0, ...)."""
         rows, other = pair
         output, noise = self(rows, (first,))
         script = self.solve(other, output)
@@ -266,7 +267,7 @@ class _Runner:
         return math.fsum(renyi(law, shift, alpha) for law, shift in shifts)
 
     def _shifted(self, pair: Pair, prefix: Draws) -> list[tuple[Law, int]] | None:
-        """The laws of the draws after a prefix, each with the shift of the neighbour's draw.
+        """Return the laws of the draws after a prefix, each with the shift of the neighbour's draw.
 
         None if no draws of the neighbour lead to the same output.
         """
@@ -296,13 +297,8 @@ class _Runner:
         return log_sum(terms) / (alpha - 1)
 
 
-def _run(mechanism: Mechanism, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
-    noise = Scripted(script)
-    return mechanism(rows, noise), noise
-
-
 def _checked(mechanism: Mechanism, pairs: list[Pair], first_draws: Sequence[int]) -> _Runner:
-    """A runner of a mechanism that was found to be additive on all these data sets."""
+    """Return a runner of a mechanism that was found to be additive on all these data sets."""
     for rows in {rows for pair in pairs for rows in pair}:
         check_additive(mechanism, rows, first_draws)
     return _Runner(mechanism)

@@ -49,11 +49,12 @@ from sfumato.audit.runs import (
     Mechanism,
     NotAdditive,
     Pair,
-    Published,
     Rows,
     Scripted,
     log_sum,
     masses,
+    run_script,
+    with_draw,
 )
 from sfumato.basics.numbers import Array
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
@@ -137,8 +138,12 @@ class _Linear:
     @classmethod
     def of(cls, mechanism: Mechanism, rows: Rows) -> _Linear:
         """Measure it with one draw at a time."""
-        start, laws = _run(mechanism, rows, ())
-        columns = [_numbers(mechanism, rows, _unit(at, len(laws))) for at in range(len(laws))]
+        start, noise = run_script(mechanism, rows, ())
+        laws = tuple(noise.noise_laws())
+        zeros = (0,) * len(laws)
+        columns = [
+            _numbers(mechanism, rows, with_draw(zeros, index, 1)) for index in range(len(laws))
+        ]
         matrix = np.array(columns).T - np.array(start.numbers)[:, None]
         for script in _scripts(len(laws)):
             predicted = np.array(start.numbers) + matrix @ np.array(script)
@@ -147,28 +152,26 @@ class _Linear:
         return cls(laws, matrix, tuple(_groups(matrix)))
 
     def moved(self, mechanism: Mechanism, pair: Pair) -> Array | None:
-        """How far the numbers of one data set are from the other's; None if laws differ."""
-        output, laws = _run(mechanism, pair[0], ())
-        other_output, other_laws = _run(mechanism, pair[1], ())
-        if (
-            laws != self.laws
-            or other_laws != self.laws
-            or len(output.numbers) != len(other_output.numbers)
-        ):
+        """Return how far the numbers of one data set are from the other's; None if laws differ."""
+        output, noise = run_script(mechanism, pair[0], ())
+        other_output, other_noise = run_script(mechanism, pair[1], ())
+        if any(tuple(script.noise_laws()) != self.laws for script in (noise, other_noise)):
+            return None
+        if len(output.numbers) != len(other_output.numbers):
             return None
         return np.asarray(np.array(other_output.numbers) - np.array(output.numbers))
 
     def is_all(self, mechanism: Mechanism, pair: Pair, moved: Array) -> bool:
-        """Whether nothing else is published: where numbers are equal, all is."""
+        """Return whether nothing else is published: where numbers are equal, all is."""
         for script in _scripts(len(self.laws)):
-            here, _ = _run(mechanism, pair[0], script)
-            there, _ = _run(mechanism, pair[1], self._same(script, moved))
+            here, _ = run_script(mechanism, pair[0], script)
+            there, _ = run_script(mechanism, pair[1], self._same(script, moved))
             if here.everything != there.everything:
                 return False
         return True
 
     def _same(self, script: tuple[int, ...], moved: Array) -> tuple[int, ...]:
-        """The draws with which the other data set gives the same numbers."""
+        """Return the draws with which the other data set gives the same numbers."""
         draws = np.array(script)
         for number, far in enumerate(moved.tolist()):
             # A draw that enters this number alone makes good for it.
@@ -180,7 +183,7 @@ class _Linear:
         return tuple(draws.tolist())
 
     def divergence(self, moved: Array, alpha: float) -> float:
-        """The Renyi divergence between the numbers and the moved ones."""
+        """Return the Renyi divergence between the numbers and the moved ones."""
         total = 0.0
         for numbers, draws in self.groups:
             shift = moved[list(numbers)]
@@ -193,20 +196,8 @@ class _Linear:
         return total
 
 
-def _run(
-    mechanism: Mechanism, rows: Rows, script: tuple[int, ...]
-) -> tuple[Published, tuple[Law, ...]]:
-    scripted = Scripted(script)
-    published = mechanism(rows, scripted)
-    return published, tuple(scripted.noise_laws())
-
-
 def _numbers(mechanism: Mechanism, rows: Rows, script: tuple[int, ...]) -> Array:
-    return np.array(_run(mechanism, rows, script)[0].numbers)
-
-
-def _unit(at: int, size: int) -> tuple[int, ...]:
-    return tuple(int(index == at) for index in range(size))
+    return np.array(run_script(mechanism, rows, script)[0].numbers)
 
 
 def _scripts(size: int) -> list[tuple[int, ...]]:
@@ -236,7 +227,7 @@ def _groups(matrix: Array) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 @lru_cache(maxsize=4096)
 def _divergence(law: Law, matrix: Matrix, shift: tuple[int, ...], alpha: float) -> float:
-    """The Renyi divergence of a group of numbers, moved by a shift."""
+    """Return the Renyi divergence of a group of numbers, moved by a shift."""
     logs, reach = _log_masses(law, matrix)
     half = reach // 2
     terms = [
@@ -249,7 +240,7 @@ def _divergence(law: Law, matrix: Matrix, shift: tuple[int, ...], alpha: float) 
 
 @lru_cache(maxsize=64)
 def _log_masses(law: Law, matrix: Matrix) -> tuple[Mapping[tuple[int, ...], float], int]:
-    """ln of the probability of each output of all draws up to a reach, and the reach."""
+    """Return ln of the probability of each output of all draws up to a reach, and the reach."""
     draws = len(matrix[0])
     if not isinstance(law, DiscreteGaussian):
         raise NotAdditive("sums of draws are audited for Gaussian noise only")
@@ -271,7 +262,7 @@ ROUNDING = 1e-9
 def bounded_loss(
     mechanism: Mechanism, pairs: Sequence[Pair], claim: CentralMeasure, alphas: Sequence[float]
 ) -> Loss:
-    """The largest epsilon over pairs of data sets, at the delta of the claim.
+    """Return the largest epsilon over pairs of data sets, at the delta of the claim.
 
     Raises
     ------
@@ -288,10 +279,9 @@ def bounded_loss(
 
 
 def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
-    """The least epsilon for one data set against its neighbour."""
+    """Return the least epsilon for one data set against its neighbour."""
     rows, other = pair
-    drawn = Scripted()
-    output = mechanism(rows, drawn)
+    output, drawn = run_script(mechanism, rows, ())
     law = _law(drawn)
     reached = mechanism(other, Scripted())
     if len(reached.numbers) != len(output.numbers):
@@ -304,7 +294,7 @@ def _loss_of_pair(mechanism: Mechanism, pair: Pair, delta: float) -> float:
 
 
 def _law(drawn: Scripted) -> TruncatedLaplace:
-    """The one law of all draws."""
+    """Return the one law of all draws."""
     laws = set(drawn.laws)
     law = laws.pop() if len(laws) == 1 else None
     if not isinstance(law, TruncatedLaplace):

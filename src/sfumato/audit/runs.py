@@ -46,7 +46,7 @@ from sfumato.random.bits import Bits
 
 
 def log_weight(law: CountLaw) -> Callable[[Array], Array]:
-    """The logarithm of the unnormalised probability, for an array of integers."""
+    """Return the logarithm of the unnormalised probability, for an array of integers."""
     match law:
         case DiscreteLaplace(scale=scale):
             return lambda x: -np.abs(x) / float(scale)
@@ -57,7 +57,7 @@ def log_weight(law: CountLaw) -> Callable[[Array], Array]:
 
 
 def support(law: CountLaw, reach: float = 60) -> Array:
-    """The integers that carry all but about exp(-reach) of the probability, in order."""
+    """Return the integers that carry all but about exp(-reach) of the probability, in order."""
     match law:
         case DiscreteLaplace(scale=scale):
             top = math.ceil(float(scale) * reach) + 2
@@ -69,7 +69,7 @@ def support(law: CountLaw, reach: float = 60) -> Array:
 
 
 def masses(law: CountLaw, values: Array) -> Array:
-    """Probabilities of integers: float64 ndarray of the shape of ``values``."""
+    """Return probabilities of integers: float64 ndarray of the shape of ``values``."""
     return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
 
 
@@ -82,7 +82,7 @@ They differ by terms of exp(-2 pi^2 sigma^2), which underflow.
 
 @lru_cache(maxsize=4096)
 def log_mass(law: Law, value: int) -> float:
-    """The logarithm of the probability of one integer."""
+    """Return the logarithm of the probability of one integer."""
     if isinstance(law, DiscreteLaplace):
         # In closed form: ln tanh(1 / 2b) - |x| / b with scale b.
         scale = float(law.scale)
@@ -92,7 +92,7 @@ def log_mass(law: Law, value: int) -> float:
 
 @lru_cache(maxsize=4096)
 def log_at_least(law: Law, value: int) -> float:
-    """The logarithm of P(Z >= value)."""
+    """Return the logarithm of P(Z >= value)."""
     if isinstance(law, DiscreteLaplace):
         # With q = exp(-1 / scale): q^k / (1 + q) for k >= 1; below, what is left of 1.
         inverse = 1 / float(law.scale)
@@ -109,7 +109,7 @@ def log_at_least(law: Law, value: int) -> float:
 
 @lru_cache(maxsize=4096)
 def renyi(law: Law, shift: int, alpha: float) -> float:
-    """The Renyi divergence of order alpha between a law and itself shifted by an integer."""
+    """Return the Renyi divergence of order alpha between a law and itself shifted by an integer."""
     if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
         # Canonne, Kamath, Steinke 2020, Prop. 5, with equality.
         return alpha * shift**2 / (2 * float(law.sigma_squared))
@@ -122,7 +122,7 @@ def renyi(law: Law, shift: int, alpha: float) -> float:
 
 @lru_cache(maxsize=64)
 def key_masses(law: object) -> tuple[Array, Array]:
-    """The noise on the count of a key that shows it as often as (epsilon, delta) allow.
+    """Return the noise on the count of a key that shows it as often as (epsilon, delta) allow.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def key_masses(law: object) -> tuple[Array, Array]:
 
 
 def log_sum(terms: Array) -> float:
-    """ln of the sum of exp(terms), without overflow."""
+    """Return ln of the sum of exp(terms), without overflow."""
     top = float(terms.max())
     if not math.isfinite(top):
         return top
@@ -210,7 +210,7 @@ class Scripted(Script):
         )
 
     def draw(self, law: Drawn, size: int) -> Array:
-        """The next ``size`` integers of the script: int64 ndarray."""
+        """Return the next ``size`` integers of the script: int64 ndarray."""
         ahead = self._ahead(size)
         self.laws += [law] * size
         self.values += ahead.tolist()
@@ -250,7 +250,7 @@ class Scripted(Script):
         return known
 
     def log_likelihood(self) -> float:
-        """The logarithm of the probability of the values supplied."""
+        """Return the logarithm of the probability of the values supplied."""
         pairs = zip(self.noise_laws(), self.values, strict=True)
         return math.fsum(log_mass(law, value) for law, value in pairs)
 
@@ -282,10 +282,16 @@ class Published:
 Mechanism: TypeAlias = Callable[[Rows, Bits], Published]
 
 
+def run_script(mechanism: Mechanism, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
+    """Return the output of a script, and what the mechanism asked for."""
+    noise = Scripted(script)
+    return mechanism(rows, noise), noise
+
+
 def of_question(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
 ) -> Mechanism:
-    """A question's own code from rows to release."""
+    """Return a question's own code from rows to release."""
     needs = question.needs_at(domain, unit, cost)
 
     def answer(counts: Counts, noise: Bits) -> Release:
@@ -354,7 +360,7 @@ class Selecting:
 
 
 def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Mechanism:
-    """A question's code from rows to release, counted on a given lattice first."""
+    """Return a question's code from rows to release, counted on a given lattice first."""
     counted = lru_cache(maxsize=1024)(lambda rows: Rescanned(rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:
@@ -403,7 +409,7 @@ def _cells(axis: LatticeAxis, values: Array, keys: Mapping[str, list[int]]) -> A
 
 
 def published(release: Release) -> Published:
-    """A release as an output: its numbers in the order of their noise, and all of it."""
+    """Return a release as an output: its numbers in the order of their noise, and all of it."""
     return Published(release.numbers(), release)
 
 
@@ -414,7 +420,7 @@ def published_counts(counts: Array, **seen: object) -> Published:
 
 
 def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
-    """All ordered pairs of neighbouring data sets over a small universe.
+    """Return all ordered pairs of neighbouring data sets over a small universe.
 
     Each has up to ``others`` rows of other persons, and the rows of one person, who differs. Under
     replace that person may have fewer rows, or none, as when rows with missing values are dropped.
@@ -437,7 +443,7 @@ def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
 
 
 def _bags(universe: Rows, most: int) -> list[Rows]:
-    """All multisets of at most ``most`` rows."""
+    """Return all multisets of at most ``most`` rows."""
     sizes = range(most + 1)
     return [rows for size in sizes for rows in combinations_with_replacement(universe, size)]
 
@@ -448,7 +454,7 @@ S = TypeVar("S")
 
 
 def of_machine(counter: CounterMechanism[S], steps: int) -> Mechanism:
-    """The code that publishes the steps of a counter mechanism of one category.
+    """Return the code that publishes the steps of a counter mechanism of one category.
 
     The first column of a row is its step, from 0 on. The exact audit applies if every draw has an
     output of its own: always for Gaussian mechanisms, and for a tree whose nodes lie at steps up
@@ -466,7 +472,7 @@ def of_machine(counter: CounterMechanism[S], steps: int) -> Mechanism:
 
 
 def outputs(counter: CounterMechanism[S], increments: Sequence[int], noise: Bits) -> list[int]:
-    """What a counter mechanism of one category publishes over a whole stream."""
+    """Return what a counter mechanism of one category publishes over a whole stream."""
     state = counter.start()
     totals = []
     for increment in increments:
@@ -476,7 +482,7 @@ def outputs(counter: CounterMechanism[S], increments: Sequence[int], noise: Bits
 
 
 def draw_order(tree: ElderTree, steps: int) -> list[int]:
-    """The steps, from 0 on, in the order in which the noise at them is drawn.
+    """Return the steps, from 0 on, in the order in which the noise at them is drawn.
 
     >>> from fractions import Fraction
     >>> from sfumato.mechanisms.noise import DiscreteLaplace

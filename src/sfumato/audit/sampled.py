@@ -38,7 +38,7 @@ Gain: TypeAlias = Callable[[Array, Array], Array]
 
 
 def epsilon_gain(delta: float = 0.0) -> Gain:
-    """A function from p and q to the epsilon that they prove to be spent, at this delta."""
+    """Return a function from p and q to the epsilon that they prove to be spent, at this delta."""
 
     def gain(p: Array, q: Array) -> Array:
         return np.asarray(np.log(np.maximum(p - delta, q) / q))
@@ -59,21 +59,21 @@ def rho_gain(p: Array, q: Array) -> Array:
 
 def sampled_loss(
     mechanism: Mechanism,
-    one: Rows,
-    other: Rows,
+    here: Rows,
+    there: Rows,
     *,
     runs: int,
     gain: Gain | None = None,
     confidence: float = CONFIDENCE,
     noise: Bits | None = None,
 ) -> float:
-    """A lower bound on the privacy loss of a mechanism between two neighbouring data sets.
+    """Return a lower bound on the privacy loss of a mechanism between two neighbouring data sets.
 
     Parameters
     ----------
     mechanism : callable
         From rows and bits to ``Published``.
-    one, other : tuple of rows
+    here, there : tuple of rows
         Neighbouring data sets; both directions are tried.
     runs : int
         How often the mechanism runs on each data set.
@@ -86,7 +86,7 @@ def sampled_loss(
     """
     bits = current() if noise is None else noise
     of_one, of_other = (
-        outputs([_seen(mechanism(rows, bits)) for _ in range(runs)]) for rows in (one, other)
+        outputs([_seen(mechanism(rows, bits)) for _ in range(runs)]) for rows in (here, there)
     )
     return bound(of_one, of_other, gain=gain, confidence=confidence)
 
@@ -96,13 +96,13 @@ def _seen(output: Published) -> Draws:
 
 
 def bound(
-    one: Array, other: Array, *, gain: Gain | None = None, confidence: float = CONFIDENCE
+    here: Array, there: Array, *, gain: Gain | None = None, confidence: float = CONFIDENCE
 ) -> float:
-    """The same bound, from outputs that are there already.
+    """Return the same bound, from outputs that are there already.
 
     Parameters
     ----------
-    one, other : int64 ndarrays of shape (runs, numbers)
+    here, there : int64 ndarrays of shape (runs, numbers)
         Independent outputs. The one with fewer columns is padded with zeros.
     gain, confidence
         As in ``sampled_loss``.
@@ -112,14 +112,14 @@ def bound(
     True
     """
     gain = gain or epsilon_gain()
-    columns = max(one.shape[1], other.shape[1])
-    one = np.pad(one, ((0, 0), (0, columns - one.shape[1])))
-    other = np.pad(other, ((0, 0), (0, columns - other.shape[1])))
+    columns = max(here.shape[1], there.shape[1])
+    here = np.pad(here, ((0, 0), (0, columns - here.shape[1])))
+    there = np.pad(there, ((0, 0), (0, columns - there.shape[1])))
     # A quarter of the runs makes the score and a quarter chooses the threshold. Only the other half
     # judges: neither score nor threshold depends on it, so its bounds hold.
-    score = _score(one[::4], other[::4])
-    choosing = score(one[2::4]), score(other[2::4])
-    judging = score(one[1::2]), score(other[1::2])
+    score = _score(here[::4], there[::4])
+    choosing = score(here[2::4]), score(there[2::4])
+    judging = score(here[1::2]), score(there[1::2])
     # Two bounds must hold together.
     alpha = (1 - confidence) / 2
     candidates = []
@@ -166,9 +166,9 @@ def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Arra
 
 
 def _bounds(here: Array, there: Array, thresholds: Array, alpha: float) -> tuple[Array, Array]:
-    """Bounds on the probability that a score is at least the threshold, for each threshold.
+    """Return bounds on the probability that a score is at least the threshold, for each threshold.
 
-    From below under ``one``, from above under ``other``.
+    From below under the first data set, from above under the other.
     """
     low, _ = clopper_pearson(_hits(here, thresholds), len(here), alpha)
     _, high = clopper_pearson(_hits(there, thresholds), len(there), alpha)
@@ -176,12 +176,12 @@ def _bounds(here: Array, there: Array, thresholds: Array, alpha: float) -> tuple
 
 
 def _hits(scores: Array, thresholds: Array) -> Array:
-    """How many scores are at least the threshold, for each threshold."""
+    """Return how many scores are at least the threshold, for each threshold."""
     return len(scores) - np.searchsorted(np.sort(scores), thresholds)
 
 
 def _best(here: Array, there: Array, gain: Gain, alpha: float) -> tuple[float, float]:
-    """The largest gain on the runs that choose, and the threshold that has it."""
+    """Return the largest gain on the runs that choose, and the threshold that has it."""
     thresholds = _levels(np.concatenate([here, there]), THRESHOLDS)
     promised = gain(*_bounds(here, there, thresholds, alpha))
     best = int(np.argmax(promised))

@@ -34,6 +34,7 @@ from sfumato.audit.runs import (
     count,
     log_mass,
     log_sum,
+    of_question,
 )
 from sfumato.basics.numbers import Array
 from sfumato.domain import Domain, EdgesAxis, Lattice
@@ -85,7 +86,7 @@ class Selecting:
 def axis_method(
     question: Quantiles, lattice: Lattice, unit: Unit, cost: CentralMeasure
 ) -> AxisMethod:
-    """How the quantiles of the only axis are chosen."""
+    """Return how the quantiles of the only axis are chosen."""
     (method,) = question.axis_methods(lattice, unit, cost).values()
     return method
 
@@ -98,7 +99,7 @@ def law_of(
     cells: tuple[int, ...],
     background: Rows = (),
 ) -> LawOf:
-    """The law of the quantiles of one axis, and for epsilon of the noisy rows between them.
+    """Return the law of the quantiles of one axis, and for epsilon of the noisy rows between them.
 
     A selection that is given a noisy number of rows is paired with outcomes of that number. For rho
     it is the law of the quantiles alone, given one such number: what else is paid for is audited by
@@ -187,7 +188,7 @@ def log_masses_of_gaps(method: AxisMethod, cells: Cells, chosen: Array) -> Array
 def selection_loss(
     mechanism: Mechanism, pairs: Iterable[Pair], claim: CentralMeasure, alphas: Sequence[float]
 ) -> Loss:
-    """The largest loss of a ``Selecting`` over pairs of data sets, in the unit of the claim.
+    """Return the largest loss of a ``Selecting`` over pairs of data sets, in the unit of the claim.
 
     For rho the law must hold all outcomes.
 
@@ -207,7 +208,7 @@ def selection_loss(
 
 
 def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
-    """The largest ln P(outcome | one) / P(outcome | other), over outcomes and pairs."""
+    """Return the largest ln P(outcome | one) / P(outcome | other), over outcomes and pairs."""
     return largest((float((law(rows) - law(other)).max()), (rows, other)) for rows, other in pairs)
 
 
@@ -223,14 +224,8 @@ def run_of(
     question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()
 ) -> Mechanism:
     """The code that publishes quantiles, from rows to the chosen edges and the noisy gaps."""
-    lattice = question.needs(domain).lattice
-    counted = lru_cache(maxsize=1024)(lambda rows: count(background + rows, lattice))
-
-    def run(rows: Rows, noise: Bits) -> Published:
-        release = question.answer(counted(rows), unit, cost, noise)
-        return Published(release.numbers(), release)
-
-    return run
+    mechanism = of_question(question, domain, unit, cost)
+    return lambda rows, noise: mechanism(background + rows, noise)
 
 
 def run_of_gaps(method: AxisMethod, lattice: Lattice, edges: Array) -> Mechanism:
@@ -252,7 +247,7 @@ def run_of_gaps(method: AxisMethod, lattice: Lattice, edges: Array) -> Mechanism
 
 
 def run_of_tree(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
-    """The code that publishes the quantiles of a tree: from rows to all its noisy counts.
+    """Return the code that publishes the quantiles of a tree: from rows to all its noisy counts.
 
     The quantiles follow from these. Under a script, the question is answered with the same draws,
     and the release is published with the counts: whatever else it followed from would show.
@@ -284,7 +279,7 @@ def bins_of(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasur
 
 
 def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> LawOf:
-    """The law of bins by records: noisy number of rows, cuts and noisy counts together.
+    """Return the law of bins by records: noisy number of rows, cuts and noisy counts together.
 
     Parameters
     ----------
@@ -318,7 +313,7 @@ def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> L
 def run_of_bins(
     question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, most: int
 ) -> Mechanism:
-    """The code that publishes such a histogram, from rows to noisy rows, edges and counts.
+    """Return the code that publishes such a histogram, from rows to noisy rows, edges and counts.
 
     Edges and counts are padded with zeros up to ``most`` bins.
     """

@@ -179,7 +179,7 @@ class CellSampler:
         return _Directions(1.0, _CIRCLE_ERROR, words)
 
     def _exact_direction(self, directions: _Directions, row: int, bits: Bits) -> ExactDirection:
-        """The direction of one report, without error, up to its length."""
+        """Return the direction of one report, without error, up to its length."""
         source = directions.source
         if isinstance(source, Trace):
             first = row * self.dimension

@@ -213,7 +213,7 @@ def _distances(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
 
 
 def _measured(away: Floats) -> list[Floats]:
-    """What is cut: each coordinate, and the distance."""
+    """Return what is cut: each coordinate, and the distance."""
     return [*away.T, np.sqrt((away**2).sum(axis=1))]
 
 
@@ -416,7 +416,7 @@ def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
 def _unless_little(
     known: _Known, reports: Floats, law: NoiseLaw, rng: np.random.Generator
 ) -> _Known:
-    """What is known, or draws from the posterior where reports say little.
+    """Return what is known, or draws from the posterior where reports say little.
 
     The reports are taken one by one: cells, however fine, are off by some nats in 10^5 reports.
     """

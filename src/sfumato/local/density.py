@@ -309,7 +309,7 @@ class _State:
 
 
 def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | None = None) -> Fit:
-    """The most likely density, by Newton's steps with Levenberg's damping.
+    """Return the most likely density, by Newton's steps with Levenberg's damping.
 
     ``near`` is a fit of the same functions at other heights, from which it starts.
     """
@@ -364,7 +364,7 @@ def _state(lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats) 
 def _curved(
     lattice: _Lattice, counts: Floats, functions: Floats, state: _State
 ) -> tuple[Floats, Floats]:
-    """The slope at theta, and the precision by outer products of scores."""
+    """Return the slope at theta, and the precision by outer products of scores."""
     shares = state.shares
     pull = shares * (lattice.kernel.T @ (counts / state.densities))
     slope = functions.T @ (pull - shares * pull.sum()) - state.theta

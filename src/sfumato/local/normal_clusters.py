@@ -207,7 +207,7 @@ def _parts(points: Floats, clusters: Clusters, law: NoiseLaw) -> _Parts:
 
 
 def _shift(squared: Floats, total: Floats, logs: Floats, ground: float) -> Floats:
-    """A constant for each report near its log likelihood, which keeps exponentials in range.
+    """Return a constant for each report near its log likelihood, which keeps exponentials in range.
 
     The narrowest and the widest scale of the cluster that explains it best are enough.
     """
@@ -404,7 +404,7 @@ def _start(means: Floats) -> Floats:
 def _searched(
     points: Floats, counts: Floats, k: int, law: NoiseLaw, prior: _Prior, rng: np.random.Generator
 ) -> Floats:
-    """The most likely parameters, from several starts, as a vector."""
+    """Return the most likely parameters, from several starts, as a vector."""
     few = rng.choice(len(points), min(FEW, len(points)), replace=False)
     near = points[few]
     by = counts[few]
@@ -432,7 +432,7 @@ def _searched(
 
 
 def _value(climbed: tuple[float, Floats]) -> float:
-    """What ``_climb`` minimised."""
+    """Return what ``_climb`` minimised."""
     return climbed[0]
 
 
@@ -507,5 +507,5 @@ def _scored(
 
 
 def _clusters(vector: Floats, points: Floats) -> int:
-    """How many clusters a vector describes."""
+    """Return how many clusters a vector describes."""
     return int(len(vector) // (points.shape[1] + 2))

@@ -245,7 +245,7 @@ class _Walk:
         state.value[taken] = value[taken]
 
     def _taken(self, gains: Floats) -> Array:
-        """Which proposals are taken, by Metropolis's rule."""
+        """Return which proposals are taken, by Metropolis's rule."""
         return np.asarray(np.log(self.rng.random(len(gains))) < gains)
 
     def _density(self, logits: Floats, parts: Floats) -> Floats:

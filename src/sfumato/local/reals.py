@@ -194,7 +194,7 @@ class Normal:
         return -size if self._is_negative else size
 
     def _size(self, level: Level) -> Decimal | None:
-        """The trial, or None where it is rejected."""
+        """Return the trial, or None where it is rejected."""
         strips = tables()
         across = self._across.known(level.bits)
         height = self._height.known(level.bits)

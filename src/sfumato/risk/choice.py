@@ -280,7 +280,7 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         return "\n".join(str(part) for part in self.parts)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return what a notebook shows."""
         return "".join(part._repr_html_() for part in self.parts)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Exactly
@@ -107,11 +106,7 @@ def choose(
         raise UsageError(
             "an empty frame", "it has no columns of numbers", "Give at least one column of numbers"
         )
-    parts = [
-        msgspec.structs.replace(_one(records, given, name), column=name)
-        for name, records in named.items()
-    ]
-    return Choices(tuple(parts))
+    return Choices(tuple(_one(records, given, name) for name, records in named.items()))
 
 
 def _columns(
@@ -119,7 +114,7 @@ def _columns(
     wanted: Sequence[str] | None,
     options: FileOptions,
 ) -> Mapping[str, ArrayLike] | None:
-    """The columns of a frame or a file, by name; None for an array."""
+    """Return the columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
         from sfumato.data.describe import read_numbers
 
@@ -168,7 +163,7 @@ def _one(records: ArrayLike, given: _Asked, name: str | None = None) -> Choice:
 
 
 def _present(records: ArrayLike) -> ArrayLike:
-    """The records that are numbers.
+    """Return the records that are numbers.
 
     What is no array of numbers is left as it is, for ``risk.choose`` to refuse.
     """

@@ -233,11 +233,8 @@ def _joining_between(running: _RunningSums, t: int) -> list[_Pairs]:
     high = running.n - (t - 1 - low)
     sums, squares = running.outer(low, high)
     nearest = np.searchsorted(running.x, sums / (t - 1))
-    pairs = []
-    for left in (0, 1):
-        joining = running.x[np.clip(nearest - left, low, high - 1)]
-        pairs.append(_Pairs(sums, squares, joining))
-    return pairs
+    between = (np.clip(nearest - left, low, high - 1) for left in (0, 1))
+    return [_Pairs(sums, squares, running.x[joining]) for joining in between]
 
 
 def _joining_within(running: _RunningSums, t: int) -> list[_Pairs]:

@@ -233,14 +233,14 @@ def _open(span: Span) -> list[str]:
 
 
 def _reached(span: Span) -> str:
-    """What the risk is at the floor, unless the sentence before it says it."""
+    """Return what the risk is at the floor, unless the sentence before it says it."""
     if span.risk.prior == belief.PRIOR:
         return ""
     return f", and {span.risk.what} is at most {_up(span.risk_at_floor)}"
 
 
 def _empty(span: Span) -> list[str]:
-    """Every single thing that would open the window."""
+    """Return every single thing that would open the window."""
     kind = span.kind
     floor = named(kind, kind.level(span.floor_cost), up=True)
     ceiling = named(kind, kind.level(span.ceiling_cost))
@@ -479,7 +479,7 @@ def _part(
 
 
 def _accuracies(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
-    """The accuracy that is requested of each question."""
+    """Return the accuracy that is requested of each question."""
     given = [accuracy] * len(plan.questions) if isinstance(accuracy, Within) else accuracy
     if not isinstance(given, Sequence) or not all(isinstance(within, Within) for within in given):
         raise UsageError(

@@ -186,7 +186,7 @@ def _order_statistics(x: Array, size: int, query: Query) -> Answers:
 
 
 def _log_choose(n: Array, k: int) -> Array:
-    """ln C(n, k) for an array of n >= k >= 0."""
+    """Return ln C(n, k) for an array of n >= k >= 0."""
     above = n.astype(float)
     return np.asarray(gammaln(above + 1) - gammaln(k + 1.0) - gammaln(above - k + 1))
 

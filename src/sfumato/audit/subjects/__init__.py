@@ -20,12 +20,12 @@ __all__ = ["Subject", "every", "library"]
 
 @cache
 def library() -> tuple[Subject, ...]:
-    """The library's own subjects, in the order in which they are shown."""
+    """Return the library's own subjects, in the order in which they are shown."""
     kinds = map(listed_question, listed("sfumato.questions").values())
     return tuple(chain(examples.subjects(kinds), machines.subjects()))
 
 
 def every() -> list[Subject]:
-    """All subjects: the library's own, then the examples of questions of other packages."""
+    """Return all subjects: the library's own, then the examples of questions of other packages."""
     own = set(map(listed_question, listed("sfumato.questions").values()))
     return [*library(), *examples.subjects(kind for kind in questions() if kind not in own)]

@@ -259,7 +259,7 @@ APART: Rows = ((0.5,), (2.5,))
 
 
 def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
-    """The examples of these kinds of questions, at every promise that they accept."""
+    """Yield the examples of these kinds of questions, at every promise that they accept."""
     for kind in kinds:
         promises = WITHIN_LIMITS
         for question in (*kind.examples, *MORE.get(kind, ())):
@@ -287,7 +287,7 @@ def _of_rows_or_persons(question: AnyQuestion) -> Iterator[Subject]:
 def _within_limits(
     question: AnyQuestion, promises: Sequence[tuple[Unit, CentralMeasure]]
 ) -> Iterator[Subject]:
-    """A question about many cells, under limits on a person's rows in these."""
+    """Yield a question about many cells, under limits on a person's rows in these."""
     if question == Histogram("k"):
         yield of_example(question, ONE_ROW_EACH, DELTA)
     elif "y" in domain_of(question) and _answers(question, *PROMISES[0]):
@@ -299,13 +299,13 @@ def _within_limits(
 def of_example(
     question: AnyQuestion, unit: Unit, cost: CentralMeasure, *, in_parts: bool = False
 ) -> Subject:
-    """A question about the axes of examples as a subject.
+    """Return a question about the axes of examples as a subject.
 
     If its numbers do not follow its noise one for one, it is judged by its outputs alone.
     """
     name = f"{tag_of(type(question))}: {', '.join((question.title, *_options(question)))}"
     domain = domain_of(question)
-    if isinstance(question, Histogram) and isinstance(cost, ApproxDP) and _has_keys(question):
+    if isinstance(question, Histogram) and isinstance(cost, ApproxDP) and "k" in domain:
         pairs_of = of_one_row_each if unit == ONE_ROW_EACH else near_threshold
         pairs = pairs_of(question, unit, cost)
         name += ", in parts" if in_parts else ""
@@ -352,7 +352,7 @@ def _of_numbers(
 
 
 def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
-    """The exact attack for a kind of question."""
+    """Return the exact attack for a kind of question."""
     if isinstance(cost, ApproxDP):
         # Noise with a bound has an exact audit at a delta; other noise is judged by its outputs.
         return bounded_loss
@@ -364,7 +364,7 @@ def _attack(question: AnyQuestion, cost: CentralMeasure) -> Attack:
 
 
 def _options(question: AnyQuestion) -> Iterator[str]:
-    """What is asked beside what the title says."""
+    """Yield what is asked beside what the title says."""
     for field in msgspec.structs.fields(question):
         value: object = getattr(question, field.name)
         if field.name in IN_TITLE or value == field.default or field.default is msgspec.NODEFAULT:
@@ -380,7 +380,7 @@ def _options(question: AnyQuestion) -> Iterator[str]:
 
 @cache
 def domain_of(question: AnyQuestion) -> Domain:
-    """The axes that a question is about, of those that examples may name."""
+    """Return the axes that a question is about, of those that examples may name."""
     for names in DOMAINS:
         domain = Domain(**{name: AXES[name] for name in names})
         try:
@@ -391,20 +391,11 @@ def domain_of(question: AnyQuestion) -> Domain:
     return LINE
 
 
-def _has_keys(question: AnyQuestion) -> bool:
-    return "k" in domain_of(question)
-
-
-def _bins_by_noisy_rows(question: AnyQuestion) -> bool:
-    return (
-        isinstance(question, Histogram) and question.records is not None and question.rows is None
-    )
-
-
 def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:
-    """Whether a question can be asked at this cost, by its preview, which reads no data."""
-    if isinstance(cost, ZCDP) and _bins_by_noisy_rows(question):
-        # The law of all bins is too large; where rows are stated, it is not.
+    """Return whether a question can be asked at this cost, by its preview, which reads no data."""
+    # The law of bins for noisy numbers of rows is too large; where rows are stated, it is not.
+    by_noisy_rows = isinstance(question, Histogram) and question.records and question.rows is None
+    if isinstance(cost, ZCDP) and by_noisy_rows:
         return False
     try:
         question.preview(domain_of(question), unit, cost)

@@ -79,7 +79,7 @@ STEPS: Rows = ((0.0,), (3.0,), (7.0,))
 
 
 def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
-    """A running total over ten steps: a tree of two levels, or a Toeplitz matrix."""
+    """Return a running total over ten steps: a tree of two levels, or a Toeplitz matrix."""
     contribution = Contribution(unit, (0, 1))
 
     def spending(times: int) -> Mechanism:
@@ -94,7 +94,7 @@ def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
 
 
 def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
-    """All nodes of a tree of counts over three cells and an empty one."""
+    """Return all nodes of a tree of counts over three cells and an empty one."""
 
     def spending(times: int) -> Mechanism:
         spent = less_noise(cost, times)
@@ -133,15 +133,15 @@ class _WithKey(Script):
         self.script = script
 
     def words(self, count: int) -> Words:
-        """A constant key."""
+        """Return a constant key."""
         return np.zeros(count, np.uint64)
 
     def draw(self, law: Drawn, size: int) -> Array:
-        """What the script hands out."""
+        """Return what the script hands out."""
         return self.script.draw(law, size)
 
     def choose(self, selection: Selection) -> Array:
-        """What the script hands out."""
+        """Return what the script hands out."""
         return self.script.choose(selection)
 
 

@@ -89,7 +89,7 @@ def people(unit: Unit, axes: Sequence[str]) -> tuple[Pair, ...]:
 def of_people(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure, claim: CentralMeasure
 ) -> Mechanism:
-    """A question's own code from the rows of people to its release, at a cost.
+    """Return a question's own code from the rows of people to its release, at a cost.
 
     What is counted, and which rows of a person, is that of the cost that is claimed.
     """
@@ -156,7 +156,7 @@ def of_keys(
     pairs: Sequence[Pair],
     in_parts: bool = False,
 ) -> Subject:
-    """A histogram with an axis of keys, published for the data sets of pairs.
+    """Return a histogram with an axis of keys, published for the data sets of pairs.
 
     With ``in_parts``, the keys are selected as an engine does it, in small parts.
     """

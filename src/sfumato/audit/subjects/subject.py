@@ -83,12 +83,12 @@ class Subject:
 
 
 def claimed(claim: CentralMeasure) -> float:
-    """The claim as a number: its epsilon or rho."""
+    """Return the claim as a number: its epsilon or rho."""
     return float(claim.rho if isinstance(claim, ZCDP) else claim.epsilon)
 
 
 def less_noise(cost: CentralMeasure, scale: int) -> CentralMeasure:
-    """The cost at which the noise is ``scale`` times smaller."""
+    """Return the cost at which the noise is ``scale`` times smaller."""
     match cost:
         case ZCDP(rho=rho):
             return ZCDP(rho * scale**2)
