@@ -204,9 +204,10 @@ class _Enumeration:
         for i in range(len(kinds), len(values)):
             law = noise.laws[i]
             if isinstance(law, Selection):
-                choices: tuple[Kind, ...] = ("choice",) * law.size
+                choice: Kind = "choice"
+                chosen = (*kinds, *(choice,) * law.size)
                 for outcome in self._outcomes(law):
-                    yield from self._walk(rows, values[:i] + outcome, kinds + choices)
+                    yield from self._walk(rows, values[:i] + outcome, chosen)
                 return
             if not self._is_published(rows, values, i, kinds.count("published")):
                 for answer in (-_reach(law), _reach(law)):
