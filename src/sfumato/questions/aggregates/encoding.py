@@ -84,7 +84,7 @@ def segment_axis(axis: GridAxis, knots: Array) -> EdgesAxis:
 
 
 def opening(axis: GridAxis, cell: int) -> float:
-    """An edge that parts the values in cells up to ``cell`` from those in cells from it on.
+    """Return an edge that parts the values in cells up to ``cell`` from those in cells from it on.
 
     Values below the edge lie in cells up to ``cell``, all others in cells from it on. Holds
     because: ``axis.locate`` is monotone. Either the edge lies in the cell itself, or it is the
@@ -94,7 +94,8 @@ def opening(axis: GridAxis, cell: int) -> float:
     if _cell_of(axis, at) == cell:
         return at
     # Where doubles are coarser than cells, some cells hold none.
-    below, above = axis.lower, axis.upper
+    below = axis.lower
+    above = axis.upper
     while below < (middle := below + (above - below) / 2) < above:
         if _cell_of(axis, middle) >= cell:
             above = middle
@@ -233,7 +234,7 @@ def _encoding(axis: GridAxis, basis: Basis, count_noise: Law) -> Encoding:
 
 
 def _multiplied(law: Law, factor: int) -> Law:
-    """The law of noise whose scale is so many times larger."""
+    """Return the law of noise whose scale is so many times larger."""
     match law:
         case DiscreteLaplace(scale=scale):
             return DiscreteLaplace(scale * factor)
@@ -302,7 +303,7 @@ def _moments(cube: Cube, basis: Basis, value: int) -> Array:
 
 
 def _groups_and_segments(cube: Cube, n_group_axes: int, value: int) -> tuple[Array, Array]:
-    """The group of each cell counted, and its segment of a value (0 without segments)."""
+    """Return the group of each cell counted, and its segment of a value (0 without segments)."""
     group_shape = cube.lattice.shape[:n_group_axes]
     inner_shape = cube.lattice.shape[n_group_axes:]
     if cube.coordinates is not None:
@@ -326,7 +327,7 @@ def _added_up(moments: Array, cells: Array, size: int) -> Array:
 
 
 def _polynomials(basis: Basis, moments: Array) -> Array:
-    """The sums of the pair or the quadratic, of multiple 1."""
+    """Return the sums of the pair or the quadratic, of multiple 1."""
     points = basis.points
     if basis.name == "pair":
         rows, first = moments.T
@@ -337,10 +338,11 @@ def _polynomials(basis: Basis, moments: Array) -> Array:
 
 
 def _hats(basis: Basis, moments: Array) -> Array:
-    """The sums of hats, of multiple 1, from the moments in segments."""
+    """Return the sums of hats, of multiple 1, from the moments in segments."""
     knots = basis.knots
     gaps = np.diff(knots)
-    rows, first = moments[:, :, 0], moments[:, :, 1]
+    rows = moments[:, :, 0]
+    first = moments[:, :, 1]
     above_lower = first - knots[:-1] * rows
     # All gaps divide the largest one, so that slopes are whole numbers.
     slopes = gaps.max() // gaps

@@ -41,7 +41,7 @@ from sfumato.questions.histogram.statistics import numbers_beyond
 
 
 def clipped_weights(basis: Basis, clip: int) -> Array:
-    """Weights that give the value clipped at a knot, over R: float64 ndarray of shape (k,)."""
+    """Give weights that give the value clipped at a knot, over R: float64 ndarray of shape (k,)."""
     weights = basis.weights
     return np.asarray(np.minimum(weights, weights[clip]))
 
@@ -176,7 +176,7 @@ def clipped_mean_bounds(sums: Array, basis: Basis, law: Law, clips: Array, alpha
 
 
 def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bounds:
-    """The hull of all m on the grid's range whose weighted sum fits the noise.
+    """Return the hull of all m on the grid's range whose weighted sum fits the noise.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds
 
 
 def sum_weights(values: Values, basis: Basis, weights: Array | None = None) -> Array:
-    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,).
+    """Give weights that turn the published sums into sums of values: float64 ndarray of shape (k,).
 
     ``weights`` are those of clipped values, over R; None: those of the values themselves.
     """
@@ -231,7 +231,7 @@ def sum_weights(values: Values, basis: Basis, weights: Array | None = None) -> A
 
 
 def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
-    """Half-widths of the intervals of sums of values.
+    """Return half-widths of the intervals of sums of values.
 
     The noise does not depend on the data. Rounding adds at most ``values.rounding`` for each row,
     and the number of rows is bounded by its noisy number and the half-width of that number's noise.
@@ -272,7 +272,7 @@ def clipped_sum_half_width(
 
 
 def _rounding_of_sums(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
-    """By how much rounding changes a sum at most: by ``values.rounding`` for each row."""
+    """Return by how much rounding changes a sum at most: by ``values.rounding`` for each row."""
     if not values.rounded:
         return np.zeros(rows.shape)
     ones = np.ones((1, basis.size))
@@ -336,7 +336,7 @@ class _NoiseAt:
     of_rows: float
 
     def reach(self, sign: float, furthest: Array) -> Array:
-        """How far variances that fit lie on one side, up to the end of the range: (groups,).
+        """Return how far variances that fit lie on one side, up to the end of the range: (groups,).
 
         Holds because: q is at most a norm of the coefficients, in the law of which the noise is
         bounded. So q(d) <= q(0) + d q(1, .., 1), and no d beyond q(0) / (total - q(1, .., 1)) fits.
@@ -365,7 +365,7 @@ class _NoiseAt:
 def _searched_variances(
     fixed: Array, weighted: Array, total: Array, law: Law, alpha: float
 ) -> Bounds:
-    """The hull of the variances that fit the noise, by bisection."""
+    """Return the hull of the variances that fit the noise, by bisection."""
 
     def offset(at: Array, groups: Array) -> Array:
         return np.asarray(weighted[groups] - at * total[groups])
@@ -379,7 +379,7 @@ def _searched_variances(
 
 
 def _between(ends: Array) -> Array:
-    """By how much an end may be exceeded between two neighbouring means.
+    """Return by how much an end may be exceeded between two neighbouring means.
 
     For a function with a bounded second derivative it is an eighth of its second difference.
     """
@@ -395,7 +395,7 @@ def _hull(
     *,
     empty: tuple[float, float] | None = None,
 ) -> Bounds:
-    """The hull of all points with abs(offset) <= allowed.
+    """Return the hull of all points with abs(offset) <= allowed.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ class AggregatePreview(Preview, frozen=True):
 
 
 def _one_in_units(encoding: Encoding) -> float:
-    """What one row or person adds to all sums together, in the units of the value.
+    """Return what one row or person adds to all sums together, in the units of the value.
 
     Sums are whole numbers of a fine unit, which says nothing to a reader. A row adds its distances
     from both bounds, which is the width; with squares, the square of that. Hats add up to 1.
@@ -216,7 +216,7 @@ def _one_in_units(encoding: Encoding) -> float:
 
 
 def _noise_in_units(encoding: Encoding) -> str:
-    """The noise on a sum, in the same units."""
+    """Return the noise on a sum, in the same units."""
     unit = _one_in_units(encoding) / encoding.basis.unity
     match encoding.law:
         case DiscreteLaplace(scale=scale):
@@ -226,7 +226,7 @@ def _noise_in_units(encoding: Encoding) -> str:
 
 
 def _noise_in_rows(encoding: Encoding, things: str) -> str:
-    """The scale or sigma of the noise on a sum, as a number of rows or persons."""
+    """Return the scale or sigma of the noise on a sum, as a number of rows or persons."""
     match encoding.law:
         case DiscreteLaplace(scale=scale):
             return f"a scale of {number(float(scale / encoding.basis.unity))} {things}"
@@ -235,7 +235,7 @@ def _noise_in_rows(encoding: Encoding, things: str) -> str:
 
 
 def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:
-    """Half-width of the interval of a sum over so many rows."""
+    """Return the half-width of the interval of a sum over so many rows."""
     values = encoding.values
     basis = encoding.basis
     law = encoding.law

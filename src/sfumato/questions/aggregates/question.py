@@ -331,7 +331,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         )
 
     def _promised(self, share: _Share, unit: Unit, mechanism: str, noise: Bits) -> Guarantee:
-        """What an answer promises, and what it is about."""
+        """Return what an answer promises, and what it is about."""
         has_keys = share.selects is not None
         if self.per == "row":
             known = self.limits_proof if unit.by_cell else self.proof
@@ -408,7 +408,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return _Share(spent, selects, count_law(_part_of(rest, len(self._values)), unit))
 
     def _published(self, released: Array, encoding: Encoding) -> ValueSums:
-        """The noisy sums of one value, and the clips that are chosen from them."""
+        """Return the noisy sums of one value, and the clips that are chosen from them."""
         values = encoding.values
         basis = encoding.basis
         if self.clip != "auto":
@@ -424,11 +424,11 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return "hats" if self.clip == "auto" else self.functions
 
     def _release_type(self) -> type[A_co]:
-        """The class of the release."""
+        """Return the class of the release."""
         raise NotImplementedError
 
     def _interval(self, domain: Domain, name: str) -> Interval:
-        """The axis of a value, narrowed to the clip."""
+        """Return the axis of a value, narrowed to the clip."""
         axis = domain[name]
         if not isinstance(axis, Interval) or axis.time is not None:
             kind = "dates or times" if isinstance(axis, Interval) else type(axis).__name__

@@ -98,7 +98,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return tuple(sums.scale.name for sums in self.tables)
 
     def __getitem__(self, name: str) -> Self:
-        """The release of one of the values, with the guarantee and the receipt of all.
+        """Return the release of one of the values, with the guarantee and the receipt of all.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return self._together(known), self._together(low), self._together(high)
 
     def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
-        """What is shown of one value."""
+        """Return what is shown of one value."""
         known = ~np.isnan(self._values_of(sums)) & self._is_of_rows(sums, alpha)
         if not known.any():
             return known, *self._interval_of(sums, alpha)
@@ -312,11 +312,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     # --- what a subclass says: of one value, arrays of shape (groups,) ----------------------------
 
     def _values_of(self, sums: ValueSums) -> Array:
-        """The statistic."""
+        """Return the statistic."""
         raise NotImplementedError
 
     def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
-        """Intervals of the statistic that each miss with probability ``alpha``."""
+        """Return intervals of the statistic that each miss with probability ``alpha``."""
         raise NotImplementedError
 
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
@@ -390,7 +390,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return self._of(lattice, [t.named(n) for t, n in zip(self.tables, names, strict=True)])
 
     def _of(self, lattice: Lattice, tables: Sequence[ValueSums]) -> Self:
-        """The same statistic of these sums, over these groups."""
+        """Return the same statistic of these sums, over these groups."""
         first, *others = tables
         return msgspec.structs.replace(
             self,
@@ -417,7 +417,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return drawn("aggregates.draw", self, ax)
 
     def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
-        """What is to be known of each value, like ``values``."""
+        """Return what is to be known of each value, like ``values``."""
         return self._together([of(sums) for sums in self.tables])
 
     def _together(self, by_value: list[Array] | tuple[Array, ...]) -> Array:

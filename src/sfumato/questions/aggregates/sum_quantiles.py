@@ -51,7 +51,7 @@ LEAST_ALPHA = 1e-7  # below it partial fractions lose too many digits, and Chern
 
 
 def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
-    """Bounds t with P(abs(sum_j c_j Z_j) > t) <= alpha, for independent draws Z_j of one law.
+    """Give bounds t with P(abs(sum_j c_j Z_j) > t) <= alpha, for independent draws Z_j of one law.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
 
 
 def _laplace(size: Array, alpha: float) -> Array:
-    """Quantiles of sums of continuous Laplace draws with these scales, by a table of ratios.
+    """Return quantiles of sums of continuous Laplace draws with these scales, by a table of ratios.
 
     The quantile is a norm of the scales (Meyer, Reisner 1991; Bobkov 2010: the laws are log-concave
     and symmetric). It is convex along each ratio, so interpolation between points of the table is
@@ -115,7 +115,7 @@ def _interpolated(table: Array, second: Array, third: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _table(alpha: float) -> Array:
-    """Quantiles of abs(X_1 + s X_2 + t X_3), X_j of scale 1, for s, t = 0, 1/128, .., 1."""
+    """Return quantiles of abs(X_1 + s X_2 + t X_3), X_j of scale 1, for s, t = 0, 1/128, .., 1."""
     grid = np.arange(GRID + 1) / GRID
     second, third = np.meshgrid(grid, grid, indexing="ij")
     inner = np.maximum(second, third) + APART
@@ -195,7 +195,7 @@ def clip_half_widths(
 
 
 def clip_factors(n_knots: int) -> Array:
-    """By how much intervals are widened at each clip: float64 ndarray of shape (n_knots,).
+    """Return by how much intervals are widened at each clip: float64 ndarray of shape (n_knots,).
 
     The upper half of the knots is not widened. Below it, each knot is widened by 6% more.
     """
@@ -207,7 +207,7 @@ def clip_factors(n_knots: int) -> Array:
 def largest_ratio_quantile(
     kind: Kind, n_knots: int, alpha: float, at: float | None = None
 ) -> float | None:
-    """The (1 - alpha) quantile of the largest ratio over all clips, or a little more.
+    """Return the (1 - alpha) quantile of the largest ratio over all clips, or a little more.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def largest_ratio_quantile(
 
 @lru_cache(maxsize=8)
 def _largest_ratios(kind: Kind, n_knots: int, at: float | None) -> Array:
-    """Draws of the largest ratio over all clips, in increasing order."""
+    """Return draws of the largest ratio over all clips, in increasing order."""
     rng = np.random.default_rng(SEED)
     weights = np.concatenate([[0.0], 2.0 ** np.arange(2 - n_knots, 1)])
     factors = clip_factors(n_knots)

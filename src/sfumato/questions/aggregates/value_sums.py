@@ -63,7 +63,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
 
     def arranged(self, shape: Sequence[int], order: Sequence[int]) -> Self:
-        """The same sums, with the axes of the groups in another order.
+        """Return the same sums, with the axes of the groups in another order.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return msgspec.structs.replace(self, released=released, knot_indices=knots)
 
     def named(self, name: str) -> Self:
-        """The same sums, of a value of another name."""
+        """Return the same sums, of a value of another name."""
         return msgspec.structs.replace(self, scale=msgspec.structs.replace(self.scale, name=name))
 
     def require_groups(self, n_groups: int) -> None:
@@ -106,7 +106,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return self.knot_indices.shape == (n_groups,) and bool(within.all())
 
     def of_groups(self, groups: Array) -> ValueSums:
-        """The sums of some of the groups: bool ndarray of shape (groups,)."""
+        """Return the sums of some of the groups: bool ndarray of shape (groups,)."""
         knots = self.knot_indices
         return msgspec.structs.replace(
             self,
@@ -163,12 +163,12 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
     # --- intervals, each of which misses with probability alpha -----------------------------------
 
     def mean_interval(self, alpha: float) -> Bounds:
-        """Intervals of the means."""
+        """Return intervals of the means."""
         low, high = self._mean_bounds(alpha)
         return self._mean(low), self._mean(high)
 
     def sum_interval(self, alpha: float) -> Bounds:
-        """Intervals of the sums."""
+        """Return intervals of the sums."""
         rows = self.counts
         if self.clip_indices is None:
             half_width = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
@@ -180,7 +180,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return sums - half_width, sums + half_width
 
     def variance_interval(self, alpha: float) -> Bounds:
-        """Intervals of the variances."""
+        """Return intervals of the variances."""
         low, high = self._variance_bounds(alpha)
         return self._variance(low), self._variance(high)
 
@@ -216,7 +216,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return self._mean(np.minimum(self.basis.weights[following], 1.0))
 
     def above(self, alpha: float) -> Array:
-        """Upper bounds of the numbers of rows beyond the next knots: int64 ndarray."""
+        """Return upper bounds of the numbers of rows beyond the next knots: int64 ndarray."""
         if self.clip_indices is None:
             return np.zeros(len(self.sums_of_functions), np.int64)
         n_knots = self.basis.size
@@ -262,7 +262,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return self._variance_bounds(USUAL_ALPHA)
 
     def _mean_bounds(self, alpha: float) -> Bounds:
-        """Bounds of the means, as shares of the range.
+        """Return bounds of the means, as shares of the range.
 
         Rounding moves each value, and so the mean, by at most the slack.
         """
@@ -275,7 +275,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return np.maximum(low - slack, 0), np.minimum(high + slack, self._highest)
 
     def _variance_bounds(self, alpha: float) -> Bounds:
-        """Bounds of the variances, as shares of the squared range.
+        """Return bounds of the variances, as shares of the squared range.
 
         Rounding moves each value by at most the slack, and so does it move the standard deviation.
         """
@@ -306,7 +306,7 @@ def _known_estimates(shares: Array, bounds: Bounds, most: Array | float, scaled:
 
 
 def of_each_person(scale: Values) -> str:
-    """A clause on what the value of a person is; "" for values of rows."""
+    """Return a clause on what the value of a person is; "" for values of rows."""
     if scale.persons is UNSET:
         return ""
     clause = f", each by the {scale.persons.statistic} of their values"
@@ -317,7 +317,7 @@ def of_each_person(scale: Values) -> str:
 
 
 def clipped(tables: Sequence[ValueSums]) -> str:
-    """A clause on the clips that were chosen, of each value."""
+    """Return a clause on the clips that were chosen, of each value."""
     clips = []
     for sums in tables:
         least = f"{sums.clips.min():,.6g}"

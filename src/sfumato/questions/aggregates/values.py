@@ -124,7 +124,7 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _as_float(bound: object) -> float:
-    """A number as a float; NaN for what is none, and infinity for what no double holds."""
+    """Return a number as a float; NaN for what is none, and infinity for what no double holds."""
     is_array = getattr(bound, "ndim", 0) != 0 or isinstance(bound, bool | str)
     if is_array or not isinstance(bound, SupportsFloat):
         return math.nan
@@ -178,7 +178,7 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
 
 
 def last_value(interval: Interval) -> float:
-    """The largest value that occurs.
+    """Return the largest value that occurs.
 
     The upper bound of an axis with a step does not occur: its last value is one step below.
     """
@@ -187,7 +187,7 @@ def last_value(interval: Interval) -> float:
 
 
 def most_steps(title: str, name: str, interval: Interval, squared: bool) -> int:
-    """How many steps of the finest lattice lie between the bounds of a value.
+    """Return how many steps of the finest lattice lie between the bounds of a value.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def value_axis(name: str, interval: Interval, points: int) -> GridAxis:
 
 
 def values_on(axis: GridAxis) -> Values:
-    """The values that are added up on an axis that ``value_axis`` laid."""
+    """Return the values that are added up on an axis that ``value_axis`` laid."""
     if isinstance(axis, NearestAxis) or axis.step is None:
         return Values(axis.name, axis.lower, axis.upper, axis.cells - 1, True)
     return Values(axis.name, axis.lower, axis.upper - axis.step, axis.cells - 1, False)
@@ -278,7 +278,7 @@ class PersonScale:
         return int((self.upper - self.lower) / unit)
 
     def points(self, most: int) -> int:
-        """Into how many steps, at most so many, the range of a person's value is divided."""
+        """Return into how many steps, at most so many, the range of a person's value is divided."""
         natural = self.natural_steps
         if natural is None or natural > most:
             return most
@@ -286,7 +286,7 @@ class PersonScale:
         return natural if self.statistic == "sum" else most // natural * natural
 
     def summed(self, points: int, squares: bool, knots: Array | None) -> Summed:
-        """What a scan adds up.
+        """Return what a scan adds up.
 
         Parameters
         ----------
@@ -307,15 +307,15 @@ class PersonScale:
         return Summed(self.rows, squares, self.statistic, onto, segments)
 
     def values(self, points: int) -> Values:
-        """How the values are added up, for releases to say."""
+        """Return how the values are added up, for releases to say."""
         is_exact = self.statistic == "sum" and points == self.natural_steps
         persons = PersonsValues(
             self.statistic,
             float(self.row_step) if self.has_step else None,
             0.0 if self.has_step else float(self.row_step / 2),
         )
-        lower, upper = float(self.lower), float(self.upper)
-        return Values(self.rows.name, lower, upper, points, not is_exact, persons)
+        bounds = (float(self.lower), float(self.upper))
+        return Values(self.rows.name, *bounds, points, not is_exact, persons)
 
 
 def rows_axis(title: str, name: str, interval: Interval) -> GridAxis:
@@ -389,12 +389,12 @@ def _require_exact_sums(
 
 
 def exactly(bound: float) -> Fraction:
-    """A bound as the decimal number that was declared."""
+    """Return a bound as the decimal number that was declared."""
     return Fraction(str(bound))
 
 
 def common_unit(*lengths: Fraction) -> Fraction:
-    """The largest length of which all others are multiples.
+    """Return the largest length of which all others are multiples.
 
     >>> common_unit(Fraction(1, 2), Fraction(3, 4), Fraction(0))
     Fraction(1, 4)
@@ -498,7 +498,7 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return amounts_of_all
 
     def terms(self, values: Array) -> tuple[Array, Array]:
-        """Which functions may differ from 0 at lattice values, and what they are there.
+        """Return which functions may differ from 0 at lattice values, and what they are there.
 
         Returns
         -------
@@ -517,7 +517,7 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return np.broadcast_to(every, amounts.shape), self.multiple * amounts
 
     def _hat_terms(self, x: Array) -> tuple[Array, Array]:
-        """The two hats on both sides of each value; all others are 0 there."""
+        """Return the two hats on both sides of each value; all others are 0 there."""
         knots = self.knots
         lower = np.minimum(np.searchsorted(knots, x, side="right") - 1, len(knots) - 2)
         # All gaps divide the largest one, so that each amount is a whole number.
@@ -529,7 +529,7 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=64)
 def _geometric_knots(points: int) -> Array:
-    """The knots of hats on 0..``points``; see ``Basis.knots``."""
+    """Return the knots of hats on 0..``points``; see ``Basis.knots``."""
     for doublings in range(MOST_DOUBLINGS, -1, -1):
         first = -(-points >> doublings)  # rounded up
         if OVERSHOOT * (first << doublings) <= (OVERSHOOT + 1) * points:

@@ -148,20 +148,20 @@ AdaptiveGridPartitioner.examples = (AdaptiveGridPartitioner("x"),)
 
 
 def coarse_cells(n: float, epsilon: float, d: int) -> list[int]:
-    """Cells of the coarse grid along each axis, m1, for n rows."""
+    """Return cells of the coarse grid along each axis, m1, for n rows."""
     aim, _ = eugkm_cells(n, epsilon, d=d)
     aim = max(FEWEST_COARSE_CELLS, min(aim, 1e60) / COARSER**d)
     return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
 
 
 def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
-    """Cells along each axis of the fine grid in a coarse cell of n rows, m2."""
+    """Return cells along each axis of the fine grid in a coarse cell of n rows, m2."""
     aim, _ = eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)
     return cells_per_axis(cells_of_side(aim, d, MOST_CELLS // 2), d, aim)
 
 
 def _within_limit(parts: Array) -> Array:
-    """The same grids, all of them coarser while together they exceed half of the public limit.
+    """Give the same grids, all of them coarser while together they exceed half of the public limit.
 
     They are a function of noisy counts, so this costs nothing.
     """
@@ -285,7 +285,7 @@ class _Front:
     block: Array
 
     def only(self, which: Array) -> _Front:
-        """The same for some of the nodes."""
+        """Return the same for some of the nodes."""
         return _Front(
             self.nodes[which],
             self.rows[which],

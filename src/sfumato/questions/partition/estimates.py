@@ -82,7 +82,7 @@ class Counted(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True)
 
 
 def scale_of(law: Law) -> float:
-    """The scale of Laplace noise, or the standard deviation of Gaussian noise."""
+    """Return the scale of Laplace noise, or the standard deviation of Gaussian noise."""
     return float(law.scale) if isinstance(law, DiscreteLaplace) else law.sigma
 
 
@@ -94,7 +94,7 @@ def are_indices(which: Array | None, size: int) -> bool:
 
 
 def whole_cells(counts: Array) -> Array:
-    """Non-negative whole numbers in proportion to noisy counts: int64 ndarray.
+    """Return non-negative whole numbers in proportion to noisy counts: int64 ndarray.
 
     Their sum is that of the noisy counts, or 0 if that is negative.
     """
@@ -165,7 +165,7 @@ class TreeEstimates:
         return whole_counts(self.tree, self.inferred.estimate, self.inferred.own)
 
     def cells(self, whole: bool) -> Array:
-        """Estimates of the cells: ndarray of shape (cells,).
+        """Return estimates of the cells: ndarray of shape (cells,).
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class TreeEstimates:
         return half
 
     def cell_half_widths(self, alpha: float) -> Array:
-        """Half-widths of the estimates of the cells: float64 ndarray of shape (cells,).
+        """Return half-widths of the estimates of the cells: float64 ndarray of shape (cells,).
 
         They follow from the exact law of the noise, by the coefficients with which all counts enter
         an estimate. Where there are more than 2,048 counts, they are bounds: see ``half_widths``.
@@ -270,7 +270,7 @@ class TreeEstimates:
     def sums(
         self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
     ) -> tuple[Array, Array, Array]:
-        """Sums of estimates over ranges.
+        """Return sums of estimates over ranges.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class GridEstimates:
         return values_per_cell([spread(law) for law in self.laws], self.which, len(self.noisy))
 
     def half_widths(self, variances: Array, alpha: float) -> Array:
-        """Half-widths of sums of these variances: float64 ndarray like ``variances``."""
+        """Return half-widths of sums of these variances: float64 ndarray like ``variances``."""
         return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
 
     def cell_half_widths(self, alpha: float) -> Array:
@@ -348,7 +348,7 @@ class GridEstimates:
     def sums(
         self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
     ) -> tuple[Array, Array, Array]:
-        """Sums over ranges, as ``TreeEstimates.sums`` gives them. They are always exact."""
+        """Return sums over ranges, as ``TreeEstimates.sums`` gives them. They are always exact."""
         unbiased, effective = self.grid.sums(self.noisy, ranges, number)
         half = widest_law(self.laws, self.which).sum_half_width(effective, alpha)
         if not whole:
@@ -358,14 +358,14 @@ class GridEstimates:
 
 
 def values_per_cell(per_law: list[float] | list[int], which: Array | None, cells: int) -> Array:
-    """Values of laws, handed out to the cells: ndarray of shape (cells,)."""
+    """Return values of laws, handed out to the cells: ndarray of shape (cells,)."""
     if which is None:
         return np.full(cells, per_law[0])
     return np.array(per_law)[which]
 
 
 def widest_law(laws: tuple[Law, ...], which: Array | None) -> Law:
-    """The law of the largest variance among those of the cells."""
+    """Return the law of the largest variance among those of the cells."""
     if which is None:
         return laws[0]
     used: list[Law] = [laws[i] for i in np.unique(which).tolist()]

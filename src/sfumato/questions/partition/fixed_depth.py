@@ -129,7 +129,7 @@ def plain_allocation(stated: object, depth: int) -> Allocation:
 
 
 def next_axis(widths: Array, depth: int) -> Array:
-    """The axis along which each node of a level is split: int64 ndarray of shape (nodes,).
+    """Return the axis along which each node of a level is split: int64 ndarray of shape (nodes,).
 
     The axes take turns: axis depth mod d, or the next one along which the node can still be split.
     -1 where the node is a single lattice cell.
@@ -471,7 +471,7 @@ EVEN_FANOUT = 4
 
 
 def _even(parts: int) -> tuple[Fraction, ...]:
-    """The quantiles that cut a node into equally many rows."""
+    """Return the quantiles that cut a node into equally many rows."""
     return tuple(Fraction(i, parts) for i in range(1, parts))
 
 

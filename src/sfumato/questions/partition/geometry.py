@@ -88,13 +88,13 @@ class Grid:
         return tuple(axis.points(edge) for axis, edge in zip(self.axes, self.edges, strict=True))
 
     def corners(self) -> tuple[Array, Array]:
-        """Lower and upper ends of every box: two float64 ndarrays of shape (cells, d)."""
+        """Return lower and upper ends of every box: two float64 ndarrays of shape (cells, d)."""
         lower = np.meshgrid(*(at[:-1] for at in self.positions), indexing="ij")
         upper = np.meshgrid(*(at[1:] for at in self.positions), indexing="ij")
         return _points(lower), _points(upper)
 
     def assign(self, points: Array) -> Array:
-        """The box of each point: int64 ndarray of shape (n,), -1 where a coordinate is NaN.
+        """Return the box of each point: int64 ndarray of shape (n,), -1 where a coordinate is NaN.
 
         Points are located by the same kernel that counted the rows.
         """
@@ -108,7 +108,7 @@ class Grid:
         return box
 
     def cover(self, axis: int, lower: Array, upper: Array) -> Array:
-        """The share of each slice along an axis that every range [lower, upper) covers.
+        """Return the share of each slice along an axis that every range [lower, upper) covers.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class Grid:
         return values, effective
 
     def _ranges_at_once(self, table: Array) -> int:
-        """How many ranges are summed at once: their partial sums stay within ``BLOCK``."""
+        """Return how many ranges are summed at once: their partial sums stay within ``BLOCK``."""
         first = max(table.shape[0] if table.ndim else 1, 1)
         return max(1, BLOCK // max(table.size // first, *self.shape))
 
@@ -166,7 +166,7 @@ def _covers(edges: Array, size: int) -> bool:
 
 
 def _points(coordinates: Sequence[Array]) -> Array:
-    """A mesh of coordinates as points: ndarray of shape (n, d)."""
+    """Return a mesh of coordinates as points: ndarray of shape (n, d)."""
     return np.stack([coordinate.reshape(-1) for coordinate in coordinates], axis=1)
 
 
@@ -297,12 +297,12 @@ class Tree:
         return self.lattice.grids
 
     def corners(self) -> tuple[Array, Array]:
-        """Lower and upper ends of every cell: two float64 ndarrays of shape (cells, d)."""
+        """Return lower and upper ends of every cell: two float64 ndarrays of shape (cells, d)."""
         lower, upper = self.boxes
         return self._positions(lower[self.leaves]), self._positions(upper[self.leaves])
 
     def node_corners(self) -> tuple[Array, Array]:
-        """Lower and upper ends of every node: two float64 ndarrays of shape (nodes, d)."""
+        """Return lower and upper ends of every node: two float64 ndarrays of shape (nodes, d)."""
         lower, upper = self.boxes
         return self._positions(lower), self._positions(upper)
 
@@ -316,7 +316,7 @@ class Tree:
         return positions
 
     def assign(self, points: Array) -> Array:
-        """The cell of each point: int64 ndarray of shape (n,), -1 where a coordinate is NaN.
+        """Return the cell of each point: int64 ndarray of shape (n,), -1 where a coordinate is NaN.
 
         Points are located by the same kernel that counted the rows.
         """
@@ -335,12 +335,12 @@ class Tree:
         return cell
 
     def down(self) -> Iterator[Array]:
-        """The split nodes of each level, from the root on."""
+        """Yield the split nodes of each level, from the root on."""
         for start, stop in self.levels:
             yield start + np.flatnonzero(self.axis[start:stop] >= 0)
 
     def up(self) -> Iterator[Array]:
-        """The split nodes of each level, from the deepest on."""
+        """Yield the split nodes of each level, from the deepest on."""
         yield from reversed(list(self.down()))
 
 
@@ -351,7 +351,7 @@ Range: TypeAlias = "tuple[ArrayLike, ArrayLike] | list[ArrayLike]"
 
 
 def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
-    """Points as a float64 ndarray of shape (n, d)."""
+    """Return points as a float64 ndarray of shape (n, d)."""
     try:
         array = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError):
@@ -366,7 +366,7 @@ def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
 
 
 def read_cells(cells: ArrayLike, number: int) -> Array:
-    """Indices of cells, each once: int64 ndarray."""
+    """Return indices of cells, each once: int64 ndarray."""
     indices = np.unique(np.asarray(cells))
     if indices.size and (indices.dtype.kind not in "iu" or indices[0] < 0 or indices[-1] >= number):
         raise UsageError(

@@ -193,7 +193,7 @@ class Growth:
         return self._node
 
     def rows_of(self, nodes: Array) -> Iterator[tuple[Array, Array]]:
-        """Occupied cells within each node, and their rows.
+        """Yield occupied cells within each node, and their rows.
 
         Yields
         ------
@@ -208,7 +208,7 @@ class Growth:
             yield self.cells[inside], self.weights[inside]
 
     def counts_along(self, nodes: Array, axis: Array) -> Iterator[tuple[int, Array]]:
-        """The rows of each node along its axis, one node at a time.
+        """Yield the rows of each node along its axis, one node at a time.
 
         Yields
         ------
@@ -224,7 +224,7 @@ class Growth:
             yield lower, np.rint(counts).astype(np.int64)
 
     def middles(self, nodes: Array, axis: Array) -> Array:
-        """The lattice point in the middle of each node along its axis: int64 ndarray."""
+        """Return the lattice point in the middle of each node along its axis: int64 ndarray."""
         return np.asarray((self.lower[nodes, axis] + self.upper[nodes, axis]) // 2)
 
     def widths(self, nodes: Array) -> Array:
@@ -236,7 +236,7 @@ class Growth:
         return self.size + more <= 2 * MOST_CELLS - 2
 
     def levels(self) -> list[Array]:
-        """The nodes of each level of two-way splits, in breadth-first order."""
+        """Return the nodes of each level of two-way splits, in breadth-first order."""
         levels = []
         level = np.zeros(1, np.int64)
         while len(level):
@@ -247,7 +247,7 @@ class Growth:
 
 
 def _occupied(cube: Cube) -> tuple[Array, Array]:
-    """The occupied cells of a cube, and their rows.
+    """Return the occupied cells of a cube, and their rows.
 
     Each axis of the cells is contiguous in memory, because splits compare one axis at a time. The
     rows are int64, so that sums do not overflow.
@@ -291,7 +291,7 @@ class Draft:
         self._counted: list[tuple[Array, Array, Law]] = []
 
     def law(self, units: int) -> Law:
-        """The noise on counts of disjoint boxes, if whole units pay for it."""
+        """Return the noise on counts of disjoint boxes, if whole units pay for it."""
         return count_law(of_units(self.cost, units), self.unit)
 
     def pay(self, nodes: Array, units: int) -> None:
@@ -388,7 +388,7 @@ class Draft:
         return noisy, laws, which.astype(np.int64) if len(distinct) > 1 else None
 
     def _inner(self, order: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
-        """The noisy counts above the cells, in the order in which they were drawn.
+        """Return the noisy counts above the cells, in the order in which they were drawn.
 
         Parameters
         ----------
@@ -421,7 +421,7 @@ SLICES = 64
 
 
 def fraction_now(levels_below: Array, stride: int) -> Array:
-    """The fraction of what a path has left that the count of a node gets now.
+    """Return the fraction of what a path has left that the count of a node gets now.
 
     1 / (1 + g + ... + g^levels_below) with g = 2^(stride / 3). The shares grow towards the cells,
     as in a geometric allocation.

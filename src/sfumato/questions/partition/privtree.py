@@ -328,7 +328,7 @@ def _count_down(draft: Draft, blocks: Array) -> None:
 
 
 def _cells_below(growth: Growth, levels: list[Array]) -> Array:
-    """How many cells lie below each node, a cell itself included: int64 ndarray (nodes,)."""
+    """Return how many cells lie below each node, a cell itself included: int64 ndarray (nodes,)."""
     below = (growth.axis < 0).astype(np.int64)
     for level in levels[:0:-1]:
         np.add.at(below, growth.parent[level], below[level])

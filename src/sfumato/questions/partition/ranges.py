@@ -134,7 +134,7 @@ def infer(tree: Tree, counts: Array, variances: Array) -> Inferred:
 
 
 def influence(tree: Tree, own: Array, inferred: Inferred) -> Array:
-    """With which coefficients the noisy counts enter the estimate of every node.
+    """Return with which coefficients the noisy counts enter the estimate of every node.
 
     It takes the two passes of ``infer`` with vectors of coefficients in place of numbers.
 
@@ -167,7 +167,7 @@ def influence(tree: Tree, own: Array, inferred: Inferred) -> Array:
 
 
 def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
-    """Non-negative whole numbers near the estimates: int64 ndarray of shape (nodes,).
+    """Return non-negative whole numbers near the estimates: int64 ndarray of shape (nodes,).
 
     Every node is the sum of its children. From the root down, a node's whole number is divided
     between its children by their estimates. What is missing is shared in proportion to their
@@ -394,7 +394,7 @@ class RangeWalker:
         return visits.only(np.flatnonzero(~is_done))
 
     def _shares(self, block: _Block, who: Array, node: Array) -> Array:
-        """The share of the volume of a cell that each range covers."""
+        """Return the share of the volume of a cell that each range covers."""
         lower, upper, index = self._corners
         cell = index[node]
         share = np.ones(len(node))
@@ -550,7 +550,7 @@ class SummedAreaTables:
         return np.where(is_empty, 0, values), np.where(is_empty, 0, bounds)
 
     def _between(self, table: Array, ends: list[tuple[Array, Array]]) -> Array:
-        """The sum over each range: the cumulative sums at its four corners, interpolated."""
+        """Return the sum over each range: the cumulative sums at its four corners, interpolated."""
         flat = table.reshape(-1)
         width = table.shape[1]
         total = np.zeros(len(ends[0][0]))

@@ -129,7 +129,7 @@ class Regions:
 
 
 def regions_of(estimates: TreeEstimates, alpha: float, counts: Array, half: Array) -> Regions:
-    """All nodes of a tree with two-sided intervals.
+    """Return all nodes of a tree with two-sided intervals.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ class Budget:
 
 
 def blocks_per_axis(cells: Sequence[int]) -> list[int]:
-    """How many blocks lie along each axis: about the square root of the number of cells.
+    """Return how many blocks lie along each axis: about the square root of the number of cells.
 
     >>> blocks_per_axis([23, 3, 1])
     [5, 2, 1]
@@ -189,7 +189,7 @@ def grow(draft: Draft, layout: Layout, stop_below: float | None) -> Array:
 
 
 def _geometric(units: int, fanout: float) -> int:
-    """The part of the upper of two levels, in a geometric allocation."""
+    """Return the part of the upper of two levels, in a geometric allocation."""
     return split(units, [Fraction(1), Fraction(fanout ** (1 / 3))])[0]
 
 
@@ -437,7 +437,7 @@ class UniformPartitioner(
         return CountsPreview(self.title, pure, unit, cells, law(most), rows, notes, worst)
 
     def _notes(self, rows_law: Law | None) -> tuple[str, ...]:
-        """What a preview says of the counts that decide."""
+        """Return what a preview says of the counts that decide."""
         notes: tuple[str, ...] = ()
         if rows_law is not None:
             notes = (f"a noisy number of rows ({rows_law}) decides how many cells there are",)
@@ -447,7 +447,7 @@ class UniformPartitioner(
         return notes
 
     def _in_lattice(self, lattice: Lattice, n: int, law: Law) -> list[int]:
-        """Cells per axis, at most one per lattice point."""
+        """Return cells per axis, at most one per lattice point."""
         per_axis = self._per_axis(lattice, n, law)
         return [min(cells, size) for cells, size in zip(per_axis, lattice.shape, strict=True)]
 
@@ -576,13 +576,13 @@ def _is_too_coarse(axis: LatticeAxis, m: int, d: int) -> bool:
 
 
 def _root_up(n: int, d: int) -> int:
-    """The least m with m^d >= n."""
+    """Return the least m with m^d >= n."""
     m = root_down(n, d)
     return m if m**d == n else m + 1
 
 
 def root_down(n: int, d: int) -> int:
-    """The largest m with m^d <= n, in integers."""
+    """Return the largest m with m^d <= n, in integers."""
     m: int = max(1, math.floor(float(n) ** (1 / d)))
     while m**d > n:
         m -= 1

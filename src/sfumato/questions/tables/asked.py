@@ -39,7 +39,7 @@ def named(table: Sequence[str], total: str = "total") -> str:
 
 
 def checked_tables(tables: object) -> tuple[tuple[str, ...], ...]:
-    """The axes of each table.
+    """Return the axes of each table.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def require_connected(tables: Sequence[Sequence[str]], chains: Chains) -> None:
 def checked_numbers(
     tables: int, weights: object, accuracy: object
 ) -> tuple[tuple[float, ...] | None, float | tuple[float, ...] | None]:
-    """Weights and accuracies as floats.
+    """Return weights and accuracies as floats.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def _number(given: object, name: str) -> float:
 def axes_lattice(
     title: str, domain: Domain, tables: Sequence[Sequence[str]], bins: Bins, width: Width
 ) -> Lattice:
-    """All axes of a family, in the order of the domain.
+    """Return all axes of a family, in the order of the domain.
 
     Raises
     ------

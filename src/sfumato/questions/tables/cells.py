@@ -62,7 +62,7 @@ class CellErrors:
         return UnevenFamily.of(self.family)
 
     def variances(self, margin: Margin) -> Array:
-        """The variance of the error of each cell of a table.
+        """Return the variance of the error of each cell of a table.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class CellErrors:
         return np.asarray(by_axis[np.ix_(*places)])
 
     def _kinds(self, at: int, level: int) -> tuple[Sequence[Path | int], Array]:
-        """The kinds of cells that an axis has at a level, and of which kind each cell is."""
+        """Return the kinds of cells that an axis has at a level, and of which kind each cell is."""
         if self._uneven is not None and at == self._uneven.tree:
             return self._uneven.kinds(level)
         has_whole = any(measurement.whole for measurement in self.measured)
@@ -139,7 +139,7 @@ def _cell(kind: Kind, uneven: UnevenFamily) -> int:
 
 @lru_cache(maxsize=4096)
 def _half_width(draws: Draws, alpha: float, of_many: bool) -> float:
-    """The half-width of a sum of draws of several laws."""
+    """Return the half-width of a sum of draws of several laws."""
     parts = []
     for law, of_law in draws:
         weights = np.array([weight for weight, _ in of_law])

@@ -109,7 +109,7 @@ class Design:
 
 
 def described(measured: Sequence[Measurement]) -> str:
-    """The noise in words."""
+    """Return the noise in words."""
     laws = list(dict.fromkeys(measurement.law for measurement in measured))
     whole = all(measurement.whole for measurement in measured)
     many = "a table" if len(measured) == 1 else f"{len(measured):,} tables"
@@ -227,7 +227,7 @@ def _within_norm(request: _Asked, cost: CentralMeasure) -> Design:
 
 
 def _better_of(request: _Asked, cost: ApproxDP) -> Design:
-    """The better one for the aim of both kinds of noise."""
+    """Return the better one for the aim of both kinds of noise."""
     pure = PureDP(cost.epsilon)
     try:
         rho = approx_to_zcdp(cost.epsilon, cost.delta)
@@ -243,7 +243,7 @@ def _better_of(request: _Asked, cost: ApproxDP) -> Design:
 
 
 def _mean_variances(design: Design, tables: Sequence[Margin]) -> Array:
-    """The variance of a count of each table, on average over its cells.
+    """Return the variance of a count of each table, on average over its cells.
 
     Where regions have different numbers of towns, whole tables are a little better than this.
     """
@@ -279,7 +279,7 @@ def _gaussian(request: _Asked, cost: ZCDP) -> Design:
 
 
 def limited_norm(unit: Unit) -> int | None:
-    """The limit on the norm of a person's counts; None where rows alone are limited."""
+    """Return the limit on the norm of a person's counts; None where rows alone are limited."""
     if unit.limits is msgspec.UNSET:
         return None
     assert unit.limits.norm_per_person is not None
@@ -297,7 +297,7 @@ def _laplace(request: _Asked, cost: PureDP) -> Design:
 
 
 def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
-    """What determines the residual of a table: differences against the last sibling."""
+    """Return what determines the residual of a table: differences against the last sibling."""
     for along, (axis, level) in enumerate(zip(axes, margin, strict=True)):
         if level:
             counts = axis.differences(counts, along, level)
@@ -305,7 +305,7 @@ def differences(axes: Sequence[Levels], margin: Margin, counts: Array) -> Array:
 
 
 def published_shape(axes: Sequence[Levels], measured: Measurement) -> tuple[int, ...]:
-    """The shape of what was published of a measurement."""
+    """Return the shape of what was published of a measurement."""
     nesting = Nesting(tuple(axes))
     if measured.whole:
         return nesting.shape(measured.margin)
@@ -344,7 +344,7 @@ def tables_of(
 
 
 def published_numbers(axes: Sequence[Levels], measured: Sequence[Measurement]) -> int:
-    """How many numbers are published."""
+    """Return how many numbers are published."""
     return sum(math.prod(published_shape(axes, measurement)) for measurement in measured)
 
 

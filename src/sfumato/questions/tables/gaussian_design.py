@@ -88,7 +88,7 @@ class Aim:
         *,
         rounds: int = ROUNDS,
     ) -> Array:
-        """What is best for the aim.
+        """Return what is best for the aim.
 
         Parameters
         ----------
@@ -110,7 +110,8 @@ class Aim:
             candidate = solve(weights * scale)
             ratios = variances_of(candidate) * scale
             if ratios.max() < least:
-                best, least = candidate, ratios.max()
+                best = candidate
+                least = ratios.max()
             average = float(weights @ ratios)
             if ratios.max() <= average * (1 + CLOSE):
                 break
@@ -118,7 +119,7 @@ class Aim:
         return best
 
     def of(self, places: Sequence[int], tables: int) -> Aim:
-        """The same aim for some of so many tables."""
+        """Return the same aim for some of so many tables."""
         if len(places) == tables:
             return self
         chosen = (
@@ -128,7 +129,7 @@ class Aim:
         return Aim(*chosen)
 
     def error(self, variances: Array) -> float:
-        """How large what is to be small is."""
+        """Return how large what is to be small is."""
         if self.accuracies is None:
             return float(np.array(self.weights or (1.0,) * len(variances)) @ variances)
         return float((variances / np.square(self.accuracies)).max())
@@ -137,7 +138,7 @@ class Aim:
 def shares_of_variance(
     axes: Sequence[Levels], tables: Sequence[Margin], residuals: Sequence[Margin]
 ) -> Array:
-    """What a residual of variance 1 adds to a count of a table, on average over its cells.
+    """Return what a residual of variance 1 adds to a count of a table, on average over its cells.
 
     Returns
     -------
@@ -156,7 +157,7 @@ def shares_of_variance(
 
 
 def _mean_share(axis: Levels, kept: int, level: int) -> float:
-    """What contrasts of a level add to the variance of a cell of another, on average."""
+    """Return what contrasts of a level add to the variance of a cell of another, on average."""
     if kept > level:
         return 0.0
     kinds, index = axis.kinds(level)
@@ -165,7 +166,7 @@ def _mean_share(axis: Levels, kept: int, level: int) -> float:
 
 
 def rounded_up(value: float) -> Fraction:
-    """A positive number, rounded up to a few significant digits.
+    """Return a positive number, rounded up to a few significant digits.
 
     >>> rounded_up(2 / 3)
     Fraction(66666667, 100000000)
@@ -216,7 +217,7 @@ def gaussian_design(
     known: tuple[Margin, ...] = (),
     norm: int | None = None,
 ) -> tuple[ResidualNoise, ...]:
-    """The noise of each residual.
+    """Return the noise of each residual.
 
     Parameters
     ----------
@@ -269,7 +270,7 @@ class _Problem:
     norm: int | None
 
     def solved(self, share: float) -> tuple[ResidualNoise, ...]:
-        """The noise of the residuals."""
+        """Return the noise of the residuals."""
         counted = [[bool(level) for level in margin] for margin in self.residuals]
         while True:
             sigmas = self._scaled(counted, share)
@@ -281,7 +282,7 @@ class _Problem:
                 counted[residual][at] = False
 
     def _scaled(self, counted: list[list[bool]], share: float) -> list[Fraction]:
-        """The best parameters if these differences may be counted on."""
+        """Return the best parameters if these differences may be counted on."""
         moves = self._squared_moves(counted)
         of_one = moves[0]
 
@@ -313,7 +314,7 @@ class _Problem:
         return (1 + ROUNDING) * self._of_two(counted, relative, reach)
 
     def _of_two(self, counted: list[list[bool]], relative: Array, reach: float) -> float:
-        """How much farther rows of two persons do under replace, squared.
+        """Return how much farther rows of two persons do under replace, squared.
 
         ``reach`` is how many rows a person may have, beside those in one cell.
         """
@@ -329,7 +330,7 @@ class _Problem:
     def _too_large(
         self, counted: list[list[bool]], sigmas: Sequence[Fraction], share: float
     ) -> list[tuple[int, int]]:
-        """The residuals and axes whose slack is too large for the share."""
+        """Return the residuals and axes whose slack is too large for the share."""
         pairs = max(1, sum(map(sum, counted)))
         # Where ln(1 + eta) is a sum of small terms, the slack is at most 2.2 times that sum.
         most_each = min(most_slack(self.rho, share) / 2.2, 0.01) / pairs
@@ -348,7 +349,7 @@ class _Problem:
 
 
 def log_etas(axes: Sequence[Levels], margin: Margin, sigma_squared: float) -> list[float]:
-    """What the differences along each axis add to the bound on ln(1 + eta) of a residual."""
+    """Return what the differences along each axis add to the bound on ln(1 + eta) of a residual."""
     cells = Nesting(tuple(axes)).cells(margin)
     return [
         log_eta(sigma_squared, axis.fanouts[level - 1], cells, axis.cells(level)) if level else 0.0
@@ -362,7 +363,7 @@ def squared_moves(
     counted: Sequence[Sequence[bool]],
     neighbours: Neighbours,
 ) -> Array:
-    """How far one row moves each residual, squared, in each case that can be the worst.
+    """Return how far one row moves each residual, squared, in each case that can be the worst.
 
     Parameters
     ----------
@@ -398,7 +399,7 @@ def largest_moves(
 def inner_products(
     axes: Sequence[Levels], residuals: Sequence[Margin], counted: Sequence[Sequence[bool]]
 ) -> Array | None:
-    """The inner products of what two rows add to each residual, by where their cells part.
+    """Return the inner products of what two rows add to each residual, by where their cells part.
 
     Where cells of a level have different numbers of children, all are taken to have the most.
 
@@ -428,7 +429,7 @@ def _largest(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> f
 
 
 def _less(axes: Sequence[Levels], margin: Margin, along: Sequence[bool]) -> float:
-    """How negative an entry beside the diagonal can be, in units of the largest on it.
+    """Return how negative an entry beside the diagonal can be, in units of the largest on it.
 
     It is negative along an odd number of axes, each of which makes it smaller by 1 / (f - 1).
     """

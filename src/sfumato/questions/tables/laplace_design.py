@@ -99,7 +99,7 @@ def laplace_shares(
     aim: Aim,
     known: tuple[Margin, ...] = (),
 ) -> tuple[tuple[Margin, Fraction], ...]:
-    """The margins that are measured, and their shares, which add up to 1.
+    """Return the margins that are measured, and their shares, which add up to 1.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class _Problem:
         )
 
     def solved(self, start: Array) -> Array:
-        """The best shares that are found: float64 ndarray of shape (measured,)."""
+        """Return the best shares that are found: float64 ndarray of shape (measured,)."""
         starts = [start, np.where(self._is_largest, 1.0, 0.05)]
         latest: list[Array] = []
 
@@ -183,7 +183,7 @@ class _Problem:
         return float(weights @ self._variances(shares))
 
     def _descended(self, weights: Array, start: Array) -> Array:
-        """The shares at the bottom of a descent; it goes through logarithms of shares."""
+        """Return the shares at the bottom of a descent; it goes through logarithms of shares."""
         from scipy.optimize import minimize
 
         of_residuals = weights @ self._residuals
@@ -227,7 +227,7 @@ FINER_BITS = 32
 def stacked_norm(
     axes: tuple[Levels, ...], noise: tuple[ResidualNoise, ...], norm: int, rows: int
 ) -> StackedNorm:
-    """The limit of a norm on the counts of one person, for this noise.
+    """Return the limit of a norm on the counts of one person, for this noise.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def stacked_norm(
 def _scale(
     axes: Sequence[Levels], noise: Sequence[ResidualNoise], norm: int, rows: int
 ) -> Fraction:
-    """A power of 2 by which all weights are multiplied before they are rounded."""
+    """Return a power of 2 by which all weights are multiplied before they are rounded."""
     of_one_row = all_weights = 0.0
     for residual in noise:
         precision = 1 / float(residual.sigma_squared)
@@ -281,13 +281,13 @@ def _scale(
 
 
 def _largest_fanouts(axes: Sequence[Levels], residual: ResidualNoise) -> Iterator[int]:
-    """The most siblings at the level of each axis; 0 where differences are not counted on."""
+    """Give the most siblings at the level of each axis; 0 where differences are not counted on."""
     for axis, level, used in zip(axes, residual.margin, residual.along, strict=True):
         yield max(axis.fanouts[level - 1]) if used and level else 0
 
 
 def _diagonal(axes: Sequence[Levels], residual: ResidualNoise) -> Fraction:
-    """How far one row moves a residual, squared."""
+    """Return how far one row moves a residual, squared."""
     return math.prod(
         (1 - Fraction(1, fanout) for fanout in _largest_fanouts(axes, residual) if fanout),
         start=Fraction(1),
@@ -295,7 +295,7 @@ def _diagonal(axes: Sequence[Levels], residual: ResidualNoise) -> Fraction:
 
 
 def _terms(axes: Sequence[Levels], residual: ResidualNoise) -> Iterator[tuple[Margin, Fraction]]:
-    """The squared contrasts of a residual, as a sum of squared counts of tables."""
+    """Return the squared contrasts of a residual, as a sum of squared counts of tables."""
     along = []
     for level, fanout in zip(residual.margin, _largest_fanouts(axes, residual), strict=True):
         here = [(level, Fraction(1))]

@@ -81,7 +81,7 @@ class Levels:
 
     @classmethod
     def flat(cls, cells: int) -> Levels:
-        """An axis without levels between its cells and the total."""
+        """Return an axis without levels between its cells and the total."""
         return cls(((cells,),))
 
     @property
@@ -95,15 +95,15 @@ class Levels:
         return all(len(set(level)) == 1 for level in self.fanouts)
 
     def cells(self, level: int) -> int:
-        """How many cells a level has."""
+        """Return how many cells a level has."""
         return sum(self.fanouts[level - 1]) if level else 1
 
     def contrasts(self, level: int) -> int:
-        """How many contrasts of a level are independent; of the total, one number."""
+        """Return how many contrasts of a level are independent; of the total, one number."""
         return self.cells(level) - self.cells(level - 1) if level else 1
 
     def paths(self, level: int, *, within: bool = False) -> list[Path]:
-        """The path to each cell of a level; ``within`` as for ``kinds``."""
+        """Return the path to each cell of a level; ``within`` as for ``kinds``."""
         fanouts_on_way: list[tuple[int, ...]] = [()]
         for fanouts in self.fanouts[:level]:
             pairs = zip(fanouts_on_way, fanouts, strict=True)
@@ -112,7 +112,7 @@ class Levels:
         return [Path(*pair) for pair in zip(fanouts_on_way, sizes, strict=True)]
 
     def kinds(self, level: int, *, within: bool = False) -> tuple[list[Path], Array]:
-        """The different paths to the cells of a level, and which of them each cell has.
+        """Return the different paths to the cells of a level, and which of them each cell has.
 
         Parameters
         ----------
@@ -156,13 +156,13 @@ class Levels:
         return np.concatenate([np.zeros(1, np.int64), ends[:-1]])
 
     def summed(self, numbers: Array, along: int, level: int, onto: int) -> Array:
-        """Numbers of the cells of a level, added up to those of a level before."""
+        """Return numbers of the cells of a level, added up to those of a level before."""
         for below in range(level, onto, -1):
             numbers = np.add.reduceat(numbers, self._starts(below), axis=along)
         return numbers
 
     def repeated(self, numbers: Array, along: int, level: int) -> Array:
-        """A number of each cell of the level before, given to each of its children."""
+        """Return a number of each cell of the level before, given to each of its children."""
         return np.repeat(numbers, self.fanouts[level - 1], axis=along)
 
     def spread(self, numbers: Array, along: int, level: int, onto: int) -> Array:
@@ -175,7 +175,7 @@ class Levels:
         return numbers
 
     def centred(self, numbers: Array, along: int, level: int) -> Array:
-        """The contrasts of a level: each number less the mean of its siblings."""
+        """Return the contrasts of a level: each number less the mean of its siblings."""
         sums = self.summed(numbers, along, level, level - 1)
         return np.asarray(numbers - self.spread(sums, along, level - 1, level))
 
@@ -185,7 +185,7 @@ class Levels:
         return np.delete(whole - self.repeated(last, along, level), self._last(level), axis=along)
 
     def padded(self, differences: Array, along: int, level: int) -> Array:
-        """Numbers that have these differences: zeros take the places that were left out."""
+        """Return numbers that have these differences: zeros take the places that were left out."""
         shape = list(differences.shape)
         shape[along] = self.cells(level)
         padded = np.zeros(shape, differences.dtype)
@@ -194,12 +194,12 @@ class Levels:
         return padded
 
     def _last(self, level: int) -> Array:
-        """The places of the last children."""
+        """Return the places of the last children."""
         return np.cumsum(self.fanouts[level - 1]) - 1
 
 
 def contrast(path: Path, level: int, parted: int) -> Fraction:
-    """An entry of the projection on the contrasts of a level, between two cells.
+    """Return an entry of the projection on the contrasts of a level, between two cells.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def is_margin(margin: Margin, table: Margin) -> bool:
 
 
 def common(first: Margin, second: Margin) -> Margin:
-    """The largest common margin of two tables.
+    """Return the largest common margin of two tables.
 
     >>> common((1, 1, 0), (0, 1, 1))
     (0, 1, 0)
@@ -244,7 +244,7 @@ def common(first: Margin, second: Margin) -> Margin:
 
 
 def joined(first: Margin, second: Margin) -> Margin:
-    """The smallest table that has both as margins.
+    """Return the smallest table that has both as margins.
 
     >>> joined((1, 1, 0), (0, 1, 1))
     (1, 1, 1)
@@ -303,7 +303,7 @@ class Nesting:
         return tuple(axis.cells(level) for axis, level in zip(self.axes, table, strict=True))
 
     def cells(self, table: Margin) -> int:
-        """How many cells a table has."""
+        """Return how many cells a table has."""
         return math.prod(self.shape(table))
 
     def residual_shape(self, table: Margin) -> tuple[int, ...]:
@@ -323,7 +323,7 @@ class Nesting:
         return np.flatnonzero(np.diff(self.ancestors(axis, level, lower), prepend=-1))
 
     def places(self, table: Margin, margin: Margin) -> Array:
-        """The flat index in the margin to which each cell of a table is added.
+        """Return the flat index in the margin to which each cell of a table is added.
 
         Returns
         -------
@@ -350,7 +350,7 @@ class Nesting:
     def cell_with(
         self, table: Margin, margins: tuple[Margin, Margin], at: Sequence[Array]
     ) -> Array:
-        """The first cell of a table that lies in given cells of two of its margins.
+        """Return the first cell of a table that lies in given cells of two of its margins.
 
         Parameters
         ----------
@@ -434,10 +434,11 @@ class Chains:
 
     @classmethod
     def stored(cls, lattice: Lattice, trees: Sequence[TreeLevels]) -> Chains:
-        """The chains of a release: each tree is one, and every other axis is one by itself."""
+        """Give the chains of a release: each tree is one, and every other axis is one by itself."""
         of_tree = {name: tree for tree in trees for name in tree.names}
         chains = [of_tree.get(axis.name, axis) for axis in lattice.axes]
-        names, levels = [], []
+        names = []
+        levels = []
         for chain in dict.fromkeys(chains):
             if isinstance(chain, TreeLevels):
                 names.append(chain.names)
@@ -479,7 +480,7 @@ class Chains:
         return Lattice(tuple(self._axis(chain[-1]) for chain in self.names))
 
     def margin(self, table: Sequence[str]) -> Margin:
-        """A table by the level of each chain; 0 where it is summed over all of it.
+        """Return a table by the level of each chain; 0 where it is summed over all of it.
 
         Raises
         ------
@@ -489,16 +490,16 @@ class Chains:
         return tuple(self._level(chain, table) for chain in self.names)
 
     def order(self, table: Sequence[str]) -> list[int]:
-        """The chain of each axis of a table, in the order of its axes."""
+        """Return the chain of each axis of a table, in the order of its axes."""
         return [next(at for at, chain in enumerate(self.names) if name in chain) for name in table]
 
     def table(self, margin: Margin) -> tuple[str, ...]:
-        """The axes of a table."""
+        """Return the axes of a table."""
         pairs = zip(self.names, margin, strict=True)
         return tuple(chain[level - 1] for chain, level in pairs if level)
 
     def counts(self, cube: Cube, margins: Sequence[Margin]) -> dict[Margin, Array]:
-        """The true counts of margins: int64 ndarrays with one dimension for each chain.
+        """Return the true counts of margins: int64 ndarrays with one dimension for each chain.
 
         Each is added up from the smallest table at hand that has it.
 
@@ -574,7 +575,7 @@ def _nested(above: LatticeAxis, axis: LatticeAxis) -> bool:
 
 
 def _children(above: LabelAxis, axis: LabelAxis) -> tuple[int, ...]:
-    """How many cells of an axis lie in each cell of the level above it."""
+    """Return how many cells of an axis lie in each cell of the level above it."""
     pairs = dict.fromkeys(zip(above.listed_cells, axis.listed_cells, strict=True))
     children = np.bincount([cell for cell, _ in pairs], minlength=above.n_listed).tolist()
     return (*children, *[1] * (above.other + above.missing))

@@ -63,7 +63,8 @@ def _shifts(values: Array, rows: Array, sums: Array) -> Array:
     """What is added to each row before its negative cells become 0: float64 of shape (n_rows,)."""
     n_rows = len(sums)
     shifts = np.zeros(n_rows)
-    active_values, active_rows = values, rows
+    active_values = values
+    active_rows = rows
     while True:
         # With all cells above 0 the shift is the missing sum, shared evenly. Cells that it leaves
         # below 0 stay there for every smaller shift, so they drop out one after another.
@@ -74,7 +75,8 @@ def _shifts(values: Array, rows: Array, sums: Array) -> Array:
         above = active_values + shifts[active_rows] > 0
         if above.all():
             return shifts
-        active_values, active_rows = active_values[above], active_rows[above]
+        active_values = active_values[above]
+        active_rows = active_rows[above]
 
 
 def with_margins(
@@ -148,7 +150,7 @@ class Transport:
         return max(TOLERANCE, 1e-13 * float(self.row_sums.sum()))
 
     def solve(self) -> Array:
-        """The nearest table."""
+        """Return the nearest table."""
         state = self._at(np.zeros(len(self.column_sums)))
         damping = LEAST_DAMPING
         for _ in range(MOST_STEPS):
@@ -174,7 +176,7 @@ class Transport:
         return self._at(_shifts(by_rows, self.columns, self.column_sums))
 
     def _newton(self, state: State, damping: float) -> State | None:
-        """A step along Newton's direction that leads down; None if there is none."""
+        """Return a step along Newton's direction that leads down; None if there is none."""
         direction = self._direction(state, damping)
         slope = float(direction @ state.missing)
         if not slope > 0:
@@ -280,7 +282,7 @@ def fitted(
 
 
 def _margins(table: Margin, margins: Mapping[Margin, Array], nesting: Nesting) -> list[Known]:
-    """Margins, and margins of these, with the shares by which all of them together are met.
+    """Return margins, and margins of these, with the shares by which all of them together are met.
 
     The projections on margins commute, so the projection on all of them at once is a sum with
     signs of those on each (inclusion and exclusion over the axes). Most signs are 0.
@@ -312,7 +314,7 @@ def _sign(levels: Margin, known: Mapping[Margin, Array]) -> int:
 def _moved(
     margins: list[Known], values: Array, table: Margin, nesting: Nesting
 ) -> tuple[Array, float]:
-    """The nearest table that has all margins, and how far they were off."""
+    """Return the nearest table that has all margins, and how far they were off."""
     nearest = values.copy()
     error = 0.0
     for margin in margins:

@@ -316,7 +316,7 @@ class Tables(
         return chains
 
     def _margins(self, chains: Chains) -> tuple[Margin, ...]:
-        """The tables, by the level of each chain of axes."""
+        """Return the tables, by the level of each chain of axes."""
         return tuple(map(chains.margin, self.named_tables))
 
     def _design(self, chains: Chains, unit: Unit, cost: CentralMeasure) -> Design:
@@ -329,7 +329,7 @@ class Tables(
         return plain_totals(self.totals)
 
     def _known(self, chains: Chains) -> dict[Margin, Array]:
-        """The tables that are known without being measured."""
+        """Return the tables that are known without being measured."""
         return known_tables(self.public_totals, chains)
 
 

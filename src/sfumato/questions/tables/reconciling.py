@@ -194,7 +194,7 @@ def _unsuited(release: Release, obstacle: str) -> UsageError:
 
 
 def _receipts(parts: Sequence[Part]) -> tuple[Receipt, ...]:
-    """The receipts of everything that was paid for."""
+    """Return the receipts of everything that was paid for."""
     receipts: list[Receipt] = []
     for part in parts:
         release = part.release
@@ -303,7 +303,7 @@ def _require_all_rows_kept(parts: Sequence[Part]) -> None:
 
 
 def _whole_lattice(parts: Sequence[Part]) -> Lattice:
-    """All axes, in the order in which they come."""
+    """Return all axes, in the order in which they come."""
     axes: dict[str, tuple[LatticeAxis, Part]] = {}
     for part in parts:
         for axis in part.lattice.axes:
@@ -335,7 +335,7 @@ def _require_same_rows(parts: Sequence[Part], chains: Chains) -> None:
 
 
 def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
-    """The tables that were asked for, each once."""
+    """Return the tables that were asked for, each once."""
     tables: dict[frozenset[str], tuple[str, ...]] = {}
     for part in parts:
         for table in part.tables:
@@ -344,7 +344,7 @@ def _tables(parts: Sequence[Part]) -> tuple[tuple[str, ...], ...]:
 
 
 def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tuple[Margin, Array]:
-    """A measurement of one answer, and its numbers, in the order of the whole family."""
+    """Return a measurement of one answer, and its numbers, in the order of the whole family."""
     own = Chains.of(part.lattice)
     if not measured.whole:
         for names, levels in zip(own.names, own.levels, strict=True):
@@ -354,14 +354,14 @@ def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tu
 
 
 def _moved(chains: Chains, own: Chains, margin: Margin, numbers: Array) -> tuple[Margin, Array]:
-    """A table of one answer, and its numbers, in the order of the whole family."""
+    """Return a table of one answer, and its numbers, in the order of the whole family."""
     of_whole = [chains.order(names)[0] for names in own.names]
     flat = np.ascontiguousarray(numbers.transpose(np.argsort(of_whole))).reshape(-1)
     return chains.margin(own.table(margin)), flat
 
 
 def _totals(parts: Sequence[Part], chains: Chains) -> tuple[KnownTable, ...]:
-    """The public totals of all releases."""
+    """Return the public totals of all releases."""
     nesting = chains.nesting
     totals: dict[Margin, Array] = {}
     for part in parts:

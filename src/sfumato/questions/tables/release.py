@@ -194,7 +194,7 @@ class TablesRelease(
     # --- its tables -------------------------------------------------------------------------------
 
     def __getitem__(self, axes: str | Sequence[str]) -> Self:
-        """The release of one table, with the guarantee and the receipt of all.
+        """Return the release of one table, with the guarantee and the receipt of all.
 
         Parameters
         ----------
@@ -231,11 +231,11 @@ class TablesRelease(
         return release
 
     def _margin(self, names: Sequence[str]) -> Margin:
-        """A table by the level of each chain of axes."""
+        """Return a table by the level of each chain of axes."""
         return self.chains.margin(names)
 
     def _laid_out(self, numbers: Array, names: Sequence[str]) -> Array:
-        """The numbers of a table, with one dimension for each of its axes, in their order."""
+        """Give the numbers of a table, with one dimension for each of its axes, in their order."""
         places = self.chains.order(names)
         rest = [at for at in range(numbers.ndim) if at not in places]
         shape = [numbers.shape[at] for at in places]
@@ -502,7 +502,7 @@ COUNT = "count"
 
 
 def crossed(family: TablesRelease, axes: tuple[str, ...]) -> tuple[CrossTable, ...]:
-    """A table of a family across its axes; of three axes, one for each cell of the shortest.
+    """Return a table of a family across its axes; of three axes, one for each cell of the shortest.
 
     Parameters
     ----------
@@ -562,7 +562,7 @@ class _Layout:
     is_rounded: bool
 
     def size(self, name: str) -> int:
-        """How many cells an axis has."""
+        """Return how many cells an axis has."""
         return len(self._names(name))
 
     def _names(self, name: str) -> list[str]:

@@ -77,12 +77,12 @@ class Weight(NamedTuple):
 
 
 def below(margin: Margin) -> Iterator[Margin]:
-    """All margins at or below one, the total first."""
+    """Return all margins at or below one, the total first."""
     return product(*(range(level + 1) for level in margin))
 
 
 def closure_of(tables: Sequence[Margin]) -> list[Margin]:
-    """The margins of all tables, those of fewer axes first."""
+    """Return the margins of all tables, those of fewer axes first."""
     margins = set(chain.from_iterable(map(below, tables)))
     return sorted(margins, key=lambda margin: (sum(margin), [-level for level in margin]))
 
@@ -150,7 +150,7 @@ class Family:
         return all(kept in self.precisions for kept in self.estimable(margin))
 
     def _paths(self, margin: Margin) -> Paths:
-        """The way to any cell, where all cells of a level have equally many siblings."""
+        """Return the way to any cell, where all cells of a level have equally many siblings."""
         return tuple(axis.kinds(level)[0][0] for axis, level in zip(self.axes, margin, strict=True))
 
     # --- errors -----------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Family:
         return math.fsum(terms)
 
     def error_of(self, margin: Margin, paths: Paths | None = None) -> list[Weight]:
-        """The error of a cell as a weighted sum of independent draws of the noise.
+        """Return the error of a cell as a weighted sum of independent draws of the noise.
 
         Every cell with the same paths has an error of this form, with other draws. Parameters are
         those of ``variance_of``.
@@ -196,7 +196,7 @@ class Family:
         return weights
 
     def _factor(self, index: int, paths: Paths, common: Margin, parted: Margin) -> float:
-        """The weight, in a cell, of a count that parts from it at some level of each axis."""
+        """Give the weight, in a cell, of a count that parts from it at some level of each axis."""
         terms = []
         for kept in self.estimable(common) if self.measured[index].whole else (common,):
             entry = math.prod(map(entry_of, paths, kept, parted))
@@ -206,7 +206,7 @@ class Family:
     # --- estimates --------------------------------------------------------------------------------
 
     def residual(self, kept: Margin, counts: Sequence[Array]) -> Array:
-        """The estimate of one residual: float64 ndarray of shape ``nesting.shape(kept)``.
+        """Return the estimate of one residual: float64 ndarray of shape ``nesting.shape(kept)``.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Family:
         return residual
 
     def estimate(self, margin: Margin, residuals: Mapping[Margin, Array]) -> Array:
-        """A table from its residuals: float64 ndarray of shape ``nesting.shape(margin)``."""
+        """Return a table from its residuals: float64 ndarray of shape ``nesting.shape(margin)``."""
         table = np.zeros(self.nesting.shape(margin))
         for kept in self.estimable(margin):
             spread = residuals[kept]
@@ -239,21 +239,22 @@ class Family:
 
 
 def share_of(level: int, path: Path) -> float:
-    """What one axis multiplies the variance of a residual by in a cell of a margin."""
+    """Return what one axis multiplies the variance of a residual by in a cell of a margin."""
     own = 1 - 1 / path.fanouts[level - 1] if level else 1.0
     return own / math.prod(path.fanouts[level:]) ** 2
 
 
 def entry_of(path: Path, level: int, parted: int) -> float:
-    """What one axis multiplies a count of a residual by in a cell of a margin."""
+    """Return what one axis multiplies a count of a residual by in a cell of a margin."""
     return float(contrast(path, level, parted)) / math.prod(path.fanouts[level:])
 
 
 def parted_cells(axis: Levels, path: Path, level: int, parted: int) -> int:
-    """How many cells of a level part from the way to a cell at a level."""
+    """Return how many cells of a level part from the way to a cell at a level."""
     own = len(path.fanouts)
     if path.within:
-        inside, last = path.within[parted - 1], min(level, own)
+        inside = path.within[parted - 1]
+        last = min(level, own)
         rest = path.within[parted][level - parted] if parted <= last else 0
         return inside[level - parted + 1] - rest
     if parted > min(level, own):

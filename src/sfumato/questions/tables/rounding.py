@@ -188,7 +188,7 @@ def with_both_margins(
 def _written(
     values: Array, rows: Array, row_sums: Array, columns: Array, column_sums: Array, digits: int
 ) -> Array:
-    """The table in whole multiples of 2^-digits, with margins that are nowhere too large."""
+    """Return the table in whole multiples of 2^-digits, with margins that are nowhere too large."""
     scaled = values
     for places, sums in ((rows, row_sums), (columns, column_sums)):
         reached = np.bincount(places, scaled, minlength=len(sums))
@@ -345,7 +345,7 @@ class _Sequence:
         self.moved: list[Margin] = []  # tables that come early, each after some of its margins
 
     def steps(self) -> tuple[list[Step], Margin | None]:
-        """The steps; or a table that cannot be met, wherever it is put."""
+        """Return the steps; or a table that cannot be met, wherever it is put."""
         while True:
             steps, before, stuck = self._tried([*self.singles, *self.moved, *self.later])
             if stuck is None:
@@ -355,7 +355,7 @@ class _Sequence:
             self.moved += [*self._kept_margins(stuck, before), stuck]
 
     def _tried(self, sequence: Sequence[Margin]) -> tuple[list[Step], list[Margin], Margin | None]:
-        """The steps of this sequence, the tables met, and the one that could not be met."""
+        """Return the steps of this sequence, the tables met, and the one that could not be met."""
         before = list(self.known)
         steps: list[Step] = []
         for table in sequence:
@@ -390,7 +390,7 @@ class _Sequence:
 
 
 def _single_axes(tables: Sequence[Margin]) -> list[Margin]:
-    """The total, and the tables of one axis at one of its levels, coarse ones first."""
+    """Return the total, and the tables of one axis at one of its levels, coarse ones first."""
     largest = reduce(joined, tables)
     total = tuple(0 for _ in largest)
     singles = [
@@ -402,7 +402,7 @@ def _single_axes(tables: Sequence[Margin]) -> list[Margin]:
 
 
 def _with_common_margins(tables: Sequence[Margin]) -> list[Margin]:
-    """The tables and all their common margins, small ones first."""
+    """Return the tables and all their common margins, small ones first."""
     margins = set(tables)
     fresh = set(tables)
     while fresh:
@@ -524,14 +524,14 @@ def steps_of(
 
 
 def _margin_of(tables: Mapping[Margin, Array], margin: Margin, nesting: Nesting) -> Array:
-    """A margin from the smallest of the tables that have it."""
+    """Return a margin from the smallest of the tables that have it."""
     larger = [table for table in tables if is_margin(margin, table)]
     table = min(larger, key=lambda table: (nesting.cells(table), table))
     return nesting.margin(tables[table], table, margin)
 
 
 def _aim(step: Step, tables: Mapping[Margin, Array], nesting: Nesting) -> Array:
-    """The real table that a step rounds."""
+    """Return the real table that a step rounds."""
     if follows(step.table, tables):
         estimate = _margin_of(tables, step.table, nesting)
         if not step.missed:
@@ -574,7 +574,8 @@ def _with_both(
 ) -> Array:
     """Round one table with two margins: its cells in order, of shape (cells,)."""
     if len(given[0]) < len(given[1]):  # there are then fewer columns than rows, which is faster
-        margins, given = margins[::-1], given[::-1]
+        margins = margins[::-1]
+        given = given[::-1]
     shared = common(*margins)
     places = []
     back = []

@@ -199,7 +199,7 @@ class Dropped(NamedTuple):
 
 
 def dropped_rows(axis: LatticeAxis) -> Dropped | None:
-    """Which rows an axis leaves out; None if it has a cell for every row."""
+    """Return which rows an axis leaves out; None if it has a cell for every row."""
     match axis:
         case BinsAndMissing():
             return None
@@ -295,7 +295,7 @@ def agree(
 
 
 def assumption(totals: Sequence[PublicTotal]) -> str:
-    """What the guarantee says of public totals."""
+    """Return what the guarantee says of public totals."""
     listed = "; ".join(named(total.axes, ALL_ROWS) for total in totals)
     return (
         f"Apart from the public totals ({listed}): they are stated, not measured, so nothing about "

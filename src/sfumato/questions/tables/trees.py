@@ -118,13 +118,14 @@ class TreeFit:
     def _variances(self) -> list[Array]:
         variances = [self._upward[0][0]]
         for level in range(1, self.last + 1):
-            inside, gain = self._upward[0][level], self._gains[level]
+            inside = self._upward[0][level]
+            gain = self._gains[level]
             of_parent = self.axis.repeated(variances[-1], 0, level)
             variances.append(inside * (1 - gain) + gain**2 * of_parent)
         return variances
 
     def variances(self, level: int) -> Array:
-        """The variance of the estimate of each cell of a level: float64 ndarray."""
+        """Return the variance of the estimate of each cell of a level: float64 ndarray."""
         return self._variances[level]
 
     def _of_siblings(self, numbers: Array, level: int) -> Array:
@@ -132,7 +133,7 @@ class TreeFit:
         return self.axis.repeated(self.axis.summed(numbers, 0, level, level - 1), 0, level)
 
     def estimates(self, measured: Mapping[int, Array], along: int) -> list[Array]:
-        """The estimates of the cells of each level, the total first.
+        """Return the estimates of the cells of each level, the total first.
 
         Parameters
         ----------
@@ -161,7 +162,7 @@ class TreeFit:
         return estimates
 
     def covariances(self, level: int, cell: int) -> list[Array]:
-        """The covariances of the estimate of a cell with those of the cells of each level."""
+        """Give the covariances of the estimate of a cell with those of the cells of each level."""
         way = [self.axis.ancestors(above, level)[cell] for above in range(level + 1)]
         on_way = [self._gains[at][cell_on_way] for at, cell_on_way in enumerate(way)]
         covariances = [self._variances[0] * math.prod(on_way[1:])]
@@ -170,7 +171,9 @@ class TreeFit:
             covariance = self.axis.repeated(covariances[-1], 0, at) * gain
             if at <= level:
                 # The children of the cell on the way are siblings of the next one on it.
-                inside, above, here = self._upward[0][at], way[at - 1], way[at]
+                inside = self._upward[0][at]
+                above = way[at - 1]
+                here = way[at]
                 first = int(np.sum(self.axis.fanouts[at - 1][:above]))
                 children = slice(first, first + self.axis.fanouts[at - 1][above])
                 own = gain[children] * gain[here] * self._variances[at - 1][above]
@@ -182,7 +185,7 @@ class TreeFit:
 
 
 def _laid_along(numbers: Array, along: int, dimensions: int) -> Array:
-    """Numbers of the cells of a level as an array that fits others."""
+    """Return numbers of the cells of a level as an array that fits others."""
     return numbers.reshape([-1 if at == along else 1 for at in range(dimensions)])
 
 
@@ -255,7 +258,7 @@ class UnevenFamily:
         return shapes(self.family.axes[self.tree])
 
     def kinds(self, level: int) -> tuple[list[int], Array]:
-        """A cell of each kind at a level of the tree, and of which kind each cell is."""
+        """Return a cell of each kind at a level of the tree, and of which kind each cell is."""
         _, first, back = np.unique(self._shapes[level], return_index=True, return_inverse=True)
         return first.tolist(), np.asarray(back.reshape(-1))
 
@@ -263,7 +266,7 @@ class UnevenFamily:
         return (*margin[: self.tree], level, *margin[self.tree + 1 :])
 
     def _below(self, margin: Margin) -> list[Margin]:
-        """The residuals of the other axes, at the total of the tree."""
+        """Return the residuals of the other axes, at the total of the tree."""
         others = product(*(range(level + 1) for level in self._at(margin, 0)))
         return list(filter(self.family.nesting.has_residual, others))
 
@@ -292,7 +295,7 @@ class UnevenFamily:
     # --- errors -----------------------------------------------------------------------------------
 
     def variance_of(self, margin: Margin, cell: int) -> float:
-        """The variance of the cells of a table that lie in one cell of the tree."""
+        """Return the variance of the cells of a table that lie in one cell of the tree."""
         paths = self._paths(margin)
         terms = []
         for kept in self._below(margin):
@@ -301,7 +304,7 @@ class UnevenFamily:
         return math.fsum(terms)
 
     def error_of(self, margin: Margin, cell: int) -> list[Weight]:
-        """The error of such a cell as a weighted sum of independent draws of the noise."""
+        """Return the error of such a cell as a weighted sum of independent draws of the noise."""
         level = margin[self.tree]
         covariances = {
             kept: self._fits[kept].covariances(level, cell) for kept in self._below(margin)
@@ -331,7 +334,7 @@ class UnevenFamily:
         parted: Margin,
         covariances: dict[Margin, list[Array]],
     ) -> Array:
-        """The weights of the counts of a table that part so from a cell along the other axes.
+        """Give the weights of the counts of a table that part so from a cell along the other axes.
 
         Returns
         -------
@@ -352,7 +355,7 @@ class UnevenFamily:
         return np.asarray(np.ldexp(np.rint(parts * 2.0**38), exponents - 38))
 
     def _times(self, measured: Measured, margin: Margin, parted: Margin) -> int:
-        """How many counts of a table part so from a cell along the other axes."""
+        """Return how many counts of a table part so from a cell along the other axes."""
         times = 1
         for at, axis in enumerate(self.family.axes):
             if at != self.tree:
@@ -361,14 +364,14 @@ class UnevenFamily:
         return times
 
     def _paths(self, margin: Margin) -> Paths:
-        """The ways to a cell along the other axes, and to the total of the tree."""
+        """Return the ways to a cell along the other axes, and to the total of the tree."""
         axes = zip(self.family.axes, self._at(margin, 0), strict=True)
         return tuple(axis.kinds(level)[0][0] for axis, level in axes)
 
     # --- estimates --------------------------------------------------------------------------------
 
     def residuals(self, counts: Sequence[Array]) -> dict[Margin, Array]:
-        """The estimates of the residuals along all axes, by which tables are made.
+        """Return the estimates of the residuals along all axes, by which tables are made.
 
         Parameters
         ----------
@@ -386,7 +389,7 @@ class UnevenFamily:
         return residuals
 
     def _measured(self, kept: Margin, fit: TreeFit, counts: Sequence[Array]) -> dict[int, Array]:
-        """What the tables say of a residual of the other axes, at each level of the tree."""
+        """Return what the tables say of a residual of the other axes, at each level of the tree."""
         sums: dict[int, Array] = {}
         for table, counts_of_table in zip(self.family.measured, counts, strict=True):
             level = table.margin[self.tree]
