@@ -222,6 +222,7 @@ def encoding_on(axis: GridAxis, functions: BasisName, count_noise: Law) -> Encod
     """
     points = axis.cells - 1
     basis = basis_within(functions, points, _largest_unity(count_noise))
+    # The steps were fixed before the scan; finer ones would need noise that cannot be drawn.
     if basis is None or basis.points != points:
         raise InternalError("Values were added up in steps that are too fine for this cost.")
     return _encoding(axis, basis, count_noise)
@@ -246,6 +247,7 @@ def _largest_unity(law: Law) -> int:
     """The largest factor by which the noise on a count can be multiplied and still be drawn."""
     match law:
         case DiscreteLaplace(scale=scale):
+            # Rounded down: noise of a larger scale could not be drawn.
             return int(MAX_SCALE / scale)
         case DiscreteGaussian(sigma_squared=sigma_squared):
             return math.isqrt(int(MAX_SCALE**2 / sigma_squared))

@@ -408,6 +408,7 @@ def _hull(
     """
     low, without = _first_fitting(offset, allowed, start, stop)
     high, _ = _first_fitting(offset, allowed, stop, start)
+    # Where no point fits the noise was larger than it almost ever is; nothing is then claimed.
     nothing_fits = without | (low > high)
     low_if_empty, high_if_empty = (start, stop) if empty is None else empty
     return np.where(nothing_fits, low_if_empty, low), np.where(nothing_fits, high_if_empty, high)

@@ -311,6 +311,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         share = self._divided(cube.lattice, unit, cost)
         encodings = tuple(self._encoding_on(axis, share.count_noise) for axis in cube.summed)
         mechanism = _mechanism(encodings)
+        # Keys are selected first: sums of keys that are not shown never get to the noise.
         if share.selects is not None:
             cube, _ = keys.select_keys(cube, share.selects, noise)
             mechanism = f"{mechanism}; keys are selected by {share.selects}"
@@ -365,6 +366,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """What one person changes of the sums: M times what they change of the counts of groups."""
         if self.per == "row":
             return unit if groups.keyed else unit_of_table(without_delta(cost), unit, groups.size)
+        # A value of a person is nothing where nobody knows whose rows are whose.
         if unit.person is None:
             obstacle = "no column names the persons"
             raise UsageError(self.title, obstacle, 'Give the source person="rider"')
@@ -402,6 +404,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         selects: KeyLaw | None = None
         spent = rest = without_delta(cost)
         if keys.key_axis(lattice) is not None:
+            # Basic composition: the values share what the selection of keys leaves.
             selection_cost, rest = keys.selection_share(cost)
             selects = key_law(selection_cost, unit)
             spent = cost

@@ -102,6 +102,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         """Whether hats come with one clip for each group, and other sums without clips."""
         if self.knot_indices is msgspec.UNSET or self.basis.name != "hats":
             return self.knot_indices is msgspec.UNSET and self.basis.name != "hats"
+        # A clip at knot 0 would make all values equal, and no release has one.
         within = (self.knot_indices >= 1) & (self.knot_indices < self.basis.size)
         return self.knot_indices.shape == (n_groups,) and bool(within.all())
 

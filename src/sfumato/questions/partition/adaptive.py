@@ -126,6 +126,7 @@ class AdaptiveGridPartitioner(
         root = np.zeros(1, np.int64)
         rows = int(draft.noisy_counts(root, for_rows)[0])
         coarse_epsilon = draft.law(for_coarse + for_fine).effective_epsilon
+        # Noisy counts were paid for, so the grids that follow from them cost nothing.
         per_axis = coarse_cells(max(rows, 0), coarse_epsilon, len(shape))
         cells = split_evenly(growth, root, np.minimum(per_axis, shape)[None])
         depth = np.zeros(growth.size, np.int64)
@@ -318,6 +319,7 @@ def _explore(draft: Draft) -> Array:
         times = np.rint(to_go[is_last]).astype(np.int64)
         most_from_last = int((2.0 ** (times + 1)).sum())
         most_from_rest = 2 ** (STRIDE + 1) * int((~is_last).sum())
+        # Room is public: it follows from noisy counts alone.
         if not growth.has_room_for(most_from_last + most_from_rest):
             break
         halve_widest(growth, front.nodes[is_last], times)

@@ -134,6 +134,7 @@ class TreeEstimates:
     @cached_property
     def _noise_variances(self) -> Array:
         """The variance of the noise of each law: float64 ndarray of shape (laws,)."""
+        # Noise that is all but never there has a variance that must not be divided by.
         return np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
 
     @cached_property
@@ -350,6 +351,7 @@ class GridEstimates:
     ) -> tuple[Array, Array, Array]:
         """Return sums over ranges, as ``TreeEstimates.sums`` gives them. They are always exact."""
         unbiased, effective = self.grid.sums(self.noisy, ranges, number)
+        # The widest law bounds the noise of every cell that a range may touch.
         half = widest_law(self.laws, self.which).sum_half_width(effective, alpha)
         if not whole:
             return unbiased, unbiased, half

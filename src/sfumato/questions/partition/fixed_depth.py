@@ -164,6 +164,7 @@ def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter
         can_split = axis >= 0
         nodes = nodes[can_split]
         axis = axis[can_split]
+        # The count is paid for whether or not it stops anything: it serves inference.
         if levels.threshold[level] and len(nodes):
             counts = draft.noisy_counts(nodes, levels.threshold[level])
             if stop_below is not None:

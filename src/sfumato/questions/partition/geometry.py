@@ -101,6 +101,7 @@ class Grid:
         box = np.zeros(len(points), np.int64)
         missing = np.zeros(len(points), bool)
         for column, (axis, edge) in enumerate(zip(self.axes, self.edges, strict=True)):
+            # The kernel that counted the rows: a point is never in another box than its row was.
             cell = axis.locate(np.ascontiguousarray(points[:, column], dtype=np.float64))
             missing |= cell == DROPPED
             box = box * (len(edge) - 1) + np.searchsorted(edge, cell, side="right") - 1
@@ -284,6 +285,7 @@ class Tree:
         upper = np.tile(np.array(self.lattice.shape, np.int64), (len(self.axis), 1))
         for nodes in self.down():
             left = self.child[nodes]
+            # Both children begin as their parent, and the cut moves one end of each.
             for child in (left, left + 1):
                 lower[child] = lower[nodes]
                 upper[child] = upper[nodes]

@@ -119,6 +119,7 @@ class Growth:
             # An older node is split too, so any occupied cell may move.
             self._node = self._current_node
             self._young = None
+        # Only children of this split are young from now on.
         self._first_young = first_new
         if first_new + 2 * number > 2 * MOST_CELLS:
             raise UsageError(
@@ -307,6 +308,7 @@ class Draft:
 
         The counts are published with the partition.
         """
+        # What is drawn is noted with what it costs: no count is published that nobody paid for.
         law = self.law(units)
         counts = add_noise(self.growth.true[nodes], law, self.noise)
         self.pay(nodes, units)
@@ -376,7 +378,9 @@ class Draft:
 
         Cells with equal budgets share a law. They are drawn law by law, in rising order of budget.
         """
+        # The cell takes all that its path left, so every path spends the cost exactly.
         units = self.left()[cells]
+        # A count that nothing pays for must not be published, whatever a partitioner did before.
         if (units <= 0).any():
             raise InternalError("A cell was left without a budget.")
         distinct, which = np.unique(units, return_inverse=True)
@@ -405,6 +409,7 @@ class Draft:
         """
         if not self._counted:
             return None, laws
+        # Cells' laws keep their places, since counts of cells refer to them by index.
         all_laws = list(dict.fromkeys([*laws, *(law for _, _, law in self._counted)]))
         index = np.empty(len(order), np.int64)
         index[order] = np.arange(len(order))
@@ -456,6 +461,7 @@ def count_with_shares(
     counts, slices : int64 ndarrays of shape (k,)
         Noisy counts, and what each cost: at least one slice. At least one slice is left.
     """
+    # One slice is always left, with which the cell at the end of the path is counted.
     wanted = np.rint(left * fraction_now(levels_below, stride)).astype(np.int64)
     slices = np.clip(wanted, 1, left - 1)
     counts = np.empty(len(nodes), np.int64)

@@ -197,6 +197,7 @@ class PrivTreePartitioner(
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         epsilon = draft.law(draft.total).effective_epsilon
         blocks, depths, rows = self._lay_blocks(draft, epsilon)
+        # Thetas follow from counts of blocks that are paid for, so they are public from here on.
         law, delta = self.test_law(draft.cost, unit)
         # A path passes through one block, so the tests of all blocks cost as much as those of one.
         draft.pay(blocks, TEST_SLICES * (draft.total // SLICES))

@@ -116,6 +116,7 @@ def infer(tree: Tree, counts: Array, variances: Array) -> Inferred:
         left = tree.child[nodes]
         t[nodes] = s[left] + s[left + 1]
         u[nodes] = z[left] + z[left + 1]
+        # A node without a count takes what its children say; infinite variances are never divided.
         own_variance = np.where(has_count[nodes], variances[nodes], 1)
         own_weight = np.where(has_count[nodes], t[nodes] / (t[nodes] + own_variance), 0)
         s[nodes] = t[nodes] * (1 - own_weight)
@@ -183,6 +184,7 @@ def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
     whole[0] = max(0, round(float(estimate[0])))
     for nodes in tree.down():
         left = tree.child[nodes]
+        # The node's own number is fixed by now, so its children share what it has.
         missing = whole[nodes] - estimate[left] - estimate[left + 1]
         aim = estimate[left] + missing * own[left] / (own[left] + own[left + 1])
         whole[left] = np.clip(np.rint(aim).astype(np.int64), 0, whole[nodes])
@@ -377,6 +379,7 @@ class RangeWalker:
             b of the visits to the parents, to which these visits add; None at the root.
         """
         known = self.inferred
+        # A node that is covered whole needs no look at what lies below it.
         is_whole = visits.cut == 0
         is_done = is_whole | (self.tree.axis[visits.node] < 0)
         done = visits.only(np.flatnonzero(is_done))

@@ -128,6 +128,7 @@ class Budget:
             first = cells_per_axis(self.after_rows)
             blocks = blocks_per_axis(first)
             for_blocks = _geometric(self.after_rows, math.prod(first) / math.prod(blocks))
+        # Finer blocks leave less for the cells, so the grid is chosen after the blocks' share.
         cells = cells_per_axis(self.after_rows - for_blocks)
         blocks = blocks_per_axis(cells)
         if self.rows and math.prod(blocks) == 1:
@@ -380,6 +381,7 @@ class UniformPartitioner(
         if rows_law is not None:
             rows = int(add_noise(np.array([cube.total]), rows_law, noise)[0])
             mechanism += f", {rows_law} on the number of rows"
+        # A noisy number of rows may be negative; 0 is a function of it, and costs nothing.
         per_axis = self._per_axis(counts.lattice, max(rows or 0, 0), law)
         cube, edges = _lay(counts, cube, per_axis)
         noisy = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)

@@ -112,6 +112,7 @@ def require_connected(tables: Sequence[Sequence[str]], chains: Chains) -> None:
         return
     (_, first), *others = sorted(pairs, key=lambda pair: len(pair[1]), reverse=True)
     while joined := [axes for _, axes in others if axes & first]:
+        # Tables that are reached by way of others are connected, too.
         first = first.union(*joined)
         others = [(table, axes) for table, axes in others if axes not in joined]
     if others:

@@ -100,6 +100,8 @@ class Design:
         """
         published = []
         for measurement in self.measured:
+            # The noise is that of the whole table, also where only its differences are kept: these
+            # draws are what the proof is about.
             noisy = add_noise(tables[measurement.margin], measurement.law, noise)
             shown = (
                 noisy if measurement.whole else differences(self.axes, measurement.margin, noisy)
@@ -218,6 +220,7 @@ def _within_norm(request: _Asked, cost: CentralMeasure) -> Design:
     if isinstance(cost, ZCDP):
         return _gaussian(request, cost)
     if isinstance(cost, ApproxDP) and cost.delta:
+        # The rho that they allow pays for the noise; what is promised stays what was asked for.
         return replace(_gaussian(request, approx_to_zcdp(cost.epsilon, cost.delta)), cost=cost)
     raise UsageError(
         f"a family of tables under a limit on the L2 norm, at {cost}",
@@ -236,6 +239,7 @@ def _better_of(request: _Asked, cost: ApproxDP) -> Design:
         return _laplace(request, pure)
     gaussian = replace(gaussian, cost=cost)
     laplace = _laplace(request, pure)
+    # Public sizes and weights decide which is better, so the choice costs nothing.
     errors = [
         request.aim.error(_mean_variances(design, request.tables)) for design in (gaussian, laplace)
     ]
@@ -287,6 +291,7 @@ def limited_norm(unit: Unit) -> int | None:
 
 
 def _laplace(request: _Asked, cost: PureDP) -> Design:
+    # The shares add up to 1: every table counts the same rows, so their epsilons add up.
     shares = laplace_shares(request.axes, request.tables, request.aim, request.known)
     l1 = request.unit.counts_l1
     measured = tuple(
@@ -357,6 +362,7 @@ def estimated(
     """The residuals of all margins that follow from what was published, and from what is known."""
     known = known or {}
     family = family_of(axes, measured, tuple(known))
+    # What is known comes last, as ``family_of`` has it.
     counts = [*tables_of(axes, measured, published), *known.values()]
     if (uneven := UnevenFamily.of(family)) is not None:
         return uneven.residuals(counts)

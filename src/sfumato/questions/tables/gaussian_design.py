@@ -171,6 +171,7 @@ def rounded_up(value: float) -> Fraction:
     >>> rounded_up(2 / 3)
     Fraction(66666667, 100000000)
     """
+    # Upwards: a smaller parameter would be less noise than is paid for.
     unit = Fraction(10) ** (math.floor(math.log10(value)) + 1 - DIGITS)
     return math.ceil(Fraction(value) / unit) * unit
 
@@ -248,6 +249,7 @@ def gaussian_design(
     residuals = list(filter(Nesting(axes).has_residual, unknown(closure_of(tables), known)))
     shares = shares_of_variance(axes, tables, residuals)
     problem = _Problem(axes, tuple(residuals), shares, aim, float(rho), rows, neighbours, norm)
+    # Public numbers say which share is best, so trying several costs nothing.
     designs = [problem.solved(share) for share in SLACK_SHARES]
     errors = [
         aim.error(shares @ np.array([float(noise.sigma_squared) for noise in design]))
@@ -278,6 +280,7 @@ class _Problem:
             if not too_large:
                 noise = zip(self.residuals, sigmas, map(tuple, counted), strict=True)
                 return tuple(ResidualNoise(*parameters) for parameters in noise)
+            # Differences are only ever given up, so this ends.
             for residual, at in too_large:
                 counted[residual][at] = False
 
@@ -292,6 +295,7 @@ class _Problem:
         relative = self.aim.solved(
             best, len(self.shares), lambda variances: self.shares @ variances
         )
+        # The worst case counts. Doubles are rounded so that the noise is not too small.
         spent = float((moves / (2 * relative)).sum(axis=1).max()) * (1 + ROUNDING)
         spent *= self._factor(counted, relative)
         scale = spent / (self.rho * (1 - share)) * (1 + ROUNDING)
@@ -320,6 +324,7 @@ class _Problem:
         """
         if self.neighbours == "add-remove":
             return 1.0
+        # Without the inner products the triangle inequality holds: twice as far, squared.
         inner = inner_products(self.axes, self.residuals, counted)
         if inner is None:
             return 4.0
@@ -378,6 +383,7 @@ def squared_moves(
     float64 ndarray of shape (cases, residuals)
         The first case is a row that comes or goes.
     """
+    # Neighbours that add or remove rows have one case: all rows in one cell.
     once = largest_moves(axes, residuals, counted)
     if neighbours == "add-remove":
         return once[None]

@@ -130,6 +130,7 @@ def laplace_shares(
         for margin, share in zip(candidates, shares.tolist(), strict=True)
         if share >= LEAST_SHARE or margin in largest
     ]
+    # The shares of what is left out go to the others, by a search of their own.
     shares = _Problem(axes, tables, kept, aim, known).solved(np.ones(len(kept)))
     return tuple(zip(kept, _rounded(shares), strict=True))
 
@@ -209,6 +210,7 @@ def _normalised(logarithms: Array) -> Array:
 
 def _rounded(shares: Array) -> list[Fraction]:
     """Whole parts that add up to 1, each at least one: the largest remainders are rounded up."""
+    # One part is kept for each margin: noise of a share of 0 has no scale.
     spare = PARTS - len(shares)
     whole = largest_remainders(shares / shares.sum() * spare, spare)
     return [Fraction(part + 1, PARTS) for part in whole.tolist()]
@@ -251,6 +253,7 @@ def stacked_norm(
     weights: dict[Margin, Fraction] = {}
     of_one_row = 0
     for residual in noise:
+        # Weights are rounded up and the limit down: nobody within it costs more than is paid.
         precision = math.ceil(scale / residual.sigma_squared)
         for margin, factor in _terms(axes, residual):
             weights[margin] = weights.get(margin, Fraction(0)) + precision * factor
@@ -276,6 +279,7 @@ def _scale(
         all_weights += (
             math.fsum(abs(float(factor)) for _, factor in _terms(axes, residual)) * precision
         )
+    # The sum over any person's rows must stay below 2^63 after weights were rounded up.
     largest = norm**2 * of_one_row + all_weights * (2 * rows + 1)
     return Fraction(2) ** (BITS - math.ceil(math.log2(largest)))
 

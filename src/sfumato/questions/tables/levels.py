@@ -396,6 +396,7 @@ class TreeLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def fits(self, lattice: Lattice) -> bool:
         """Whether the axes are there, and have as many cells."""
         sizes = dict(zip(lattice.names, lattice.shape, strict=True))
+        # A file may hold any numbers, so nothing is computed with them before they fit.
         cells = tuple(map(sum, self.fanouts))
         counted = zip(self.fanouts[1:], cells, strict=False)
         return (
@@ -510,6 +511,7 @@ class Chains:
         margins : sequence of tuple of int
         """
         counts: dict[Margin, Array] = {}
+        # Large tables first: small ones are then summed from them, and not from all cells again.
         for margin in sorted(margins, key=sum, reverse=True):
             above = [table for table in counts if is_margin(margin, table)]
             if above:

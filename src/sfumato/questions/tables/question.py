@@ -234,6 +234,7 @@ class Tables(
         """
         chains = self._chains(domain)
         names = tuple(map(named, self.named_tables))
+        # The same steps are taken here and by the release, from public sizes alone.
         known = tuple(self._known(chains))
         steps_of(self._margins(chains), chains.nesting, names, known)
 
@@ -267,6 +268,7 @@ class Tables(
         # Without a domain, as in audits, all axes are finest ones.
         domain = counts.domain
         chains = Chains.of(counts.lattice) if domain is None else self._chains(domain)
+        # All tables follow from one count of the same rows: a person has one choice of rows in all.
         cube = counts.on(chains.finest)
         design = self._design(chains, unit, cost)
         _require_norm(counts, design)

@@ -113,6 +113,7 @@ def reconcile(
     >>> str(family.guarantee.measure)
     'epsilon = 2'
     """
+    # What would make noise count twice is refused first, then what makes the rows differ.
     parts = _parts(releases, others)
     _require_different(parts)
     _require_same_unit(parts)
@@ -347,6 +348,7 @@ def _on(chains: Chains, part: Part, measured: Measurement, numbers: Array) -> tu
     """Return a measurement of one answer, and its numbers, in the order of the whole family."""
     own = Chains.of(part.lattice)
     if not measured.whole:
+        # Differences are against the last sibling of a level: siblings have to be the same ones.
         for names, levels in zip(own.names, own.levels, strict=True):
             if chains.levels[chains.order(names)[0]] != levels:
                 raise _unsuited(part.release, f"its noise is on differences within {names[0]}")
@@ -394,6 +396,7 @@ def _total_cost(parts: Sequence[Part]) -> CentralMeasure:
 
 def _guarantee(parts: Sequence[Part]) -> Guarantee:
     """Return what all releases promise together."""
+    # All were found to protect the same unit, so the first one's stands for all.
     promises = [part.release.guarantee for part in parts]
     assumptions = dict.fromkeys(line for promise in promises for line in promise.assumptions)
     slacks = list(dict.fromkeys(promise.slack for promise in promises))

@@ -319,6 +319,7 @@ class TablesRelease(
         """
         alpha = error_probability(confidence)
         if simultaneous:
+            # Errors within a family depend on one another: Sidak's correction does not apply.
             alpha /= sum(self._lattice_of(table).size for table in self._shown_tables)
 
         def half_widths(names: Sequence[str]) -> Array:
@@ -359,6 +360,7 @@ class TablesRelease(
             False: each holds with this confidence. True: all of them hold together, as of
             ``accuracy``.
         """
+        # The truth is at least 0, so what lies below 0 of an interval is no distance from it.
         low, high = self.interval(confidence, simultaneous)
         printed = self.published()
         below = printed - np.maximum(low, 0)

@@ -185,6 +185,7 @@ class Family:
         paths = paths or self._paths(margin)
         weights = []
         for index, (measured, variance, whole) in enumerate(self.measured):
+            # What is known has no error, and a residual enters only tables at or above its own.
             if not variance or (not whole and not is_margin(measured, margin)):
                 continue
             common = tuple(map(min, measured, margin))

@@ -176,6 +176,7 @@ def with_both_margins(
     digits = max(0, min(BITS, 51 - total.bit_length()))
     digits_of_cells = _written(values, rows, row_sums, columns, column_sums, digits)
     _meet(digits_of_cells, rows, row_sums << digits, columns, column_sums << digits, cell_with)
+    # The margins are whole, so in every row and column an even number of cells has the digit 1.
     for digit in range(digits, 0, -1):
         odd = np.flatnonzero(digits_of_cells & 1)
         if len(odd):
@@ -309,6 +310,7 @@ def order_of(
         steps, stuck = _Sequence(tables, largest, nesting, known).steps()
         if stuck is None:
             return steps
+        # A joint table takes the place of two, so after some joins every order can be met.
         joints = [joined(stuck, other) for other in largest if other != stuck]
         joint = min(joints, key=lambda table: (nesting.cells(table), table))
         if nesting.cells(joint) > MOST_JOINED_CELLS:
@@ -350,6 +352,7 @@ class _Sequence:
             steps, before, stuck = self._tried([*self.singles, *self.moved, *self.later])
             if stuck is None:
                 return steps, None
+            # It was moved to the front already: no other place remains.
             if stuck in self.moved:
                 return [], stuck
             self.moved += [*self._kept_margins(stuck, before), stuck]
@@ -495,6 +498,7 @@ def rounded(
         sizes alone.
     """
     whole = dict(known or {})
+    # Each step sees the tables rounded before it, and so agrees with them exactly.
     for step in steps_of(tuple(tables), nesting, names, tuple(whole)):
         whole[step.table] = _rounded_step(step, tables, whole, nesting)
     return {table: _margin_of(whole, table, nesting) for table in tables}

@@ -86,6 +86,7 @@ class PublicTotal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
                 obstacle = f"it has {len(self.counts):,} counts, and the table has {cells:,} cells"
                 raise UsageError(self.title, obstacle, "Give one count for each cell")
             return np.array(self.counts, dtype=np.int64).reshape(shape)
+        # No count is -1, so a cell that none was given for shows.
         table = np.full(shape, -1, dtype=np.int64)
         for labels, count in zip(self.labels, self.counts, strict=True):
             table[self._place(labels, axes)] = count
@@ -161,6 +162,7 @@ def _plain(axes: object, counts: object) -> PublicTotal:
 def _plain_count(count: object, title: str) -> int:
     """Read a whole number of Python or numpy."""
     if hasattr(count, "__index__") and not isinstance(count, bool):
+        # True is an integer to Python, and no number of rows.
         return int(count.__index__())
     obstacle = f"{shown(count)} is not a whole number, and rows are counted"
     raise UsageError(title, obstacle, "Give whole numbers of at least 0")
@@ -275,6 +277,7 @@ def known_tables(totals: Sequence[PublicTotal], chains: Chains) -> dict[Margin, 
             raise UsageError(total.title, "they are given twice", "Give them once")
         titles[margin] = total
         tables[margin] = counts.transpose(places).reshape(chains.nesting.shape(margin))
+    # Totals that differ have no common family: least squares would invent numbers between them.
     for first, second in itertools.combinations(tables, 2):
         if not agree(first, tables[first], second, tables[second], chains.nesting):
             raise UsageError(

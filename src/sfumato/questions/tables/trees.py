@@ -244,7 +244,8 @@ class UnevenFamily:
 
     @classmethod
     def of(cls, family: Family) -> Self | None:
-        """None: ``family`` has the best estimates already, or there is no time for better ones."""
+        """Return the better estimates; None where there are none, or no time for them."""
+        # Residuals that are measured alone need no such care, and one such tree is fitted at most.
         uneven = [at for at, axis in enumerate(family.axes) if not axis.is_even]
         if len(uneven) != 1 or not all(measured.whole for measured in family.measured):
             return None
