@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -70,11 +71,13 @@ from sfumato.questions.tables import Tables
 # --- quantiles, and bins by records ---------------------------------------------------------------
 
 WIDE = Domain(x=Interval(0, 2**13, step=1))
-LOW, NEXT, LATE, LAST = (5.0,), (12.0,), (2.0**13 - 20,), (2.0**13 - 9,)
+LOW = (5.0,)
+NEXT = (12.0,)
+LATE = (2.0**13 - 20,)
+LAST = (2.0**13 - 9,)
 ON_WIDE: Rows = (LOW, NEXT, LAST)
 """Between NEXT and LATE lie nearly all edges: a selection loses most where one group is wide."""
 BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
-EVERY_CELL: tuple[int, ...] = ()
 BIN_ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
 NOISY_ROWS = (-4, 2, 3)
 """As multiples of the records of a bin, numbers of rows that make two bins or three."""
@@ -86,6 +89,12 @@ ON_LINE_ALONE: Rows = (*3 * ((0.5,),), *5 * ((1.5,),), *3 * ((2.5,),))
 """Rows beside which quantiles are far from the ends."""
 
 
+AxisTried: TypeAlias = tuple[Domain, Rows, tuple[int, ...]]
+"""An axis, rows on it, and the cells whose edges are the outcomes; none: all cells."""
+LONG_AXIS: AxisTried = (WIDE, ON_WIDE, BETWEEN)
+SHORT_AXIS: AxisTried = (LINE, ON_LINE, ())
+
+
 def quantiles(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) -> Subject:
     """Quantiles by a selection, or read off a tree of counts.
 
@@ -93,13 +102,10 @@ def quantiles(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure) 
     """
     if question.method == "tree":
         return _of_tree(name, question, unit, cost)
-    if isinstance(cost, ZCDP):
-        # The divergence needs all outcomes, so there must be few.
-        domain, universe, cells = LINE, ON_LINE, EVERY_CELL
-        beside: Rows = ON_LINE_ALONE
-    else:
-        domain, universe, cells = WIDE, ON_WIDE, BETWEEN
-        beside = _crowd(question, unit)
+    # A divergence needs all outcomes, so there must be few.
+    needs_all = isinstance(cost, ZCDP)
+    domain, universe, cells = SHORT_AXIS if needs_all else LONG_AXIS
+    beside = ON_LINE_ALONE if needs_all else _crowd(question, unit)
     others = beside * unit.rows_per_person
 
     def spending(times: int) -> Mechanism:
