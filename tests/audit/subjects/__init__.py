@@ -7,7 +7,6 @@ the whole loss, and how much of the claim the exact audit must find at least (``
 from __future__ import annotations
 
 from audit.subjects import (
-    aggregates,
     clusters,
     histograms,
     partitions,
@@ -17,7 +16,6 @@ from sfumato.audit.subjects import Subject, machines
 
 MODULES = (
     histograms,
-    aggregates,
     partitions,
     selections,
     clusters,

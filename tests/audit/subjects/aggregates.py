@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import product
 from typing import TypeAlias
@@ -11,14 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from audit.subjects.lines import of
 from sfumato.answers.counts import Needs
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, published
 from sfumato.audit.subjects.subject import (
-    COSTS,
-    PURE,
-    RELATIONS,
-    UNITS,
     Subject,
     less_noise,
 )
@@ -96,16 +90,6 @@ def people(relation: str, visitors: Sequence[Rows] = VISITORS) -> tuple[Pair, ..
     return tuple(pairs)
 
 
-def _of_persons(name: str, question: OfPersons, unit: Unit, cost: CentralMeasure) -> Subject:
-    """One person with several rows in several groups, beside two others."""
-    counted = unit.counting_persons(unit.cells_of_person)
-
-    def spending(times: int) -> Mechanism:
-        return of_people(question, unit, less_noise(cost, times))
-
-    return _beside_others(name, counted, cost, spending, people(unit.neighbours))
-
-
 def _beside_others(
     name: str,
     unit: Unit,
@@ -116,20 +100,6 @@ def _beside_others(
     # A chosen clip publishes many numbers, and takes long.
     runs = 500 if "chosen clip" in name else 2000
     return Subject(name, unit, cost, spending(1), OTHERS, runs=runs, weaker=spending, pairs=pairs)
-
-
-def _subjects_of_persons() -> Iterator[Subject]:
-    mean = Mean("x", by="ward", per="person")
-    for limit, relation, cost in product((1, 2), RELATIONS, COSTS):
-        yield _of_persons("Mean over persons", mean, Unit(limit, relation, "rider"), cost)
-    others: tuple[tuple[str, OfPersons], ...] = (
-        ("Sum over persons", Sum("x", by="ward", per="person", clip=(0, 5))),
-        ("Variance over persons", Variance("x", by="ward", per="person")),
-        ("Mean over persons, chosen clip", Mean("x", by="ward", per="person", clip="auto")),
-    )
-    for name, question in others:
-        yield _of_persons(name, question, Unit(2, "add-remove", "rider"), PURE)
-        yield _of_persons(name, question, Unit(2, "replace", "rider"), COSTS[-1])
 
 
 # --- rows within limits by cell ---
@@ -199,26 +169,3 @@ def limited(
 
     printed = question.preview(WIDE, unit, cost).unit
     return _beside_others(name, printed, cost, spending, people(unit.neighbours, visitors))
-
-
-def _subjects_within_limits() -> Iterator[Subject]:
-    for (limit, limits, visitors), relation, cost in product(LIMITED, RELATIONS, COSTS):
-        unit = Unit(limit, relation, "rider", limits)
-        yield limited(Mean("x", by="ward"), unit, visitors, cost)
-    for question in (Variance("x", by="ward"), Mean("x", by="ward", clip="auto")):
-        for (limit, limits, visitors), relation in zip(LIMITED[:2], RELATIONS, strict=True):
-            yield limited(question, Unit(limit, relation, "rider", limits), visitors, COSTS[-1])
-
-
-def subjects() -> Iterator[Subject]:
-    """Every subject of this module."""
-    for promise in product(UNITS, COSTS):
-        yield of("Mean", Mean("x"), *promise)
-    yield of("Sum", Sum("x"), UNITS[0], PURE)
-    yield of("Sum", Sum("x"), UNITS[3], PURE)
-    for promise in product(UNITS[::3], COSTS):
-        yield of("Variance", Variance("x"), *promise)
-    for promise in ((UNITS[0], PURE), (UNITS[3], COSTS[-1])):
-        yield replace(of("Mean, chosen clip", Mean("x", clip="auto"), *promise), runs=1000)
-    yield from _subjects_of_persons()
-    yield from _subjects_within_limits()

@@ -1,18 +1,13 @@
-"""Histograms and uniform grids, and histograms over unknown keys."""
+"""Histograms, also with bounded noise, and histograms over unknown keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
-from typing import TypeAlias
-
-import numpy as np
-import pyarrow as pa
 
 from audit.subjects.lines import of
 from sfumato.answers.counts import Counts
-from sfumato.answers.question import AnyQuestion
 from sfumato.audit.keys import KeySelection
 from sfumato.audit.residuals import bounded_loss
 from sfumato.audit.runs import (
@@ -23,7 +18,6 @@ from sfumato.audit.runs import (
     Selecting,
     count,
     of_question,
-    published,
 )
 from sfumato.audit.subjects.subject import (
     COSTS,
@@ -34,15 +28,12 @@ from sfumato.audit.subjects.subject import (
     Subject,
     less_noise,
 )
-from sfumato.data import count as data_count
-from sfumato.data import source
-from sfumato.domain.cube import Cube
 from sfumato.domain.domain import Domain, Interval, Keys
 from sfumato.domain.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law, law_of_key_counts
-from sfumato.privacy.limits import Limits, stated_limits
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure
-from sfumato.privacy.unit import MOST_ROWS, Neighbours, Unit
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.measures import ApproxDP
+from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.questions.histogram import Histogram
 from sfumato.random.bits import Bits
 
@@ -53,8 +44,6 @@ MANY = 20
 KEYS_OF_PERSON = 3
 SELECTED = ApproxDP("1", "0.01")
 BOUNDED = ApproxDP("1", "1e-6")
-PERSONS = Histogram("x", count="persons")
-IN_TWO_BINS = Histogram("x", bins=2, count="persons")
 
 
 def _keys(
@@ -147,102 +136,6 @@ def _of_keys(
     )
 
 
-RIDES = Domain(x=Interval(0, 8, step=1))
-KEY = bytes(32)
-Ridden: TypeAlias = tuple[int, ...]
-"""How many rows a person has in each cell, from the first one on."""
-
-OTHERS: Rows = ((8.0, 0.5), (9.0, 2.5))
-"""Rows of two other persons: the person, and the value."""
-
-
-@cache
-def _counted_people(rows: Rows, unit: Unit, question: AnyQuestion) -> Cube:
-    """People and their rows, counted by the code that publishing uses."""
-    people = np.array(rows, float).reshape(len(rows), 2)
-    table = pa.table({"rider": people[:, 0].astype(np.int64), "x": people[:, 1]})
-    limits = stated_limits(unit.limits)
-    rides = source(table, RIDES, "rider", unit.rows_per_person, unit.neighbours, **limits)
-    return data_count(rides, [question.needs(RIDES)], key=KEY)[0]
-
-
-def _of_person(rider: float, ridden: Ridden) -> Rows:
-    return tuple((rider, cell + 0.5) for cell, n in enumerate(ridden) for _ in range(n))
-
-
-def of_people(
-    name: str,
-    question: AnyQuestion,
-    unit: Unit,
-    people: Sequence[Ridden],
-    cost: CentralMeasure,
-) -> Subject:
-    """One person who may have more rows than the limits allow, beside two others.
-
-    Under replace the person becomes another one, with rows of their own. The unit that is printed
-    is that of the preview: what the question says that it protects; of any number of rows, the one
-    that was given.
-    """
-    another = people if unit.neighbours == "replace" else [()]
-    pairs: list[Pair] = []
-    for one, other in product(people, another):
-        pair = (OTHERS + _of_person(0.0, one), OTHERS + _of_person(1.0, other))
-        pairs += [pair, pair[::-1]]
-
-    def spending(times: int) -> Mechanism:
-        spent = less_noise(cost, times)
-
-        def run(rows: Rows, noise: Bits) -> Published:
-            counted = _counted_people(rows, unit, question)
-            return published(question.answer(counted, unit, spent, noise))
-
-        return run
-
-    protected = question.preview(RIDES, unit, cost).unit
-    printed = unit if protected.rows_per_person == MOST_ROWS else protected
-    return Subject(
-        name, printed, cost, spending(1), universe=OTHERS, pairs=tuple(pairs), weaker=spending
-    )
-
-
-LIMITED: tuple[tuple[int, Limits, tuple[Ridden, ...]], ...] = (
-    # The largest L2 norm in one cell, the largest L1 norm in four.
-    (
-        4,
-        Limits(norm_per_person=2),
-        ((3,), (0, 0, 0, 0, 3), (1, 1, 1, 1), (0, 0, 0, 0, 1, 1, 1, 1)),
-    ),
-    (2, Limits(rows_per_cell=1), ((2, 1), (1, 2, 1), (0, 0, 0, 0, 1, 1))),
-    (4, Limits(rows_per_cell=2, cells_per_person=2), ((3, 3), (1, 2, 2), (0, 0, 0, 0, 2, 2))),
-)
-"""Rows in all, limits by cell, and people with as many rows as these allow, and with more."""
-
-
-MANY_BINS = Domain(x=Interval(0, 50, step=1))
-IN_MANY: Rows = ((0.5,), (9.5,), (50.0,))
-"""Two values in one block of the coarser level of a tree, and one in another."""
-
-
-def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
-    """Noisy sums of many bins: of few, noise would be added to each by itself."""
-    question = Histogram("x", workload="ranges")
-
-    def spending(times: int) -> Mechanism:
-        return of_question(question, MANY_BINS, unit, less_noise(cost, times))
-
-    # Under rho, replace pays as if two rows had no sum in common; in one line of bins they have.
-    shares_sums = isinstance(cost, ZCDP) and unit.neighbours == "replace"
-    return Subject(
-        "Histogram for ranges",
-        unit,
-        cost,
-        spending(1),
-        IN_MANY,
-        weaker=spending,
-        least=0.7 if shares_sums else 0.98,
-    )
-
-
 def _bounded(unit: Unit) -> Subject:
     """Noise with a bound, at the cost of which the bound is printed in the documents."""
     question = Histogram("x", bins=3, noise="bounded")
@@ -266,20 +159,6 @@ def subjects() -> Iterator[Subject]:
     for promise in product(UNITS, COSTS):
         yield of("Histogram", Histogram("x", bins=3), *promise)
     yield from map(_bounded, UNITS)
-    for promise in product((UNITS[0], UNITS[-1]), COSTS):
-        yield _ranges(*promise)
-    ridden = ((), (2,), (1, 3), (1, 1, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1, 1))
-    for limit, relation, cost in product((1, 2), RELATIONS, COSTS):
-        unit = Unit(limit, relation, "rider")
-        yield of_people("Histogram of persons", PERSONS, unit, ridden, cost)
-    for cost in COSTS:
-        unit = Unit(6, person="rider")
-        # In two cells nobody is counted more than twice, whatever the limit.
-        everywhere = ((), (2,), (1, 0, 0, 0, 1), (1, 1, 1, 1, 1, 1))
-        yield of_people("Histogram of persons, 2 bins", IN_TWO_BINS, unit, everywhere, cost)
-    for (limit, limits, people), relation, cost in product(LIMITED, RELATIONS, COSTS):
-        unit = Unit(limit, relation, "rider", limits)
-        yield of_people("Histogram under limits by cell", Histogram("x"), unit, people, cost)
     rows = (2, 1, 1)
     relations: tuple[Neighbours, ...] = (*RELATIONS, "add-remove")
     for rule, limit, relation in zip(RULES, rows, relations, strict=True):
