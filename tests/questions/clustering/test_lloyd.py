@@ -105,14 +105,6 @@ def test_a_step_adds_up_what_it_says():
     assert rows[0].tolist() == [[10, 0], [12, 2], [-7, 1]]
 
 
-def test_a_step_keeps_its_documented_names():
-    law = DiscreteLaplace(Fraction(1))
-    origins = np.array([7, -7])
-    step = Step(np.array([5, -5]), origins, 100, np.zeros(2, int), np.ones(1, int), law, law)
-    assert step.about is step.origins is origins
-    assert step.reach == step.clip_radius == 100
-
-
 def test_a_group_that_cannot_be_told_from_nothing_keeps_its_centre():
     law = DiscreteLaplace(Fraction(10))
     step = Step(

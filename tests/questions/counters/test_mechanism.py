@@ -33,7 +33,7 @@ from sfumato.questions.counters.methods import (
     Contribution,
     Segments,
     buffers,
-    laplace_tree,
+    mechanism_for,
     toeplitz,
 )
 from sfumato.questions.counters.toeplitz import column
@@ -224,7 +224,8 @@ def test_a_tree_without_hidden_draws(unit):
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 def test_segments(unit):
     """Rows of one person in two trees: what they cost adds up to no more than epsilon."""
-    trees = laplace_tree(None, 1, Contribution(unit, (0, 1)), PureDP(EPSILON))
+    contribution = Contribution(unit, (0, 1))
+    trees, _ = mechanism_for("auto", None, 1, contribution, PureDP(EPSILON))
     order = draw_order(trees.tree(0), 27)
     order += [27 + step for step in draw_order(trees.tree(1), 81)]
 

@@ -127,11 +127,6 @@ def test_wrong_counters(wrong: dict[str, object]) -> None:
     assert len(refusal.value.args) == 3
 
 
-def test_a_preview_keeps_its_documented_names_and_keys():
+def test_a_preview_keeps_its_documented_keys():
     preview = sf.Counter(9).preview(None, sf.Unit(rows_per_person=2), sf.PureDP(1))
-    assert preview.machine is preview.mechanism
-    assert preview.grain == preview.resolution == 1
-    assert preview.reach == preview.contribution
-    assert preview.settled.machine == preview.machine
-    assert preview.settled.grain == preview.grain
     assert {"machine", "grain", "reach"} <= set(json.loads(to_bytes(preview)))

@@ -156,7 +156,7 @@ class KMeans(
         rows_law, rest = self._rows_law(pure, unit)
         method = self._method(MANY_ROWS if rows is None else rows, lattice, unit, rest)
         terms, law, note = self._expected(method, lattice, unit, rest, rows)
-        notes = [] if note is None else [note]
+        notes = [note]
         if rows_law is not None:
             notes.append(
                 f"a noisy number of rows ({rows_law}) decides how many steps or cells there are"
@@ -170,7 +170,7 @@ class KMeans(
 
     def _expected(
         self, method: Method, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None
-    ) -> tuple[int | None, Law, str | None]:
+    ) -> tuple[int | None, Law, str]:
         """What is known of the answer beforehand.
 
         Returns

@@ -208,9 +208,9 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     centres : int64 ndarray of shape (k * d,)
         The centres of the groups: a group holds the rows nearest to its centre.
     origins : int64 ndarray of shape (k * d,), "about" in files
-        The points from which differences were added up. Also ``about``.
+        The points from which differences were added up.
     clip_radius : int, "reach" in files
-        The length to which each difference was clipped. Also ``reach``.
+        The length to which each difference was clipped.
     sums : int64 ndarray of shape (k * d,)
     counts : int64 ndarray of shape (k,)
     sum_law, count_law : DiscreteLaplace or DiscreteGaussian
@@ -224,16 +224,6 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     counts: Array
     sum_law: Law
     count_law: Law
-
-    @property
-    def about(self) -> Array:
-        """``origins`` under its name in files and in version 0.1."""
-        return self.origins
-
-    @property
-    def reach(self) -> int:
-        """``clip_radius`` under its name in files and in version 0.1."""
-        return self.clip_radius
 
     def moved(self, extent: Array) -> Array:
         """The means of the groups: int64 ndarray of shape (k, d), within ``extent``.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,21 +25,6 @@ UNITS = {
     "d": dt.timedelta(days=1),
     "w": dt.timedelta(weeks=1),
 }
-
-
-class DeclaredSteps(Protocol):
-    """Steps in order, each with a name; indices count from 0."""
-
-    def __len__(self) -> int: ...
-
-    def name(self, step_index: int) -> str:
-        """Return the name of a step."""
-
-    def place(self, entry: object) -> int | None:
-        """Return the index of the step in which an entry lies; None where it lies in none."""
-
-    def over(self, now: dt.datetime) -> int:
-        """Return how many steps are over at a moment."""
 
 
 class _Timing(NamedTuple):
@@ -244,6 +229,10 @@ class ListedSteps:
         """Return the number of all steps: names have no clock."""
         del now
         return len(self)
+
+
+DeclaredSteps: TypeAlias = Calendar | ListedSteps
+"""Steps in order, each with a name; indices count from 0."""
 
 
 def _timing(begins: dt.datetime, every: object) -> _Timing:

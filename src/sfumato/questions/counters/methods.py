@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
-from typing import Literal, TypeAlias, overload
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -273,10 +273,10 @@ def mechanism_for(
     Infeasible
         If the method cannot give a guarantee of this kind.
     """
-    tree = laplace_tree(horizon, cells, contribution, cost)
     if horizon is None:
         _check_needs_no_horizon(method)
-        return tree, without_delta(cost)
+        return Segments(_scale_per_level(contribution, cost), cells), without_delta(cost)
+    tree = laplace_tree(horizon, cells, contribution, cost)
     if method == "tree" or (method == "auto" and isinstance(cost, PureDP)):
         return tree, without_delta(cost)
     if isinstance(cost, PureDP):
@@ -345,26 +345,22 @@ def largest_variance(mechanism: AnyMechanism) -> float:
     return float(mechanism.variances(1, mechanism.horizon or COMPARED_STEPS).max())
 
 
-@overload
 def laplace_tree(
     horizon: int, cells: int, contribution: Contribution, cost: CentralMeasure
-) -> ElderTree: ...
-@overload
-def laplace_tree(
-    horizon: int | None, cells: int, contribution: Contribution, cost: CentralMeasure
-) -> ElderTree | Segments: ...
-def laplace_tree(
-    horizon: int | None, cells: int, contribution: Contribution, cost: CentralMeasure
-) -> ElderTree | Segments:
-    """Return an elder tree with the noise that ``cost`` asks for; without a horizon, a sequence."""
-    # Each row costs its size times levels / scale, so the L1 norm over epsilon is the scale per
-    # level.
-    scale = Fraction(contribution.l1) / pure_epsilon(cost)
-    if horizon is None:
-        return Segments(scale, cells)
+) -> ElderTree:
+    """Return an elder tree with the noise that ``cost`` asks for."""
     radices = radices_for(horizon)
     levels = len(radices) + 1
-    return ElderTree(horizon, radices, DiscreteLaplace(scale * levels), cells)
+    law = DiscreteLaplace(_scale_per_level(contribution, cost) * levels)
+    return ElderTree(horizon, radices, law, cells)
+
+
+def _scale_per_level(contribution: Contribution, cost: CentralMeasure) -> Fraction:
+    """Return the L1 norm of a person's rows over epsilon.
+
+    Each row costs its size times levels / scale.
+    """
+    return Fraction(contribution.l1) / pure_epsilon(cost)
 
 
 def _gaussian(

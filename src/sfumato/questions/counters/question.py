@@ -387,11 +387,11 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     counter : Counter
     mechanism : ElderTree, ToeplitzCounter, BufferCounter or Segments
-        Stored as ``machine``, which also reads it.
+        Stored as ``machine``.
     cost : PureDP, ApproxDP or ZCDP
     unit : Unit
     resolution : Fraction
-        The unit in which outputs are counted; stored as ``grain``, which also reads it.
+        The unit in which outputs are counted; stored as ``grain``.
     axis : str
         The name of the categories.
     labels : tuple, or None
@@ -412,16 +412,6 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def categories(self) -> Lattice:
         """The categories as the cells of a lattice; without axes where there are none."""
         return Lattice(() if self.labels is None else (LabelAxis(self.axis, self.labels),))
-
-    @property
-    def machine(self) -> AnyMechanism:
-        """``mechanism`` under its name in files and in version 0.1."""
-        return self.mechanism
-
-    @property
-    def grain(self) -> Fraction:
-        """``resolution`` under its name in files and in version 0.1."""
-        return self.resolution
 
     def increment_reader(self) -> IncrementReader:
         """Return what reads the stream's increments."""
@@ -486,12 +476,11 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     rows : int or None
         As stated by the data custodian.
     mechanism : ElderTree, ToeplitzCounter, BufferCounter or Segments
-        Also ``machine``, as in JSON.
+        ``machine`` in JSON.
     resolution : Fraction
-        The unit in which the mechanism counts; also ``grain``, as in JSON.
+        The unit in which the mechanism counts; ``grain`` in JSON.
     contribution : (int, int)
-        The least and the largest value of one row, in units of the resolution; also ``reach``, as
-        in JSON.
+        The least and the largest value of one row, in units of the resolution; ``reach`` in JSON.
     settled : Settled
         The counter with all that is public about its stream.
     """
@@ -501,21 +490,6 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     resolution: Fraction = msgspec.field(name="grain")
     contribution: tuple[int, int] = msgspec.field(name="reach")
     settled: Settled
-
-    @property
-    def machine(self) -> AnyMechanism:
-        """``mechanism`` under its name in JSON and in version 0.1."""
-        return self.mechanism
-
-    @property
-    def grain(self) -> Fraction:
-        """``resolution`` under its name in JSON and in version 0.1."""
-        return self.resolution
-
-    @property
-    def reach(self) -> tuple[int, int]:
-        """``contribution`` under its name in JSON and in version 0.1."""
-        return self.contribution
 
     @property
     def law(self) -> Law:

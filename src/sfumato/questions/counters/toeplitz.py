@@ -122,14 +122,10 @@ class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
         return [*chain.from_iterable(self.increments), *unpacked]
 
 
-def _width(values: Sequence[int], least: int) -> int:
-    while any(x.bit_length() >= 8 * least for x in values):
-        least *= 2
-    return least
-
-
-def _packed(values: list[int], least: int) -> ColumnState:
-    width = _width(values, least)
+def _packed(values: list[int], width: int) -> ColumnState:
+    """Return the state of these increments, in numbers at least this wide."""
+    while any(x.bit_length() >= 8 * width for x in values):
+        width *= 2
     return ColumnState(_bytes(values, width), width, sum(map(abs, values)))
 
 
@@ -280,16 +276,8 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
     precision: int = BLT_PRECISION
 
     def __post_init__(self) -> None:
-        p = self.parameters
-        # A file may state anything. Outside these ranges the proof above does not hold.
-        sizes = len(p.omega) == len(p.theta) == len(p.zeta) - 1 == len(p.beta) - 1 >= 1
-        own_poles = all(0 < pole < 1 for pole in p.theta)
-        partner_poles = all(0 < pole <= 1 for pole in p.zeta)
-        poles = own_poles and partner_poles
-        weights = all(0 < weight < math.inf for weight in (*p.omega, *p.beta))
-        counts = 1 <= p.horizon <= MOST_STEPS and self.cells >= 1
         places = 0 <= self.precision <= 2 * BLT_PRECISION
-        if not (sizes and poles and weights and counts and places):
+        if not _is_sound(self.parameters) or not places or self.cells < 1:
             raise invalid_mechanism(
                 "buffers",
                 "their horizon, their categories, their precision or their poles cannot be",
@@ -362,6 +350,14 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         buffers = len(self.parameters.theta)
         matrix = f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision}"
         return f"{matrix} with {self.law} on each step"
+
+
+def _is_sound(blt: BLT) -> bool:
+    """Tell whether the proof above holds for these parameters: a file may state anything."""
+    sizes = len(blt.omega) == len(blt.theta) == len(blt.zeta) - 1 == len(blt.beta) - 1 >= 1
+    poles = all(0 < pole < 1 for pole in blt.theta) and all(0 < pole <= 1 for pole in blt.zeta)
+    weights = all(0 < weight < math.inf for weight in (*blt.omega, *blt.beta))
+    return sizes and poles and weights and 1 <= blt.horizon <= MOST_STEPS
 
 
 def moved_squared(

@@ -210,9 +210,7 @@ def _chernoff(draws: Draws, alphas: Array) -> Array:
 
 def _variance(scale: Fraction) -> float:
     """Return the variance of one draw; below a scale of 1/600 it is 0 among doubles."""
-    if scale <= Fraction(1, 600):
-        return 0.0
-    return 1 / (2 * math.sinh(1 / (2 * float(scale))) ** 2)
+    return 0.0 if scale <= Fraction(1, 600) else DiscreteLaplace(scale).variance
 
 
 # --- the elder tree -------------------------------------------------------------------------------

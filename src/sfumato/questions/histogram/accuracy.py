@@ -37,10 +37,10 @@ from sfumato.answers import CountsPreview
 from sfumato.basics.numbers import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.domain import Lattice
 from sfumato.errors import Infeasible, UsageError, nearest, shown
-from sfumato.mechanisms.bounded_noise import TruncatedLaplace, bounded_law
+from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
-from sfumato.privacy import ApproxDP, CentralMeasure, Neighbours, Proof, Unit
+from sfumato.privacy import ApproxDP, Neighbours, Proof, Unit
 
 # --- accuracy and epsilon -------------------------------------------------------------------------
 
@@ -415,10 +415,3 @@ class BoundedPreview(CountsPreview, frozen=True):
             f"the bound costs the delta: noise without one needs no delta, and each count is "
             f"within +-{usual:,} with 95% confidence at the same epsilon",
         ]
-
-
-def preview(
-    title: str, cost: CentralMeasure, unit: Unit, lattice: Lattice, rows: int | None
-) -> BoundedPreview:
-    """Say how accurate counts with bounded noise would be."""
-    return BoundedPreview(title, cost, unit, lattice.size, bounded_law(cost, unit), rows)

@@ -418,7 +418,8 @@ class Histogram(
         self, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None
     ) -> Preview:
         if self.noise is not None:
-            return accuracy.preview(self.title, cost, unit, lattice, rows)
+            bounded = bounded_law(cost, unit)
+            return accuracy.BoundedPreview(self.title, cost, unit, lattice.size, bounded, rows)
         if keys.key_axis(lattice) is None:
             law = count_law(cost, unit)
             if strategy := self._strategy(lattice, unit, cost):

@@ -193,11 +193,6 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
         return (self.law,)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many answers have each of the laws."""
-        return (self.cells,)
-
-    @property
     def which(self) -> Array:
         """The index of the law of each answer: int64 ndarray of shape (answers,)."""
         return np.zeros(self.cells, np.int64)

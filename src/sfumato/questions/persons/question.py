@@ -58,8 +58,6 @@ class PersonsPreview(Preview, frozen=True):
     @property
     def counted(self) -> str:
         """Which rows the answer would be about: all that name a person."""
-        from sfumato.questions.persons.release import counted_persons
-
         return counted_persons(self.unit, self.of)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:

@@ -238,11 +238,6 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         )
 
     @property
-    def parts(self) -> int:
-        """``subcells`` under its name in version 0.1."""
-        return self.subcells
-
-    @property
     def edges(self) -> int:
         """How many edges of sub-cells a selection chooses from."""
         return self.cells * self.subcells + 1

@@ -44,7 +44,7 @@ class QuantilesPreview(Preview, frozen=True):
     notes : tuple of str
         What each method is called.
     axis_methods : tuple of AxisMethod, "ways" in JSON
-        How each axis is answered. Also ``ways``.
+        How each axis is answered.
     labels : int
         The number of labels of ``by``; 1 without ``by``.
     """
@@ -53,11 +53,6 @@ class QuantilesPreview(Preview, frozen=True):
     notes: tuple[str, ...] = ()
     axis_methods: tuple[AxisMethod, ...] = msgspec.field(default=(), name="ways")
     labels: int = 1
-
-    @property
-    def ways(self) -> tuple[AxisMethod, ...]:
-        """``axis_methods`` under its name in JSON and in version 0.1."""
-        return self.axis_methods
 
     @property
     def rows_needed(self) -> int:
@@ -198,14 +193,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     gaps: Array | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        sizes = np.array([axis.size for axis in self.axes])
-        n_values = self.labels_number * len(sizes) * len(self.at)
-        if not len(sizes) or len(self.edges) != n_values:
-            raise _not_saved("their number is not what the question asks for")
-        edges = self._edge_table
-        within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
-        if not within or (np.diff(edges, axis=2) < 0).any():
-            raise _not_saved("they are not lattice points in order")
+        self._check_edges()
         ranks = self._paid_ranks
         if ranks is not None:
             # Rows follow from the counts of gaps. A file shows them, but is not believed.
@@ -217,6 +205,17 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             raise _not_saved("a number of rows belongs to each label")
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
         msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
+
+    def _check_edges(self) -> None:
+        """Refuse lattice points that the question does not ask for. A file may hold anything."""
+        sizes = np.array([axis.size for axis in self.axes])
+        n_values = self.labels_number * len(sizes) * len(self.at)
+        if not len(sizes) or len(self.edges) != n_values:
+            raise _not_saved("their number is not what the question asks for")
+        edges = self._edge_table
+        within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
+        if not within or (np.diff(edges, axis=2) < 0).any():
+            raise _not_saved("they are not lattice points in order")
 
     @property
     def at(self) -> tuple[Fraction, ...]:
@@ -258,11 +257,6 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             raise _not_saved("there are rows between equal values")
         noises = tuple(method.rank_noise for method in self.axis_methods.values())
         return PaidRanks(self.at, noises, counted_table, gaps)
-
-    @property
-    def ways(self) -> Mapping[str, AxisMethod]:
-        """``axis_methods`` under its name in version 0.1."""
-        return self.axis_methods
 
     def numbers(self) -> tuple[int, ...]:
         """The chosen lattice points, then the numbers of rows between them, or of the labels."""
@@ -555,10 +549,6 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def quantile_labels(self) -> list[str]:
         """The quantiles as text."""
         return [decimal(q, 4) for q in self.at]
-
-    def words(self) -> list[str]:
-        """``quantile_labels`` under its name in version 0.1."""
-        return self.quantile_labels()
 
 
 def _not_saved(obstacle: str) -> UsageError:
