@@ -19,10 +19,10 @@ Persons: ``priorities.py`` gives tokens to persons and priorities to rows, by ``
 what a file's schema tells; ``steps.py`` reads the steps of a stream.
 """
 
-from sfumato.data.counting import count
+from sfumato.data.counting import count, selects
 from sfumato.data.reader import Reader, RowReader
 from sfumato.data.registry import register_reader
-from sfumato.data.selecting import select, selects
+from sfumato.data.selecting import select
 from sfumato.data.source import Source, snapshot, source
 
 __all__ = [

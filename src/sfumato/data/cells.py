@@ -234,15 +234,16 @@ class RowLocator:
 
     def cells(self, batch: pa.RecordBatch) -> Cells:
         """Give the cells of a batch on each axis: int64 ndarrays of shape (rows,)."""
-        return self._cells_on(batch, {})
+        converted: dict[_Reading, Array] = {}
+        return {axis: self._cells(batch, axis, converted) for axis in self._axes}
 
     def located(self, batch: pa.RecordBatch) -> LocatedRows:
         """Give the cells of a batch, and what chooses among its rows."""
         converted: dict[_Reading, Array] = {}
-        cells = self._cells_on(batch, converted)
-        for axis in self._choice:
-            if axis not in cells and isinstance(axis, LabelAxis | KeyAxis):
-                cells[axis] = self._cells(batch, axis, converted)
+        cells: dict[LatticeAxis, Array] = {}
+        hashed = [axis for axis in self._choice if isinstance(axis, LabelAxis | KeyAxis)]
+        for axis in dict.fromkeys([*self._axes, *hashed]):
+            cells[axis] = self._cells(batch, axis, converted)
         key_words = {axis: words.of(cells[axis]) for axis, words in self._key_words.items()}
         values: list[Array] = []
         for axis in self._choice:
@@ -253,11 +254,6 @@ class RowLocator:
             else:
                 values.append(number_words(_numbers(batch, axis, converted)))
         return LocatedRows(cells, values, key_words)
-
-    def _cells_on(
-        self, batch: pa.RecordBatch, converted: dict[_Reading, Array]
-    ) -> dict[LatticeAxis, Array]:
-        return {axis: self._cells(batch, axis, converted) for axis in self._axes}
 
     def _cells(
         self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]

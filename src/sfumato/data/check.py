@@ -34,7 +34,7 @@ from sfumato.data.losses import (
 from sfumato.data.options import stating
 from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, guarded, guarded_batches, with_rows
-from sfumato.data.schema import of_known_types
+from sfumato.data.schema import KnownTypes
 from sfumato.domain import Lattice, grid_axis
 from sfumato.errors import DataError, without_frames
 
@@ -75,7 +75,7 @@ def check(
     asked = [("all axes", _everything(source))] if questions is None else list(questions)
     reader = with_rows(source._reader, "a check")
     # A file that is not there is an error, and no finding about a table.
-    guarded(reader.name, partial(reader.label, "check"))
+    guarded(reader.name, reader.label, "check")
     hints = tuple(dict.fromkeys(guarded_batches(reader.name, reader.hints)))
     try:
         source.require([needs for _, needs in asked])
@@ -140,9 +140,10 @@ class _TablePass:
         reader = self._reader
         columns = self._source._columns(self._needs)
         all_rows = guarded(reader.name, reader.rows) if progress else None
-        read = guarded_batches(reader.name, partial(reader.batches_noting, columns, self._losses))
-        for batch in of_known_types(reader.name, columns, self._source.unit.person, read):
-            guarded(reader.name, partial(self._add_batch, batch))
+        types = KnownTypes(reader.name, columns, self._source.unit.person)
+        read = guarded_batches(reader.name, reader.batches_noting, columns, self._losses)
+        for batch in map(types.checked, read):
+            guarded(reader.name, self._add_batch, batch)
             if progress:
                 progress(self._rows, all_rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -75,7 +74,7 @@ def count(
     scan = scan_of(source, asked, key, chosen)
     if not isinstance(reader, RowReader):
         return on_executors(source).count(scan)
-    pieces = guarded(reader.name, functools.partial(reader.pieces, scan.columns))
+    pieces = guarded(reader.name, reader.pieces, scan.columns)
     if progress is None:
         return finish(partial(scan, pieces))
     all_rows = guarded(reader.name, reader.rows)
@@ -105,6 +104,13 @@ def scan_of(source: Source, needs: tuple[Needs, ...], key: bytes, choice: Chosen
         row_filter=source._row_filter,
         choice=choice,
     )
+
+
+def selects(source: Source, needs: Needs) -> bool:
+    """Say whether the executors of a source select keys."""
+    if isinstance(source._reader, RowReader):
+        return False
+    return not (needs.sums or needs.of_each_person or len(needs.lattice.keyed) != 1)
 
 
 def on_executors(source: Source) -> SparkTable:

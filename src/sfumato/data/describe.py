@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -45,7 +44,7 @@ def kinds(path: str | os.PathLike[str], options: FileOptions = NO_OPTIONS) -> di
     """
     table = open_reader(path, (), None, options)
     kinds_of: dict[str, Kind] = dict.fromkeys(guarded(table.name, table.names), "unknown")
-    for field in guarded(table.name, partial(table.schema, {})):
+    for field in guarded(table.name, table.schema, {}):
         kinds_of[field.name] = _kind(plain_type(field.type))
     return kinds_of
 
@@ -115,7 +114,7 @@ def read_numbers(
         return {}
     axes = {name: _axis(name) for name in chosen}
     pieces: dict[str, list[Array]] = {name: [np.zeros(0)] for name in chosen}
-    for batch in guarded_batches(table.name, partial(table.batches, axes)):
+    for batch in guarded_batches(table.name, table.batches, axes):
         for name, read in pieces.items():
             read.append(numbers(batch.column(batch.schema.get_field_index(name)), None))
     return {name: np.concatenate(read) for name, read in pieces.items()}
@@ -157,9 +156,9 @@ def _numeric(table: RowReader) -> list[str]:
 
 def _holds_numbers(part: RowReader, name: str) -> bool:
     if not part.has_schema:
-        return guarded(part.name, partial(_parses, part, name))
+        return guarded(part.name, _parses, part, name)
     axis = _axis(name)
-    schema = guarded(part.name, partial(part.schema, {name: axis}))
+    schema = guarded(part.name, part.schema, {name: axis})
     type_ = plain_type(schema.field(name).type)
     return not pt.is_boolean(type_) and not pt.is_null(type_) and misfit(axis, type_) is None
 

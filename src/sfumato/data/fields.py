@@ -51,7 +51,6 @@ from sfumato.data.dates import (
     DateFormat,
     all_alike,
     holds_times,
-    is_moments,
     of_fields,
     read_dates,
 )
@@ -150,7 +149,7 @@ def parse(texts: pa.Array, column: Column, notation: Notation = PLAIN) -> pa.Arr
         return _numbers(_in_plain_notation(texts, notation))
     if pt.is_timestamp(type_):
         return _times(texts, notation.dates)
-    if is_moments(type_):
+    if type_ == MOMENT:
         return _moments(texts, notation.dates)
     if pt.is_boolean(type_):
         return _one_by_one(texts, _answer, type_)

@@ -44,9 +44,10 @@ class Packing:
 
     def __init__(self, lattice: Lattice) -> None:
         self.lattice = lattice
+        self._shape = lattice.shape
         self.groups: list[list[int]] = [[]]
         self.sizes: list[int] = [1]
-        for axis, size in enumerate(lattice.shape):
+        for axis, size in enumerate(self._shape):
             if self.groups[-1] and self.sizes[-1] * size > MOST_PACKED:
                 self.groups.append([])
                 self.sizes.append(1)
@@ -77,7 +78,7 @@ class Packing:
         packed = cells[group[0]]
         for axis in group[1:]:
             # The product is a new array, so adding in place changes no array of the caller's.
-            packed = packed * self.lattice.shape[axis]
+            packed = packed * self._shape[axis]
             packed += cells[axis]
         return packed
 
@@ -85,7 +86,7 @@ class Packing:
         """Give the coordinates of packed rows: int64 ndarray of shape (rows, axes)."""
         coordinates: list[Array] = []
         for integers, group in zip(packed, self.groups, strict=True):
-            shape = tuple(self.lattice.shape[axis] for axis in group)
+            shape = tuple(self._shape[axis] for axis in group)
             coordinates.extend(np.unravel_index(integers, shape))
         return np.stack(coordinates, axis=1).astype(np.int64, copy=False)
 

@@ -88,7 +88,9 @@ _SECRETS_COUNTER = 2**127
 
 def normalized_ids(column: pa.Array) -> pa.Array:
     """Bring ids of persons to one form, in which equal ids are alike; missing ids become null."""
-    ids = times_of(decoded(column))
+    ids = decoded(column)
+    if pt.is_struct(ids.type):
+        ids = times_of(ids)
     if pt.is_floating(ids.type):
         doubles = ids.cast(pa.float64())
         return pc.if_else(pc.is_nan(doubles), None, pc.add(doubles, 0.0))

@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeAlias, TypeVar
 
 from sfumato.data.options import FileOptions, refuse_without_files
 from sfumato.domain import LatticeAxis
@@ -292,9 +292,10 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
 # --- errors of engines ----------------------------------------------------------------------------
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-def guarded(name: str, action: Callable[[], T]) -> T:
+def guarded(name: str, action: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
     """Do something with an engine. If it fails, say which kind of failure it was, and no more.
 
     Parameters
@@ -302,10 +303,11 @@ def guarded(name: str, action: Callable[[], T]) -> T:
     name : str
         What the error calls the table.
     action : callable
+        It is called with all further arguments.
     """
     try:
-        return action()
-    except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
+        return action(*given, **named)
+    except PASSED_ON as error:
         # An error that a reader met before it refused may quote values.
         error.__cause__ = error.__context__ = None
         raise
@@ -316,12 +318,23 @@ def guarded(name: str, action: Callable[[], T]) -> T:
     raise DataError(name, obstacle, remedy)
 
 
-def guarded_batches(name: str, start: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """Iterate over what an engine gives, with each step guarded."""
-    batches = guarded(name, lambda: iter(start()))
-    while (batch := guarded(name, lambda: next(batches, None))) is not None:
-        yield batch
+def guarded_batches(
+    name: str, start: Callable[P, Iterable[T]], *given: P.args, **named: P.kwargs
+) -> Iterator[T]:
+    """Iterate over what an engine gives, guarded from the first step to the last."""
+    try:
+        yield from start(*given, **named)
+        return
+    except PASSED_ON as error:
+        error.__cause__ = error.__context__ = None
+        raise
+    except BaseException as error:
+        obstacle, remedy = _kind_of(error, name)
+    raise DataError(name, obstacle, remedy)
 
+
+PASSED_ON = (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit)
+"""What passes a guard as it is: words of our own, and requests to stop."""
 
 _KINDS: tuple[tuple[str, str, str], ...] = (
     (
@@ -367,6 +380,6 @@ def stat_file(path: Path, name: str) -> os.stat_result:
 def check_file(path: Path, name: str) -> None:
     """Refuse a file that is missing, cannot be read or is empty."""
     is_empty = stat_file(path, name).st_size == 0
-    guarded(name, lambda: path.open("rb").close())
+    guarded(name, path.open, "rb").close()
     if is_empty:
         raise DataError(name, "the file is empty", "Check what wrote it")

@@ -10,7 +10,7 @@ distinct keys are held as well.
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -21,10 +21,9 @@ from sfumato.answers import Needs
 from sfumato.data.bounding import Bounder
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.keys import with_sorted_keys
-from sfumato.data.packed_counts import Cells
 from sfumato.data.priorities import ChosenBy, PersonRows, RowPriorities, person_ids
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
-from sfumato.data.schema import of_known_types
+from sfumato.data.schema import KnownTypes
 from sfumato.data.tallies import (
     NumbersOfPersons,
     PersonsWithValues,
@@ -84,16 +83,27 @@ class PartialCounts:
         self.tallies = _tallies(scan.needs, scan.unit, scan.key)
 
     def add(self, chunk: pa.RecordBatch) -> None:
-        """Count a chunk, or remember what must wait until all rows of its persons were seen."""
-        scan = self.scan
-        if scan.row_filter is not None:
-            chunk = guarded(scan.name, functools.partial(scan.row_filter.kept, chunk))
-        rows = guarded(
-            scan.name, functools.partial(_located, chunk, scan.unit, self.locator, self.priorities)
-        )
-        if rows is not None:
-            for tally in self.tallies:
-                tally.count(guarded(scan.name, functools.partial(tally.take, *rows)))
+        """Count a chunk, or remember what must wait until all rows of its persons were seen.
+
+        Rows without a person are dropped.
+        """
+        if self.scan.row_filter is not None:
+            chunk = self.scan.row_filter.kept(chunk)
+        rows: PersonRows | None = None
+        if self.scan.unit.person is None:
+            cells = self.locator.cells(chunk)
+        else:
+            persons = person_ids(chunk, self.scan.unit.person_columns)
+            located = self.locator.located(chunk)
+            if (has_person := persons.has_person) is not None:
+                persons = persons.kept(has_person)
+                located = located.kept(has_person)
+            if not len(persons):
+                return
+            cells = located.cells
+            rows = self.priorities.of(persons, located.values, located.key_words)
+        for tally in self.tallies:
+            tally.count(tally.take(cells, rows))
 
     def close(self) -> None:
         """Free memory and disk, whatever happened."""
@@ -106,6 +116,8 @@ def partial(
 ) -> PartialCounts:
     """Count pieces of a table, as far as it can be done before all rows were seen.
 
+    Two guards see to it that no error quotes a row: one of all reading, and one of all counting.
+
     Parameters
     ----------
     scan : Scan
@@ -117,8 +129,8 @@ def partial(
     counts = PartialCounts(scan)
     rows_done = 0
     try:
-        for chunk in _chunks(scan, pieces, counts.locator):
-            counts.add(chunk)
+        for chunk in guarded_batches(scan.name, _chunks, scan, pieces, counts.locator):
+            guarded(scan.name, counts.add, chunk)
             rows_done += len(chunk)
             if progress:
                 progress(rows_done)
@@ -140,27 +152,10 @@ def finish(counts: PartialCounts) -> list[Cube]:
     finally:
         counts.close()
     cubes = {index: cube for tally in counts.tallies for index, cube in tally.cubes().items()}
-    key_numbers = counts.locator.key_numbers
-    return [with_sorted_keys(cubes[index], key_numbers) for index in range(len(cubes))]
-
-
-def _located(
-    chunk: pa.RecordBatch, unit: Unit, locator: RowLocator, priorities: RowPriorities
-) -> tuple[Cells, PersonRows | None] | None:
-    """Give the cells of a chunk, and whose its rows are; rows without a person are dropped.
-
-    None: there is no row left.
-    """
-    if unit.person is None:
-        return locator.cells(chunk), None
-    persons = person_ids(chunk, unit.person_columns)
-    located = locator.located(chunk)
-    if (has_person := persons.has_person) is not None:
-        persons = persons.kept(has_person)
-        located = located.kept(has_person)
-    if not len(persons):
-        return None
-    return located.cells, priorities.of(persons, located.values, located.key_words)
+    in_order = [cubes[index] for index in range(len(cubes))]
+    if key_numbers := counts.locator.key_numbers:
+        return [with_sorted_keys(cube, key_numbers) for cube in in_order]
+    return in_order
 
 
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
@@ -198,10 +193,11 @@ def _chunks(scan: Scan, pieces: Iterable[Piece], locator: RowLocator) -> Iterato
     A chunk has at least as many rows as there are known keys, because looking up a chunk passes
     over all of them. So the work stays linear in the number of rows.
     """
-    read = chain.from_iterable(guarded_batches(scan.name, piece) for piece in pieces)
-    batches = of_known_types(scan.name, scan.columns, scan.unit.person, read)
+    types = KnownTypes(scan.name, scan.columns, scan.unit.person)
+    read = chain.from_iterable(map(operator.call, pieces))
+    batches: Iterator[pa.RecordBatch] = map(types.checked, read)
     if locator.key_numbers:
-        batches = _gathered(scan.name, batches, locator)
+        batches = _gathered(batches, locator)
     for batch in batches:
         start = 0
         while start < len(batch):
@@ -211,21 +207,19 @@ def _chunks(scan: Scan, pieces: Iterable[Piece], locator: RowLocator) -> Iterato
             start += chunk_rows
 
 
-def _gathered(
-    name: str, batches: Iterator[pa.RecordBatch], locator: RowLocator
-) -> Iterator[pa.RecordBatch]:
+def _gathered(batches: Iterator[pa.RecordBatch], locator: RowLocator) -> Iterator[pa.RecordBatch]:
     """Join batches until they have as many rows as there are known keys; see ``_chunks``."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if waiting and batch.schema != waiting[0].schema:
-            yield guarded(name, functools.partial(_joined, waiting))
+            yield _joined(waiting)
             waiting = []
         waiting.append(batch)
         if sum(map(len, waiting)) >= locator.known_keys:
-            yield guarded(name, functools.partial(_joined, waiting))
+            yield _joined(waiting)
             waiting = []
     if waiting:
-        yield guarded(name, functools.partial(_joined, waiting))
+        yield _joined(waiting)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

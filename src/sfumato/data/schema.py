@@ -9,7 +9,6 @@ never a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -162,13 +161,8 @@ def _wide_decimal(types: Sequence[pa.DataType]) -> pa.DataType | None:
 # --- types that change while rows are read ------------------------------------------------------
 
 
-def of_known_types(
-    name: str,
-    columns: Columns,
-    person: str | None,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Pass batches on, and refuse one whose types are not those checked before the charge.
+class KnownTypes:
+    """Refuses batches whose types are not those that were checked before the charge.
 
     Whether a cast to the expected type succeeds would depend on the values. And if ids of persons
     changed their type within a table, they would name other persons from there on.
@@ -180,18 +174,26 @@ def of_known_types(
     columns : Columns
     person : str or None
         The person's column.
-    batches : iterator of pyarrow.RecordBatch
     """
-    last: pa.Schema | None = None
-    ids = pa.null()  # what all ids so far can be converted to
-    for batch in batches:
+
+    def __init__(self, name: str, columns: Columns, person: str | None) -> None:
+        self._name = name
+        self._columns = columns
+        self._person = person
+        self._last: pa.Schema | None = None
+        self._ids = pa.null()  # what all ids so far can be converted to
+
+    def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Pass the next batch on, or refuse it by its schema."""
         schema = batch.schema
-        if last is None or not schema.equals(last):
-            _check_batch(name, columns, schema)
-            if person is not None:
-                ids = _form_with(name, person, ids, schema.field(person).type)
-            last = schema
-        yield batch
+        if self._last is not None and schema.equals(self._last):
+            return batch
+        _check_batch(self._name, self._columns, schema)
+        if self._person is not None:
+            type_ = schema.field(self._person).type
+            self._ids = _form_with(self._name, self._person, self._ids, type_)
+        self._last = schema
+        return batch
 
 
 def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
@@ -360,7 +362,7 @@ class Requirements:
         for name, column in columns.items():
             if column is not None and column.has_keys:
                 self._check_keys(name, [schema.field(name).type for schema in schemas])
-        guarded(self._reader.name, partial(self._reader.require, needs, self._unit))
+        guarded(self._reader.name, self._reader.require, needs, self._unit)
 
     def columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
         """The columns that are needed, and the person's, each with the axis that it is read as."""
@@ -420,7 +422,7 @@ class Requirements:
         """The schema of one table, if it has each column once and of a type that fits."""
 
         check_names(table, columns, self._unit.person_columns)
-        schema = guarded(table.name, partial(table.schema, columns))
+        schema = guarded(table.name, table.schema, columns)
         for name, column in columns.items():
             field = schema.field(name)
             for use in uses.get(name, (column,)):

@@ -7,7 +7,6 @@ decides nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +17,11 @@ from sfumato.answers import Needs, ShownKeys
 from sfumato.basics.numbers import Array
 from sfumato.data.counting import on_executors, scan_of
 from sfumato.data.priorities import ChosenBy, chosen_by
-from sfumato.data.reader import RowReader, guarded
+from sfumato.data.reader import guarded
 from sfumato.data.source import Source
 from sfumato.domain import Cube, LabelAxis, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, KeyRule
-
-
-def selects(source: Source, needs: Needs) -> bool:
-    """Say whether the executors of a source select keys."""
-    if isinstance(source._reader, RowReader):
-        return False
-    return not (needs.sums or needs.of_each_person or len(needs.lattice.keyed) != 1)
 
 
 def select(
@@ -64,7 +56,7 @@ def select(
     reader = on_executors(source)
     scan = scan_of(source, (needs,), key, chosen_by([needs]) if choice is None else choice)
     batches = list(reader.select(scan, rule))
-    found = guarded(reader.name, partial(keys_of_groups, needs.lattice, batches))
+    found = guarded(reader.name, keys_of_groups, needs.lattice, batches)
     if found is None:
         raise InternalError("Spark selected keys from other groups than were asked for.")
     return found

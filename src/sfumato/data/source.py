@@ -334,7 +334,7 @@ class Source:
         """
         own = f"in memory {self._token}"
         name = self.name or (own if self._reader.in_memory else None)
-        label = guarded(self._reader.name, partial(self._reader.label, name)) or own
+        label = guarded(self._reader.name, self._reader.label, name) or own
         # No path and no name holds a zero character, so no name reads like another with a version.
         return label if self.version is None else f"{label}\0version {self.version}"
 

@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, SupportsFloat, TextIO, TypeAlias
@@ -236,8 +236,9 @@ def from_parquet(
         If the file cannot be read, or a column is missing.
     """
     require_columns(path, columns)
-    batches = partial(_parquet(path).batches, dict.fromkeys(columns.names))
-    yield from arrivals(guarded_batches(path.name, batches), columns, calendar)
+    read = _parquet(path).batches
+    batches = guarded_batches(path.name, read, dict.fromkeys(columns.names))
+    yield from arrivals(batches, columns, calendar)
 
 
 def arrivals(

@@ -244,7 +244,11 @@ class CsvFile(RowReader):
         form = RowForm(header.names, list(columns), common_missing(columns), self._separator)
         for piece in self._pieces(header.n_bytes, losses):
             for batch in read_rows(piece, form, losses).to_batches():
-                yield _parsed_batch(batch, columns, self._options, losses)
+                values = [
+                    parsed_column(batch[name], name, column, losses, self._options.notation(name))
+                    for name, column in columns.items()
+                ]
+                yield pa.RecordBatch.from_arrays(values, names=form.wanted)
 
     def misreading(self) -> tuple[str, str] | None:
         """Say whether the header looks as if another sign separated the fields."""
@@ -357,14 +361,3 @@ def _parsed(
             strings_can_be_null=True,
         ),
     )
-
-
-def _parsed_batch(
-    batch: pa.RecordBatch, columns: Columns, options: FileOptions, losses: Losses
-) -> pa.RecordBatch:
-    """Parse the fields of a batch as the columns are declared, and count what does not parse."""
-    values = [
-        parsed_column(batch[name], name, column, losses, options.notation(name))
-        for name, column in columns.items()
-    ]
-    return pa.RecordBatch.from_arrays(values, names=list(columns))

@@ -25,10 +25,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Self, TypeGuard
@@ -240,7 +240,9 @@ def files_of(given: Sequence[str]) -> list[File]:
     DataError
         If a directory or a pattern holds no table, or a file is listed twice.
     """
-    files = [file for each in given for file in guarded(each, partial(_expanded, each))]
+    files: list[File] = []
+    for path in given:
+        files += guarded(path, _expanded, path)
     files.sort(key=lambda file: file.path.parts)
     if len(files) > 1:
         # A link has another path than its file, but the same device and inode.
@@ -280,7 +282,7 @@ def state_digest(files: Iterable[File], with_paths: bool) -> str:
 def _expanded(given: str) -> list[File]:
     """The files that one path, directory or pattern stands for."""
     path = local(given)
-    if _is_pattern(path) and not path.exists():
+    if _WILDCARD.search(str(path)) and not path.exists():
         files = _matching(path)
         obstacle = "no file matches"
         remedy = "Check the pattern, and the folder from which you run"
@@ -318,18 +320,13 @@ def _require_one_form(given: str, files: list[File]) -> None:
 # --- patterns -----------------------------------------------------------------------------------
 
 
-def _is_pattern(path: Path) -> bool:
-    return any(_is_wild(part) for part in path.parts)
-
-
-def _is_wild(part: str) -> bool:
-    return any(wildcard in part for wildcard in "*?[")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def _matching(pattern: Path) -> list[File]:
     """The files that a pattern matches."""
     parts = pattern.parts
-    n_fixed = next(index for index, part in enumerate(parts) if _is_wild(part))
+    n_fixed = next(index for index, part in enumerate(parts) if _WILDCARD.search(part))
     return list(_matches(Path(*parts[:n_fixed]), parts[n_fixed:], ()))
 
 
@@ -355,7 +352,7 @@ def _matches(folder: Path, patterns: Names, below: Names) -> Iterator[File]:
         # At the end of a pattern, a directory already stands for all that lies below it.
         for name in _folders(folder) if rest else ():
             yield from _matches(folder / name, patterns, (*below, name))
-    elif not _is_wild(head):
+    elif not _WILDCARD.search(head):
         if (folder / head).exists():
             yield from _matches(folder / head, rest, (*below, head))
     elif folder.is_dir():
@@ -478,7 +475,7 @@ class Files(RowReader):
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types of the columns of the first file."""
         first = self.parts()[0]
-        return guarded(first.name, partial(first.schema, columns))
+        return guarded(first.name, first.schema, columns)
 
     def label(self, name: str | None) -> str:
         """Identify the state of the files: it changes when one of them changes, comes or goes.
@@ -525,16 +522,24 @@ class Files(RowReader):
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read file by file, and add to ``losses`` what is lost in reading text."""
         parts = self.parts()
+        if len(parts) == 1 and parts[0].name == self.name:
+            # An error names the table, and so the file: it needs no guard of its own.
+            return parts[0].batches_noting(columns, losses)
+        return self._one_after_another(parts, columns, losses)
+
+    def _one_after_another(
+        self, parts: Sequence[RowReader], columns: Columns, losses: Losses
+    ) -> Iterator[pa.RecordBatch]:
         id_type = self._id_type(parts, columns)
         for part in parts:
-            for batch in guarded_batches(part.name, partial(part.batches_noting, columns, losses)):
+            for batch in guarded_batches(part.name, part.batches_noting, columns, losses):
                 yield batch if id_type is None else self._with_ids(batch, id_type)
 
     def _id_type(self, parts: Sequence[RowReader], columns: Columns) -> pa.DataType | None:
         """The type to which ids of persons are converted; None if they stay as they are."""
         if self._person is None or len(parts) == 1 or self._person not in columns:
             return None
-        schemas = [guarded(part.name, partial(part.schema, columns)) for part in parts]
+        schemas = [guarded(part.name, part.schema, columns) for part in parts]
         return ids_form([schema.field(self._person).type for schema in schemas])
 
     def _with_ids(self, batch: pa.RecordBatch, type_: pa.DataType) -> pa.RecordBatch:
