@@ -403,7 +403,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """
         selects: KeyLaw | None = None
         spent = rest = without_delta(cost)
-        if keys.key_axis(lattice) is not None:
+        if lattice.keyed:
             # Basic composition: the values share what the selection of keys leaves.
             selection_cost, rest = keys.selection_share(cost)
             selects = key_law(selection_cost, unit)

@@ -127,11 +127,6 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
         return max(error, math.ceil(formula))
 
 
-def key_axis(lattice: Lattice) -> int | None:
-    """The index of the axis of keys, or None."""
-    return next(iter(lattice.keyed), None)
-
-
 def check_keys(title: str, lattice: Lattice) -> None:
     """Refuse what cannot be released: several axes of keys, or too many cells beside one."""
     keyed = list(lattice.keyed.values())
@@ -252,10 +247,8 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
     values : int64 ndarray of shape (keys shown,)
         The noisy number of rows of each of them.
     """
-    axis_index = key_axis(cube.lattice)
-    assert axis_index is not None
+    axis_index, name = next(iter(cube.lattice.keyed.items()))
     assert cube.coordinates is not None
-    name = cube.lattice.axes[axis_index].name
     keys = cube.keys[name]
     key_numbers = cube.coordinates[:, axis_index]
     rows_per_key = np.zeros(len(keys), np.int64)

@@ -348,12 +348,13 @@ class Histogram(
             return binned(name, axis, bins.get(name), widths.get(name))
 
         lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
-        keys.check_keys(self.title, lattice)
+        if lattice.keyed:
+            keys.check_keys(self.title, lattice)
         if self.workload is not None:
             ranges.ranged_axis(self.title, lattice)
         if self.noise is not None:
             accuracy.require_known_cells(self.title, lattice)
-        if keys.key_axis(lattice) is None:
+        if not lattice.keyed:
             require_numbers(self.title, lattice.size)
         return Needs(lattice, lattice.public_size, counted=self.count)
 
@@ -420,7 +421,7 @@ class Histogram(
         if self.noise is not None:
             bounded = bounded_law(cost, unit)
             return accuracy.BoundedPreview(self.title, cost, unit, lattice.size, bounded, rows)
-        if keys.key_axis(lattice) is None:
+        if not lattice.keyed:
             law = count_law(cost, unit)
             if strategy := self._strategy(lattice, unit, cost):
                 return ranges.RangesPreview(
@@ -439,7 +440,7 @@ class Histogram(
     ) -> HistogramRelease:
         """Add exact noise to every cell, after keys or edges were selected, if there are any."""
         unit = self._unit_of_counts(counts.lattice, unit, cost)
-        if keys.key_axis(counts.lattice) is not None:
+        if counts.lattice.keyed:
             return self._answer_keys(counts, unit, cost, noise)
         cube = counts.on(counts.lattice)
         if self.records is not None:
