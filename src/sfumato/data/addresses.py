@@ -338,20 +338,20 @@ def parts_of(table: str) -> list[str]:
     >>> parts_of('public."daily.trips"')
     ['public', 'daily.trips']
     """
-    found, at = [], 0
+    names, at = [], 0
     while match := _PART.match(table, at):
-        found.append(match[1].replace('""', '"') if match[1] else match[2])
+        names.append(match[1].replace('""', '"') if match[1] else match[2])
         at = match.end()
         if at < len(table) and table[at] != ".":
             break
         at += 1
-    if at != len(table) + 1 or len(found) > 3 or "\0" in table:
+    if at != len(table) + 1 or len(names) > 3 or "\0" in table:
         raise UsageError(
             f"table = {printable(table)!r}",
             "it is not the name of a table",
             'Write table="trips" or table="schema.trips"; put a name with a point in quotes',
         )
-    return found
+    return names
 
 
 def _text(data: object) -> str | None:

@@ -544,10 +544,10 @@ class StackedLimits:
         # A lattice without axes has one cell, and no coordinates.
         coordinates = list(self._packing.unpack(rows.cells).T) if self._norm.levels else []
         added = np.zeros(len(persons), np.int64)
-        for each in self._norm.weighed:
-            cells = self._cells(each.margin, coordinates, len(persons))
+        for table in self._norm.weighed:
+            cells = self._cells(table.margin, coordinates, len(persons))
             ranks = CellsOfPersons(persons, [cells]).ranks()
-            added += each.weight * (2 * ranks + 1)
+            added += table.weight * (2 * ranks + 1)
         return added
 
     def _cells(self, margin: tuple[int, ...], coordinates: list[Array], n_rows: int) -> Array:

@@ -309,8 +309,8 @@ class RowFilter:
         satisfied = np.ones(len(batch), bool)
         cells = self._locator.cells(batch)
         for axis, kept in zip(self.axes, self._kept_cells, strict=True):
-            found = cells[axis]
-            satisfied &= np.where(found == DROPPED, False, kept[found])
+            own_cells = cells[axis]
+            satisfied &= np.where(own_cells == DROPPED, False, kept[own_cells])
         return satisfied
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:

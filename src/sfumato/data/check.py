@@ -72,17 +72,17 @@ def check(
     DataError
         If the file cannot be read at all.
     """
-    asked = [("all axes", _everything(source))] if questions is None else list(questions)
+    titled_needs = [("all axes", _everything(source))] if questions is None else list(questions)
     reader = with_rows(source._reader, "a check")
     # A file that is not there is an error, and no finding about a table.
     guarded(reader.name, reader.label, "check")
     hints = tuple(dict.fromkeys(guarded_batches(reader.name, reader.hints)))
     try:
-        source.require([needs for _, needs in asked])
+        source.require([needs for _, needs in titled_needs])
     except DataError as refusal:
         # Hints would repeat what the refusal says.
         return Check(source.title, refused=str(refusal), limit=source.unit.rows_per_person)
-    table_pass = _TablePass(source, reader, asked)
+    table_pass = _TablePass(source, reader, titled_needs)
     try:
         table_pass.read(progress)
         return table_pass.result(hints)
@@ -100,12 +100,12 @@ class _TablePass:
     """One pass over a table, which counts what each axis and each question loses."""
 
     def __init__(
-        self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Needs]]
+        self, source: Source, reader: RowReader, titled_needs: Sequence[tuple[str, Needs]]
     ) -> None:
         self._source = source
         self._reader = reader
-        self._titles = [title for title, _ in asked]
-        self._needs = [needs for _, needs in asked]
+        self._titles = [title for title, _ in titled_needs]
+        self._needs = [needs for _, needs in titled_needs]
         axes = dict.fromkeys(axis for needs in self._needs for axis in needs.columns)
         self._axes = {axis: AxisLosses(axis) for axis in axes}
         # Where values are added up in parts of their axis, the axis loses them, not each part.
@@ -119,12 +119,12 @@ class _TablePass:
         self._rows = 0
         self._not_asked = 0
         self._without_person = 0
-        self._counted = [0] * len(asked)
+        self._counted = [0] * len(titled_needs)
         self._persons: PersonCounter | None = None
         self._by_cell: dict[int, CellPersonCounter] = {}
         unit = source.unit
         if unit.person is not None:
-            self._persons = PersonCounter(unit.rows_per_person, len(asked))
+            self._persons = PersonCounter(unit.rows_per_person, len(titled_needs))
             for question, needs in enumerate(self._needs):
                 if (within := limits_on_cells(needs, unit)) is not None:
                     self._by_cell[question] = CellPersonCounter(needs, within)

@@ -64,14 +64,14 @@ def count(
     from sfumato.data.priorities import chosen_by
     from sfumato.data.scan import finish, partial
 
-    asked = tuple(as_need(need) for need in needs)
-    source.require(asked)
-    if not asked:
+    wanted = tuple(as_need(need) for need in needs)
+    source.require(wanted)
+    if not wanted:
         return []
     reader = source._reader
     key = key or fresh_key()
-    chosen = chosen_by(asked) if choice is None else choice
-    scan = scan_of(source, asked, key, chosen)
+    chosen = chosen_by(wanted) if choice is None else choice
+    scan = scan_of(source, wanted, key, chosen)
     if not isinstance(reader, RowReader):
         return on_executors(source).count(scan)
     pieces = guarded(reader.name, reader.pieces, scan.columns)

@@ -105,12 +105,12 @@ class DateFormat:
         >>> date_format("%d.%m.%Y").microseconds(b"1970-01-02") is None
         True
         """
-        found = self._pattern.fullmatch(field.strip(BLANKS))
-        iso = None if found is None else self._iso(found)
+        written = self._pattern.fullmatch(field.strip(BLANKS))
+        iso = None if written is None else self._iso(written)
         return None if iso is None else field_microseconds(iso.encode())
 
-    def _iso(self, found: re.Match[bytes]) -> str | None:
-        parts = {name: (text or b"").decode().lower() for name, text in found.groupdict().items()}
+    def _iso(self, written: re.Match[bytes]) -> str | None:
+        parts = {name: (text or b"").decode().lower() for name, text in written.groupdict().items()}
         date = f"{self._year(parts):04d}-{self._month(parts):02d}-{int(parts.get('day', 1)):02d}"
         if "hour" not in parts:
             return date
@@ -227,8 +227,8 @@ def read_dates(texts: pa.Array, format_: DateFormat) -> pa.Array:
         parts = pc.extract_regex(texts, rf"(?i)^[ \t]*{format_.pattern}[ \t]*$")
         return _microseconds(parts, format_.has_short_years)
     distinct = texts.dictionary_encode()
-    found = [format_.microseconds(field) for field in distinct.dictionary.to_pylist()]
-    return pa.array(found, pa.int64()).take(distinct.indices)
+    moments = [format_.microseconds(field) for field in distinct.dictionary.to_pylist()]
+    return pa.array(moments, pa.int64()).take(distinct.indices)
 
 
 def _microseconds(fields: pa.StructArray, has_short_years: bool) -> pa.Array:
@@ -318,8 +318,8 @@ def local(instants: Array, timezone: str | None) -> Array:
         seconds, again = np.unique(
             instants[on_change] // MICROSECONDS_A_SECOND, return_inverse=True
         )
-        found = [offset_at(timezone, second) for second in seconds.tolist()]
-        offsets[on_change] = np.array(found, np.int64)[again]
+        changed = [offset_at(timezone, second) for second in seconds.tolist()]
+        offsets[on_change] = np.array(changed, np.int64)[again]
     return np.asarray(instants + offsets)
 
 
@@ -397,8 +397,8 @@ def all_alike(times: pa.Array, *, zoned: bool) -> pa.Array:
 
 def of_objects(objects: list[object]) -> pa.Array:
     """Make moments of Python objects; null where an object is no date or time."""
-    times = [microseconds(each) for each in objects]
-    zoned = [isinstance(each, dt.datetime) and each.tzinfo is not None for each in objects]
+    times = [microseconds(moment) for moment in objects]
+    zoned = [isinstance(moment, dt.datetime) and moment.tzinfo is not None for moment in objects]
     return _joined(pa.array(times, pa.int64()).cast(_TIME), pa.array(zoned, pa.bool_()))
 
 

@@ -138,9 +138,9 @@ def _require_columns(table: RowReader) -> None:
     Messages name columns. That one would be the whole line, which may turn out to be data.
     """
     for part in guarded(table.name, table.parts):
-        found = guarded(part.name, part.misreading)
-        if found is not None and len(guarded(part.name, part.names)) == 1:
-            raise DataError(part.name, *found)
+        misreading = guarded(part.name, part.misreading)
+        if misreading is not None and len(guarded(part.name, part.names)) == 1:
+            raise DataError(part.name, *misreading)
 
 
 def _axis(name: str) -> GridAxis:
@@ -181,13 +181,13 @@ def _parses(part: RowReader, name: str) -> bool:
 def _checked(table: RowReader, name: str) -> str:
     for part in guarded(table.name, table.parts):
         names = guarded(part.name, part.names)
-        asked = f"{part.name}, column {name!r}"
+        column = f"{part.name}, column {name!r}"
         if names.count(name) != 1:
             raise DataError(
-                asked,
+                column,
                 f"there is no one column of that name; {nearest(name, names)}",
                 "Name another",
             )
         if not _holds_numbers(part, name):
-            raise DataError(asked, "it does not hold numbers", "Name columns of numbers")
+            raise DataError(column, "it does not hold numbers", "Name columns of numbers")
     return name

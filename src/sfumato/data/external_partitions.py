@@ -55,14 +55,14 @@ def memory_limit() -> int:
     text = os.environ.get("SFUMATO_MEMORY", "").strip()
     if not text:
         return DEFAULT_MEMORY
-    found = re.fullmatch(r"([0-9]{1,15}) ?([KMG]?)i?B?", text, re.IGNORECASE)
-    if found is None:
+    stated = re.fullmatch(r"([0-9]{1,15}) ?([KMG]?)i?B?", text, re.IGNORECASE)
+    if stated is None:
         raise UsageError(
             f"SFUMATO_MEMORY={text!r}",
             "it is not a number of bytes",
             "Write it as 256M or 2G, or leave it out",
         )
-    return int(found[1]) * _UNITS[found[2].upper()]
+    return int(stated[1]) * _UNITS[stated[2].upper()]
 
 
 class ExternalPartitions:
@@ -223,7 +223,7 @@ class ExternalPartitions:
         """Write records, reduced where that helps, until at most ``target`` bytes are held."""
         reduce = self._reduce
         tried = False
-        for partition in sorted(range(N_PARTITIONS), key=lambda each: not self._pieces[each]):
+        for partition in sorted(range(N_PARTITIONS), key=lambda place: not self._pieces[place]):
             if self._held_bytes <= target:
                 break
             if not self._held[partition]:

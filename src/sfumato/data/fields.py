@@ -413,12 +413,12 @@ def forms_of(fields: Iterable[bytes], *, of_times: bool) -> Counter[str]:
     Counter({'have a decimal comma': 2})
     """
     known = [form for form in WRITTEN_FORMS if form.of_times == of_times]
-    found = Counter[str]()
+    forms = Counter[str]()
     for field in fields:
         looks = (form.looks for form in known if form.pattern.fullmatch(field.strip()))
         if (first := next(looks, None)) is not None:
-            found[first] += 1
-    return found
+            forms[first] += 1
+    return forms
 
 
 def sentence(column: str, looks: str, fields: int) -> str:
@@ -452,7 +452,7 @@ def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
         If that column is an axis of anything but text as well.
     """
     require_exact_ids(name, person, columns)
-    fields = [(each, declared(column)) for each, column in columns.items()]
+    fields = [(column_name, declared(column)) for column_name, column in columns.items()]
     return pa.schema([pa.field(*field, metadata=AS_DECLARED) for field in fields])
 
 

@@ -120,8 +120,8 @@ class KeyedHash:
 def _set(column: Array, word: Array | None, start: Array | None) -> None:
     """Fill one half of each block."""
     if word is None or start is None:
-        one = start if word is None else word
-        column[:] = 0 if one is None else _unsigned(one)
+        only = start if word is None else word
+        column[:] = 0 if only is None else _unsigned(only)
     else:
         np.bitwise_xor(_unsigned(word), _unsigned(start), out=column)
 
@@ -190,14 +190,14 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
     writes = pc.match_substring_regex(texts, _WRITTEN_INTEGER).to_numpy(zero_copy_only=False)
     if not writes.any():
         return words
-    found = texts.filter(pa.array(writes)).cast(pa.large_string())
-    found = pc.utf8_ltrim(found, f"{OBJECT}mn")
+    digits = texts.filter(pa.array(writes)).cast(pa.large_string())
+    digits = pc.utf8_ltrim(digits, f"{OBJECT}mn")
     found_words = words[writes]
-    is_sure = pc.less_equal(pc.utf8_length(found), _SURE_DIGITS).to_numpy(zero_copy_only=False)
-    sure = found.filter(pa.array(is_sure)).cast(pa.int64())
+    is_sure = pc.less_equal(pc.utf8_length(digits), _SURE_DIGITS).to_numpy(zero_copy_only=False)
+    sure = digits.filter(pa.array(is_sure)).cast(pa.int64())
     found_words[is_sure] = sure.to_numpy(zero_copy_only=False).view(np.uint64)
     for index in np.flatnonzero(~is_sure).tolist():
-        number = int(found[index].as_py())
+        number = int(digits[index].as_py())
         if -(2**63) <= number < 2**64:
             found_words[index] = number % 2**64
     words = words.copy()

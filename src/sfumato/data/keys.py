@@ -106,12 +106,12 @@ class KeyNumbers:
         known = present.slice(0, 0) if self._known is None else self._known
         # A dictionary lists values in the order in which they occur: known keys keep their numbers.
         encoded = pa.concat_arrays([known, present]).dictionary_encode()
-        found = encoded.indices.slice(len(known)).to_numpy().astype(np.int64)
+        new_numbers = encoded.indices.slice(len(known)).to_numpy().astype(np.int64)
         self._known = encoded.dictionary
         if not values.null_count:
-            return np.asarray(found)
+            return np.asarray(new_numbers)
         numbers = np.full(len(values), DROPPED, np.int64)
-        numbers[values.is_valid().to_numpy(zero_copy_only=False)] = found
+        numbers[values.is_valid().to_numpy(zero_copy_only=False)] = new_numbers
         return numbers
 
     def ranks(self) -> Array:

@@ -53,7 +53,7 @@ def parse(objects: Sequence[object], column: Column) -> pa.Array:
     if is_moments(type_):
         return of_objects(list(objects))
     read_one = _reader_of(column)
-    values = [read_one(each) for each in objects]
+    values = [read_one(cell) for cell in objects]
     # Times are read as integers, and cast afterwards.
     return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)
 

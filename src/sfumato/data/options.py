@@ -94,15 +94,15 @@ class FileOptions:
         Under other options the same file is other data, so the text is part of its label.
         """
         plain = FileOptions()
-        found = []
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value == getattr(plain, each.name):
+        written = []
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value == getattr(plain, option.name):
                 continue
-            if each.name == "date_formats":
-                value = [(name, one.text) for name, one in self.date_formats]
-            found.append(f"{each.name}={value!r}")
-        return " ".join(found)
+            if option.name == "date_formats":
+                value = [(name, format_.text) for name, format_ in self.date_formats]
+            written.append(f"{option.name}={value!r}")
+        return " ".join(written)
 
     def require(self, form: str, name: str) -> None:
         """Refuse options that do not concern files of a form.
@@ -115,11 +115,11 @@ class FileOptions:
         """
         of_others = {"CSV": _OF_SHEETS, "Excel": _OF_TEXT}.get(form)
         plain = FileOptions()
-        for each in fields(self):
-            is_stated = getattr(self, each.name) != getattr(plain, each.name)
-            if is_stated and (of_others is None or each.name in of_others):
+        for option in fields(self):
+            is_stated = getattr(self, option.name) != getattr(plain, option.name)
+            if is_stated and (of_others is None or option.name in of_others):
                 raise _unused(
-                    each.name, f"{name} is {'an' if form == 'Excel' else 'a'} {form} file"
+                    option.name, f"{name} is {'an' if form == 'Excel' else 'a'} {form} file"
                 )
 
 
@@ -138,9 +138,9 @@ def _unused(option: str, obstacle: str) -> UsageError:
 
 def refuse_without_files(options: FileOptions) -> None:
     """Refuse all options: the source is no file."""
-    for each in fields(options):
-        if getattr(options, each.name) != getattr(NO_OPTIONS, each.name):
-            raise _unused(each.name, "the table is no file")
+    for option in fields(options):
+        if getattr(options, option.name) != getattr(NO_OPTIONS, option.name):
+            raise _unused(option.name, "the table is no file")
 
 
 def stating(option: str, value: str) -> str:

@@ -299,17 +299,17 @@ class RowRecords(PersonRecords[T_co]):
 
         None: they take too much memory, and the part can still be split.
         """
-        found: list[Records] = []
+        so_far: list[Records] = []
         counts = np.zeros(0, np.int64)
         for block in parts.read(part, self._most_bytes // 2):
-            records = joined([*found, block])
+            records = joined([*so_far, block])
             counts = np.concatenate([counts, np.ones(len(block[0]), np.int64)])
             distinct, counts = self._joined_copies(records, counts, depth)
             n_bytes = sum(field.nbytes for field in distinct)
             if n_bytes > self._most_bytes and depth < _MOST_DEPTH:
                 return None
-            found = [distinct]
-        return found[0], counts
+            so_far = [distinct]
+        return so_far[0], counts
 
     def _joined_copies(self, records: Records, counts: Array, depth: int) -> tuple[Records, Array]:
         # All tokens, and all priorities, begin with the bits by which the rows were split.

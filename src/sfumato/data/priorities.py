@@ -296,11 +296,11 @@ _MISSING = np.uint64(0)  # the word of a missing key
 
 def chosen_by(needs: Sequence[Needs]) -> ChosenBy:
     """Which axes' values choose a person's rows, if nothing else says so: all that are counted."""
-    found: dict[tuple[str, ...], LatticeAxis] = {}
+    axes: dict[tuple[str, ...], LatticeAxis] = {}
     for need in needs:
         for axis in need.columns:
-            found.setdefault(_value_of(axis), axis)
-    return tuple(found[value] for value in sorted(found))
+            axes.setdefault(_value_of(axis), axis)
+    return tuple(axes[value] for value in sorted(axes))
 
 
 def _value_of(axis: LatticeAxis) -> tuple[str, ...]:

@@ -266,13 +266,13 @@ class RowReader(Reader):
         return self.batches(columns)
 
 
-def with_rows(reader: Reader, asked: str) -> RowReader:
+def with_rows(reader: Reader, purpose: str) -> RowReader:
     """Return the reader if it hands out rows.
 
     Parameters
     ----------
     reader : Reader
-    asked : str
+    purpose : str
         What the rows are wanted for; the error says so.
 
     Raises
@@ -283,7 +283,7 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
     if isinstance(reader, RowReader):
         return reader
     raise UsageError(
-        f"{asked} of {reader.name}",
+        f"{purpose} of {reader.name}",
         "its rows stay in its engine",
         "Give a file or a frame",
     )

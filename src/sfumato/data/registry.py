@@ -69,8 +69,8 @@ _outside: list[type[Reader]] = []
 def load_class(name: str) -> type[Reader]:
     """Import a reader by "module:Class"."""
     module, _, attribute = name.partition(":")
-    found: type[Reader] = getattr(importlib.import_module(module), attribute)
-    return found
+    reader: type[Reader] = getattr(importlib.import_module(module), attribute)
+    return reader
 
 
 def readers() -> tuple[type[Reader], ...]:
@@ -119,7 +119,7 @@ def register_reader(reader: R) -> R:
             f"it does not implement {' and '.join(missing)}",
             "Write it; see docs/extending.md",
         )
-    _outside[:] = [each for each in _outside if _full_name(each) != _full_name(reader)]
+    _outside[:] = [other for other in _outside if _full_name(other) != _full_name(reader)]
     _outside.append(reader)
     return reader
 
@@ -168,12 +168,12 @@ def _reader_of(
         obstacle = "it is one column, and a source is a table"
         remedy = "Write sf.source(series.to_frame(), domain)"
         raise UsageError(f"a source of type {type(data).__name__}", obstacle, remedy)
-    found = _opened(_candidates(data), data, axes, person)
-    if found is None:
+    reader = _opened(_candidates(data), data, axes, person)
+    if reader is None:
         discover()
-        found = _opened(iter(_outside), data, axes, person)
-    if found is not None:
-        return found
+        reader = _opened(iter(_outside), data, axes, person)
+    if reader is not None:
+        return reader
     if isinstance(data, str | os.PathLike):
         local(os.fspath(data))  # raises an error that says why an address is not read
     obstacle = "it is no path, no array and has no Arrow stream"
@@ -208,7 +208,7 @@ def _opened(
     person: str | None,
 ) -> Reader | None:
     for candidate in candidates:
-        found = candidate.of(data, axes, person)
-        if isinstance(found, Reader):
-            return found
+        reader = candidate.of(data, axes, person)
+        if isinstance(reader, Reader):
+            return reader
     return None

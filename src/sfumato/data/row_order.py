@@ -245,10 +245,10 @@ class CopyNumbers:
             From 1 on.
         """
         later = numbers > 1
-        found = first.copy()
+        priorities = first.copy()
         if later.any():
-            found[later] = self._hash.of([first[later], numbers[later]])
-        return found
+            priorities[later] = self._hash.of([first[later], numbers[later]])
+        return priorities
 
     def number(self, rows: OrderedRows, priorities: Array, limit: int) -> None:
         """Bring the rows of persons who have copies into the order of their copies' priorities.
@@ -265,8 +265,8 @@ class CopyNumbers:
         is_copy = np.zeros(len(rows.order), bool)
         is_copy[rows.copies] = True
         numbers = _numbers_in_runs(is_copy[places])
-        found = self.priorities(first, numbers)
-        order = ordered_rows([_spread(persons)], found).order
+        of_copies = self.priorities(first, numbers)
+        order = ordered_rows([_spread(persons)], of_copies).order
         rows.order[places] = own[order]
 
 

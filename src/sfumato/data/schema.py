@@ -197,12 +197,12 @@ class KnownTypes:
 
 
 def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
-    for column, asked in columns.items():
+    for column, use in columns.items():
         index = schema.get_field_index(column)
         if index < 0:
             raise _changed(name, column, "some of its rows come without the column")
         field = schema.field(index)
-        if obstacle := misfit(asked, field.type):
+        if obstacle := misfit(use, field.type):
             raise _changed(
                 name, column, f"some of its rows are {described_type(field)}, and {obstacle}"
             )

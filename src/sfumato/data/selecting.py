@@ -56,10 +56,10 @@ def select(
     reader = on_executors(source)
     scan = scan_of(source, (needs,), key, chosen_by([needs]) if choice is None else choice)
     batches = list(reader.select(scan, rule))
-    found = guarded(reader.name, keys_of_groups, needs.lattice, batches)
-    if found is None:
+    shown = guarded(reader.name, keys_of_groups, needs.lattice, batches)
+    if shown is None:
         raise InternalError("Spark selected keys from other groups than were asked for.")
-    return found
+    return shown
 
 
 def keys_of_groups(lattice: Lattice, batches: Sequence[pa.RecordBatch]) -> ShownKeys | None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def check_person(person: object) -> None:
     """Refuse what names no column, and no pair of columns."""
     columns = list(person) if isinstance(person, list | tuple) else [person]
-    if person is not None and not all(isinstance(each, str) and each for each in columns):
+    if person is not None and not all(isinstance(column, str) and column for column in columns):
         raise UsageError(
             f"person = {type(person).__name__}",
             "it must be a text that is not empty, or a list of two",

@@ -325,15 +325,15 @@ class NumpyArray(RowReader):
     def __init__(self, array: Array, axes: Sequence[str]) -> None:
         if array.ndim != 2 or array.shape[1] != len(axes):
             shape = f"(n, {len(axes)})"
-            found = f"{array.ndim}-dimensional numpy array"
+            kind = f"{array.ndim}-dimensional numpy array"
             if array.ndim == 2:
-                found = f"numpy array of shape (n, {array.shape[1]})"
+                kind = f"numpy array of shape (n, {array.shape[1]})"
             number = "one axis" if len(axes) == 1 else f"{len(axes)} axes"
             remedy = f"Give an array of shape {shape}, or declare the axes that it has"
             if array.ndim == 1 and len(axes) == 1:
                 remedy = "Write array.reshape(-1, 1)"
             raise UsageError(
-                f"a {found}",
+                f"a {kind}",
                 f"the domain has {number}, and the array needs one column for each: shape {shape}",
                 remedy,
             )
@@ -359,8 +359,8 @@ class NumpyArray(RowReader):
 
     def _batch(self, start: int, stop: int, columns: Columns) -> pa.RecordBatch:
         if self._array.dtype.kind not in "biufMU":
-            asked = f"a numpy array of dtype {self._array.dtype}"
-            raise DataError(asked, "it holds no plain values", "Give numbers, or a frame")
+            array = f"a numpy array of dtype {self._array.dtype}"
+            raise DataError(array, "it holds no plain values", "Give numbers, or a frame")
         parts = [self._array[start:stop, self._axes.index(name)] for name in columns]
         return pa.RecordBatch.from_arrays([_column(part) for part in parts], names=list(columns))
 

@@ -91,11 +91,11 @@ def read_header(stream: Stream, name: str, options: FileOptions, separator: str)
     if not header:
         obstacle = "it has no header" if options.header_row == 1 else f"it has no {where}"
         raise DataError(name, obstacle, f"Write the names of the columns in the {where}")
-    if options.encoding == UTF_8 and (found := _utf_16(head)):
+    if options.encoding == UTF_8 and (encoding := _utf_16(head)):
         raise DataError(
             name,
             f"its {where}, which names the columns, is not UTF-8 text but seems to be UTF-16",
-            f"Add {stating('encoding', found)}, or save the file as CSV in UTF-8",
+            f"Add {stating('encoding', encoding)}, or save the file as CSV in UTF-8",
         )
     end = csv_rows.first_row_end(header, is_final, separator.encode())
     if not end:
@@ -121,10 +121,10 @@ def _from_line(head: bytes, number: int) -> bytes:
     breaks = _LINE_BREAK.finditer(head)
     start = 0
     for _ in range(number - 1):
-        found = next(breaks, None)
-        if found is None:
+        line_break = next(breaks, None)
+        if line_break is None:
             return b""
-        start = found.end()
+        start = line_break.end()
     return head[start:]
 
 
@@ -175,8 +175,8 @@ def likely_separator(line: str) -> str | None:
     >>> likely_separator("age;name, first;wage")
     ';'
     """
-    found = max(SEPARATORS, key=line.count)
-    return found if found in line else None
+    separator = max(SEPARATORS, key=line.count)
+    return separator if separator in line else None
 
 
 def other_separator(header: Header, separator: str, header_row: int) -> Explained | None:
@@ -194,9 +194,9 @@ def other_separator(header: Header, separator: str, header_row: int) -> Explaine
 
 def _times(line: str, separator: str) -> str:
     """How often a separator occurs, in words."""
-    one, several = SEPARATORS.get(separator, (f"{separator!r}", f"{separator!r}"))
+    single, several = SEPARATORS.get(separator, (f"{separator!r}", f"{separator!r}"))
     number = line.count(separator)
-    return f"no {one}" if number == 0 else f"{number} {one if number == 1 else several}"
+    return f"no {single}" if number == 0 else f"{number} {single if number == 1 else several}"
 
 
 # --- the file -----------------------------------------------------------------------------------

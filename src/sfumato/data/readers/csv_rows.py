@@ -50,9 +50,9 @@ def _beside_marks(separator: bytes) -> Array:
 
     A mark may stand beside another one, where two marks stand for one within a field.
     """
-    found = np.zeros(256, bool)
-    found[list(b'"\n\r' + separator)] = True
-    return found
+    is_beside = np.zeros(256, bool)
+    is_beside[list(b'"\n\r' + separator)] = True
+    return is_beside
 
 
 @cache
@@ -128,16 +128,16 @@ class Window:
     def drop_first_line(self) -> None:
         """Drop all bytes up to the first line break, however far it is."""
         while True:
-            found = _LINE_BREAK.search(self.text, 0, self.size)
-            if found is None:
+            line_break = _LINE_BREAK.search(self.text, 0, self.size)
+            if line_break is None:
                 self.drop(self.size)
                 if self.is_final:
                     return
-            elif found[0] == b"\r" and found.end() == self.size and not self.is_final:
+            elif line_break[0] == b"\r" and line_break.end() == self.size and not self.is_final:
                 # The line feed that belongs to this return may not have been read yet.
-                self.drop(found.start())
+                self.drop(line_break.start())
             else:
-                self.drop(found.end())
+                self.drop(line_break.end())
                 return
             self.fill()
 
@@ -197,12 +197,12 @@ def _last_break(held: bytes | bytearray, size: int, marks: Array, is_final: bool
 
 def _breaks(held: bytes | bytearray, size: int, marks: Array, is_final: bool) -> Iterator[int]:
     """Where each line break outside quoted fields ends."""
-    for found in _LINE_BREAK.finditer(held, 0, size):
-        if bisect_left(marks, found.start()) % 2:
+    for line_break in _LINE_BREAK.finditer(held, 0, size):
+        if bisect_left(marks, line_break.start()) % 2:
             continue
-        if found[0] == b"\r" and found.end() == size and not is_final:
+        if line_break[0] == b"\r" and line_break.end() == size and not is_final:
             continue
-        yield found.end()
+        yield line_break.end()
 
 
 def _are_surely_short(held: bytes | bytearray, marks: Array, stop: int) -> bool:
@@ -306,17 +306,17 @@ def encoding_of(name: str) -> str:
     ('cp1252', 'iso8859-1', 'utf-8')
     """
     try:
-        found = codecs.lookup(name).name
+        canonical = codecs.lookup(name).name
     except (LookupError, ValueError):
-        found = ""
-    if not _KNOWN.fullmatch(found):
+        canonical = ""
+    if not _KNOWN.fullmatch(canonical):
         raise UsageError(
             f"encoding = {name!r}",
             "it is not an encoding that is read here",
             'Write "cp1252" (Windows), "latin-1", "utf-16", "mac-roman", or another that Python '
             "knows",
         )
-    return UTF_8 if found in ("utf-8-sig", "ascii") else found
+    return UTF_8 if canonical in ("utf-8-sig", "ascii") else canonical
 
 
 def _keep_invalid(error: UnicodeError) -> tuple[str, int]:
@@ -344,12 +344,12 @@ class Transcoded:
             self._is_final = not raw
             text = self._decoder.decode(raw, final=self._is_final)
             self._held = text.encode("utf-8", "surrogatepass")
-        found = self._held[:size]
+        first = self._held[:size]
         self._held = self._held[size:]
-        return found
+        return first
 
     def readinto(self, buffer: memoryview) -> int:
         """Read into a buffer; return how many bytes, 0 at the end."""
-        found = self.read(len(buffer))
-        buffer[: len(found)] = found
-        return len(found)
+        read = self.read(len(buffer))
+        buffer[: len(read)] = read
+        return len(read)

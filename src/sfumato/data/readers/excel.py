@@ -139,7 +139,7 @@ def unescaped(text: str) -> str:
     """
     if "_x" not in text:
         return text
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
 # --- dates, times and durations -------------------------------------------------------------------
@@ -156,13 +156,13 @@ def moment(number: float, from_1904: bool) -> Cell:
         return ""
     shift = 1 if days < _FALSE_LEAP_DAY else 0
     try:
-        found = _EPOCH + dt.timedelta(milliseconds=round((days + shift) * 86_400_000))
+        time = _EPOCH + dt.timedelta(milliseconds=round((days + shift) * 86_400_000))
     except OverflowError:
         # The last half of a millisecond of the year 9999.
         return ""
     if number < 1:
-        return found.time()
-    return found.date() if number.is_integer() else found
+        return time.time()
+    return time.date() if number.is_integer() else time
 
 
 def duration(number: float) -> Cell:
@@ -192,18 +192,20 @@ def meanings(styles: Sequence[Element]) -> dict[str, str]:
     styles : sequence of Element
     """
     codes = {
-        each.attributes.get("numFmtId", ""): each.attributes.get("formatCode", "")
-        for each in styles
-        if each.name == "numFmt"
+        element.attributes.get("numFmtId", ""): element.attributes.get("formatCode", "")
+        for element in styles
+        if element.name == "numFmt"
     }
-    formats = [each for each in styles if each.name == "xf" and each.parent == "cellXfs"]
-    found = {}
-    for place, each in enumerate(formats):
-        number = each.attributes.get("numFmtId", "")
+    formats = [
+        element for element in styles if element.name == "xf" and element.parent == "cellXfs"
+    ]
+    meaning_of = {}
+    for place, format_ in enumerate(formats):
+        number = format_.attributes.get("numFmtId", "")
         meaning = _of_code(codes[number]) if number in codes else _of_number(number)
         if meaning != NUMBER:
-            found[str(place)] = meaning
-    return found
+            meaning_of[str(place)] = meaning
+    return meaning_of
 
 
 def _of_number(number: str) -> str:
@@ -345,7 +347,7 @@ def _names_at(
     del state
     with _opened(path, name) as parts:
         header = _header(parts, Cells(parts).read, options)[0]
-    places = [place for place, each in header.items() if each]
+    places = [place for place, name in header.items() if name]
     if not places:
         return ()
     return tuple(header.get(place, "") for place in range(min(places), max(places) + 1))
@@ -391,11 +393,11 @@ def _is_filled(row: Row, read: Callable[[RawCell | None], Cell]) -> bool:
     return any(read(cell) != "" for cell in row.cells.values())
 
 
-def _chosen(name: str, sheets: Sequence[str], asked: str | None) -> str:
+def _chosen(name: str, sheets: Sequence[str], sheet: str | None) -> str:
     """The sheet to read, of those that there are."""
-    if asked is not None and asked in sheets:
-        return asked
-    if asked is None and len(sheets) == 1:
+    if sheet is not None and sheet in sheets:
+        return sheet
+    if sheet is None and len(sheets) == 1:
         return sheets[0]
     if not sheets:
         raise damaged(name)
@@ -403,9 +405,9 @@ def _chosen(name: str, sheets: Sequence[str], asked: str | None) -> str:
     if len(sheets) > _SHOWN_SHEETS:
         listed += f" and {len(sheets) - _SHOWN_SHEETS} more"
     remedy = f"Add {stating('sheet', sheets[0])}, or the one that you mean"
-    if asked is None:
+    if sheet is None:
         raise DataError(name, f"it has {len(sheets)} sheets: {listed}", remedy)
-    raise DataError(f"{name}, sheet {asked!r}", f"it has no such sheet, but {listed}", remedy)
+    raise DataError(f"{name}, sheet {sheet!r}", f"it has no such sheet, but {listed}", remedy)
 
 
 def text_of_cell(cell: Cell) -> bytes | None:

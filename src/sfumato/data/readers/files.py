@@ -440,9 +440,9 @@ class Files(RowReader):
         person: str | None,
         options: FileOptions = NO_OPTIONS,
     ) -> None:
-        self._given = [os.fspath(each) for each in given]
-        for each in self._given:
-            local(each)
+        self._given = [os.fspath(path) for path in given]
+        for path in self._given:
+            local(path)
         self._person = person
         self._options = options
         self.name = called(self._given)

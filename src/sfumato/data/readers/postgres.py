@@ -227,8 +227,8 @@ class Server:
             opened.enter_context(connection)
             _all_of(connection, "SET client_encoding = 'UTF8'")
             if self._found is None:
-                found = _all_of(connection, _FOUND.format(literal(self._asked))).to_pylist()
-                self._found = ".".join(map(quoted, found[0].values())) if found else None
+                names = _all_of(connection, _FOUND.format(literal(self._asked))).to_pylist()
+                self._found = ".".join(map(quoted, names[0].values())) if names else None
             _all_of(connection, _SET)
             self._opened = opened.pop_all()
         self._connection = connection

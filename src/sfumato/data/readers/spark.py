@@ -89,23 +89,23 @@ _READING = {
 
 def installed() -> dict[str, str]:
     """The versions of Spark's packages for Python that are installed, by name."""
-    found = {}
+    versions = {}
     for name in ("pyspark", "pyspark-client"):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def java_version() -> int | None:
     """The version of Java that Spark would start; None without one."""
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if found is None:
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
         return None
     try:
-        said = subprocess.run([found, "-version"], capture_output=True, text=True, check=True)
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     match = re.search(r'version "(?:1\.)?([0-9]+)', said.stderr)
@@ -120,18 +120,18 @@ def obstacle(*, remote: bool = False) -> tuple[str, str] | None:
     remote : bool
         Whether a server runs Spark, so that this machine needs no Java.
     """
-    found = installed()
-    if not found:
+    versions = installed()
+    if not versions:
         return "pyspark is not installed", INSTALL
-    if len(found) > 1:
+    if len(versions) > 1:
         both = "pyspark-client is installed beside pyspark, in the same folder"
         return both, "Run: pip uninstall -y pyspark-client pyspark, then install pyspark again"
-    (version,) = found.values()
+    (version,) = versions.values()
     if int(version.partition(".")[0]) < 4:
         return f"pyspark {version} is installed, and 4 or later is needed", INSTALL
     if remote:
         return None
-    return _local_obstacle(full="pyspark" in found)
+    return _local_obstacle(full="pyspark" in versions)
 
 
 def _local_obstacle(*, full: bool) -> tuple[str, str] | None:
@@ -172,12 +172,12 @@ def opened_session(master: str | None, remote: str | None) -> Iterator[SparkSess
     DataError
         If it does not start, or the server does not answer.
     """
-    asked = "--engine spark"
+    option = "--engine spark"
     if master is not None and remote is not None:
-        raise UsageError(asked, "--master and --remote exclude each other", "Give one of them")
+        raise UsageError(option, "--master and --remote exclude each other", "Give one of them")
     stands = obstacle(remote=remote is not None)
     if stands is not None:
-        raise UsageError(asked, *stands)
+        raise UsageError(option, *stands)
     session = _started(master, remote)
     try:
         yield session
@@ -543,8 +543,8 @@ class SparkTable(Reader):
                     f"{numbers:,} numbers could come back, and the driver takes"
                     f" {self.most_numbers:,}"
                 )
-                asked = f"counting {need.counted} of {self.name}"
-                raise DataError(asked, obstacle, "Ask for fewer bins or axes")
+                count = f"counting {need.counted} of {self.name}"
+                raise DataError(count, obstacle, "Ask for fewer bins or axes")
         if not self._is_probed:
             self._probe()
             self._is_probed = True

@@ -94,19 +94,19 @@ def require_package(name: str, reports: list[str]) -> None:
         With the line that mends it.
     """
     executors: list[Mapping[str, str | None]] = [json.loads(report) for report in reports]
-    asked = f"counting rows of {name}"
+    purpose = f"counting rows of {name}"
     for executor in executors:
         if lacking := [package for package in NEEDED if executor[package] is None]:
             raise DataError(
-                asked,
+                purpose,
                 f"a worker of Spark has no {' and no '.join(lacking)}",
                 "Install it where Spark's workers run Python; an archive of code cannot bring it",
             )
     versions = {executor["sfumato"] for executor in executors}
     if None in versions:
-        raise DataError(asked, "a worker of Spark does not have this package", _REMEDY)
+        raise DataError(purpose, "a worker of Spark does not have this package", _REMEDY)
     if others := sorted(str(version) for version in versions - {__version__}):
         obstacle = (
             f"a worker of Spark has version {' and '.join(others)}, and this is {__version__}"
         )
-        raise DataError(asked, obstacle, _REMEDY)
+        raise DataError(purpose, obstacle, _REMEDY)

@@ -93,7 +93,7 @@ class Parts:
         if archive is None:
             raise damaged(name)
         self._archive = archive
-        self._paths = {_folded(each): each for each in archive.namelist()}
+        self._paths = {_folded(path_): path_ for path_ in archive.namelist()}
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._open)
             self._workbook = self._find_workbook()
@@ -115,17 +115,21 @@ class Parts:
 
     def sheets(self) -> dict[str, str]:
         """Give the names of the sheets that hold cells, each with the path of its part."""
-        paths = {each["id"]: each["path"] for each in self._related if each["kind"] == "worksheet"}
-        listed = [each for each in self._workbook_elements() if each.name == "sheet"]
-        found = [(each.attributes.get("name", ""), each.attributes.get("id")) for each in listed]
-        return {name: paths[key] for name, key in found if key in paths}
+        paths = {
+            relation["id"]: relation["path"]
+            for relation in self._related
+            if relation["kind"] == "worksheet"
+        }
+        listed = [element for element in self._workbook_elements() if element.name == "sheet"]
+        ids = [(sheet.attributes.get("name", ""), sheet.attributes.get("id")) for sheet in listed]
+        return {name: paths[key] for name, key in ids if key in paths}
 
     def counts_from_1904(self) -> bool:
         """Whether days are counted from 1904 on."""
         return any(
-            each.attributes.get("date1904", "0") in ("1", "true", "on")
-            for each in self._workbook_elements()
-            if each.name == "workbookPr"
+            element.attributes.get("date1904", "0") in ("1", "true", "on")
+            for element in self._workbook_elements()
+            if element.name == "workbookPr"
         )
 
     def styles(self) -> list[Element]:
@@ -146,9 +150,9 @@ class Parts:
 
     def _find_workbook(self) -> str:
         if "_rels/.rels" in self._paths:
-            for each in self._stream("_rels/.rels", _Elements()):
-                if each.attributes.get("Type", "").endswith("/officeDocument"):
-                    return _folded(each.attributes.get("Target", "")).lstrip("/")
+            for relation in self._stream("_rels/.rels", _Elements()):
+                if relation.attributes.get("Type", "").endswith("/officeDocument"):
+                    return _folded(relation.attributes.get("Target", "")).lstrip("/")
         return "xl/workbook.xml"
 
     def _workbook_elements(self) -> Iterator[Element]:
@@ -157,21 +161,21 @@ class Parts:
     def _relations(self) -> list[dict[str, str]]:
         """What the workbook refers to: the kind, the id and the path of each part."""
         folder, file = posixpath.split(self._workbook)
-        found = []
-        for each in self._stream(posixpath.join(folder, f"_rels/{file}.rels"), _Elements()):
-            if each.name == "Relationship":
-                path = posixpath.join("/", folder, _folded(each.attributes.get("Target", "")))
-                found.append(
+        relations = []
+        for relation in self._stream(posixpath.join(folder, f"_rels/{file}.rels"), _Elements()):
+            if relation.name == "Relationship":
+                path = posixpath.join("/", folder, _folded(relation.attributes.get("Target", "")))
+                relations.append(
                     {
-                        "kind": each.attributes.get("Type", "").rpartition("/")[2],
-                        "id": each.attributes.get("Id", ""),
+                        "kind": relation.attributes.get("Type", "").rpartition("/")[2],
+                        "id": relation.attributes.get("Id", ""),
                         "path": posixpath.normpath(path).lstrip("/"),
                     }
                 )
-        return found
+        return relations
 
     def _path_of(self, kind: str) -> str | None:
-        paths = [each["path"] for each in self._related if each["kind"] == kind]
+        paths = [relation["path"] for relation in self._related if relation["kind"] == kind]
         return paths[0] if paths and paths[0] in self._paths else None
 
     # --- how they are read ---
