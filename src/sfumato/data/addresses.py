@@ -173,11 +173,7 @@ def required_of_plan(address: str, where: str) -> None:
             "it is not clear which host and database its address names",
             'Write path = "postgresql://user@host/database?table=trips"',
         )
-    refused = [name for name, value in _parameters(url) if not _may_be_in_plan(name, value)]
-    if _hosts(url) and all(map(_is_socket, _hosts(url))):
-        refused = [name for name in refused if name != "sslmode"]
-    if ":" in _place(url).rpartition("@")[0]:
-        refused.append("password")
+    refused = _refused_of_plan(url)
     if not refused:
         return
     known = sorted({name for name in refused if re.fullmatch("[a-z_]{1,32}", name)})
@@ -189,6 +185,18 @@ def required_of_plan(address: str, where: str) -> None:
         f'Write path = "{SourceAddress(url).without_password()}", and give passwords and'
         " files of keys by your own environment, such as PGPASSFILE",
     )
+
+
+def _refused_of_plan(url: str) -> list[str]:
+    """Return what an address states that a plan may not."""
+    refused = [name for name, value in _parameters(url) if not _may_be_in_plan(name, value)]
+    hosts = _hosts(url)
+    # Nobody reads along at a socket, so any mode of TLS may stand there.
+    if hosts and all(map(_is_socket, hosts)):
+        refused = [name for name in refused if name != "sslmode"]
+    if ":" in _place(url).rpartition("@")[0]:
+        refused.append("password")
+    return refused
 
 
 def of_plan(address: str, environment: Mapping[str, str]) -> str:
@@ -212,13 +220,12 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
     if url is None:
         return address
     required_of_plan(address, "the source of a plan")
-    stated = dict(_parameters(url))
     added = {}
     if "PGREQUIREAUTH" not in environment:
         added["require_auth"] = "scram-sha-256,none"
     hosts = _hosts(url)
-    is_remote = not all(_is_socket(host) or host in _LOOPBACK for host in hosts)
-    if is_remote and "sslmode" not in stated and "PGSSLMODE" not in environment:
+    states_mode = "sslmode" in dict(_parameters(url)) or "PGSSLMODE" in environment
+    if not states_mode and not all(map(_is_here, hosts)):
         added["sslmode"] = "require"
     if not set(hosts) <= set(environment.get("PGHOST", "").split(",")):
         added |= {"password": "", "passfile": _NO_FILE}
@@ -255,6 +262,10 @@ def _hosts(url: str) -> list[str]:
 
 def _is_socket(host: str) -> bool:
     return host.startswith(("/", "@"))
+
+
+def _is_here(host: str) -> bool:
+    return _is_socket(host) or host in _LOOPBACK
 
 
 def _is_elsewhere(address: str) -> bool:
@@ -338,7 +349,8 @@ def parts_of(table: str) -> list[str]:
     >>> parts_of('public."daily.trips"')
     ['public', 'daily.trips']
     """
-    names, at = [], 0
+    names = []
+    at = 0
     while match := _PART.match(table, at):
         names.append(match[1].replace('""', '"') if match[1] else match[2])
         at = match.end()

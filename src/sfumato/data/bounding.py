@@ -433,10 +433,12 @@ class CellBounder(RowRecords[list[Array]]):
         Records that the limits need not look at are left out.
         """
         rows = self._in_order(records, splits)
-        order, tokens = rows.order, rows.tokens
+        order = rows.order
+        tokens = rows.tokens
         places = self._limits.candidates(tokens) if only_candidates else None
         if places is not None:
-            order, tokens = order[places], [word[places] for word in tokens]
+            order = order[places]
+            tokens = [word[places] for word in tokens]
         first = self._n_tokens + 1
         choice = [field[order] for field in records[first : first + self._n_choice]]
         first += self._n_choice

@@ -35,8 +35,9 @@ from sfumato.data.options import stating
 from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, guarded, guarded_batches, with_rows
 from sfumato.data.schema import KnownTypes
-from sfumato.domain import Lattice, grid_axis
+from sfumato.domain import Lattice, LatticeAxis, grid_axis
 from sfumato.errors import DataError, without_frames
+from sfumato.privacy import Unit
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
@@ -96,6 +97,25 @@ def _everything(source: Source) -> Needs:
     return Needs(Lattice(axes), 1)
 
 
+def _segments(needs: Sequence[Needs]) -> set[LatticeAxis]:
+    """Return the parts of axes in which values are added up: their axis loses rows, not each."""
+    segments: set[LatticeAxis] = set()
+    for need in needs:
+        summed = {summed.axis.name for summed in need.sums}
+        segments.update(axis for axis in need.lattice.axes if axis.name in summed)
+    return segments
+
+
+def _counters_by_cell(needs: Sequence[Needs], unit: Unit) -> dict[int, CellPersonCounter]:
+    """Return what counts the persons of each question that has limits on cells."""
+    limits = {question: limits_on_cells(need, unit) for question, need in enumerate(needs)}
+    return {
+        question: CellPersonCounter(needs[question], within)
+        for question, within in limits.items()
+        if within is not None
+    }
+
+
 class _TablePass:
     """One pass over a table, which counts what each axis and each question loses."""
 
@@ -108,13 +128,7 @@ class _TablePass:
         self._needs = [needs for _, needs in titled_needs]
         axes = dict.fromkeys(axis for needs in self._needs for axis in needs.columns)
         self._axes = {axis: AxisLosses(axis) for axis in axes}
-        # Where values are added up in parts of their axis, the axis loses them, not each part.
-        self._segments = {
-            axis
-            for needs in self._needs
-            for axis in needs.lattice.axes
-            if axis.name in {summed.axis.name for summed in needs.sums}
-        }
+        self._segments = _segments(self._needs)
         self._losses = Losses()
         self._rows = 0
         self._not_asked = 0
@@ -125,9 +139,7 @@ class _TablePass:
         unit = source.unit
         if unit.person is not None:
             self._persons = PersonCounter(unit.rows_per_person, len(titled_needs))
-            for question, needs in enumerate(self._needs):
-                if (within := limits_on_cells(needs, unit)) is not None:
-                    self._by_cell[question] = CellPersonCounter(needs, within)
+            self._by_cell = _counters_by_cell(self._needs, unit)
         limited = [self._needs[question] for question in self._by_cell]
         key = fresh_key()
         self._locator = RowLocator(

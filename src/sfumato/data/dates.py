@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
@@ -169,20 +169,13 @@ def date_format(text: str) -> DateFormat:
         as a day without a month.
     """
     directives = tuple(re.findall("%(.?)", text.replace("%%", ""), re.DOTALL))
-    unknown = [letter for letter in directives if letter not in _PARTS]
-    if unknown:
-        raise _wrong(text, f"%{unknown[0]} is not read here")
-    parts = [_PARTS[letter][0] for letter in directives]
-    for part in parts:
-        if parts.count(part) > 1:
-            raise _wrong(text, f"it names the {part} twice")
-    if "year" not in parts:
-        raise _wrong(text, "it has no year")
-    for part, needed, how in _NEEDS:
-        if part in parts and needed not in parts:
-            raise _wrong(text, f"it has the {part} and lacks {how}")
-    if ("I" in directives) != ("half" in parts):
-        raise _wrong(text, "hours to twelve are %I, and need %p for AM or PM")
+    if obstacle := _obstacle(directives):
+        raise UsageError(
+            f"the date format {text!r}",
+            obstacle,
+            "Write %d for the day, %m for the month, %Y for the year, and for times %H, %M and "
+            '%S: 14.03.2024 is "%d.%m.%Y", and 3/14/2024 5:30 PM is "%m/%d/%Y %I:%M %p"',
+        )
     pattern = _translated(text, lambda letter: "(?P<{}>{})".format(*_PARTS[letter]))
     return DateFormat(text, directives, re.compile(pattern.encode(), re.IGNORECASE))
 
@@ -198,13 +191,30 @@ def _translated(text: str, group_of: Callable[[str], str]) -> str:
     )
 
 
-def _wrong(text: str, obstacle: str) -> UsageError:
-    return UsageError(
-        f"the date format {text!r}",
-        obstacle,
-        "Write %d for the day, %m for the month, %Y for the year, and for times %H, %M and %S: "
-        '14.03.2024 is "%d.%m.%Y", and 3/14/2024 5:30 PM is "%m/%d/%Y %I:%M %p"',
-    )
+def _obstacle(directives: Sequence[str]) -> str | None:
+    """Say what is wrong with the directives of a format; None if nothing is."""
+    for letter in directives:
+        if letter not in _PARTS:
+            return f"%{letter} is not read here"
+    parts = [_PARTS[letter][0] for letter in directives]
+    for part in parts:
+        if parts.count(part) > 1:
+            return f"it names the {part} twice"
+    if gap := _gap(parts):
+        return gap
+    if ("I" in directives) != ("half" in parts):
+        return "hours to twelve are %I, and need %p for AM or PM"
+    return None
+
+
+def _gap(parts: Sequence[str]) -> str | None:
+    """Say what the parts of a format lack; None if nothing."""
+    if "year" not in parts:
+        return "it has no year"
+    for part, needed, how in _NEEDS:
+        if part in parts and needed not in parts:
+            return f"it has the {part} and lacks {how}"
+    return None
 
 
 # --- whole columns --------------------------------------------------------------------------------

@@ -221,11 +221,20 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     at_least = "" if axis.exact else "at least "
     for label in axis.labels:
         rows = "row" if label.rows == 1 else "rows"
-        nearest = "" if label.nearest is None else f"; nearest listed: {label.nearest!r}"
-        parts = [part.strip() for part in label.label.split(",")]
-        if len(parts) > 1 and label.nearest and label.nearest in parts:
-            nearest += '. In --axis, write a label with a comma as "a, b"'
-        yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{printable(nearest)}"
+        nearest = printable(_nearest_listed(label))
+        yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{nearest}"
+
+
+def _nearest_listed(unmatched: Unmatched) -> str:
+    """Say which listed label is nearest to one that is not listed; empty if none is near."""
+    nearest = unmatched.nearest
+    if nearest is None:
+        return ""
+    words = f"; nearest listed: {nearest!r}"
+    parts = [part.strip() for part in unmatched.label.split(",")]
+    if len(parts) > 1 and nearest and nearest in parts:
+        words += '. In --axis, write a label with a comma as "a, b"'
+    return words
 
 
 def _losses(axis: AxisCheck) -> list[tuple[int, str]]:

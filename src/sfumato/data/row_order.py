@@ -166,11 +166,13 @@ def _copies(order: Array, priorities: Array, tied: Array, keys: Array, index_bit
     tied : int64 ndarray
         Where the row above is alike.
     """
-    above, below = priorities[order[tied]], priorities[order[tied + 1]]
+    above = priorities[order[tied]]
+    below = priorities[order[tied + 1]]
     wrong = tied[below < above]
     if len(wrong):
         _sort_runs(keys, index_bits, wrong, order, [priorities])
-        above, below = priorities[order[tied]], priorities[order[tied + 1]]
+        above = priorities[order[tied]]
+        below = priorities[order[tied + 1]]
     return np.asarray(tied[below == above] + 1)
 
 

@@ -32,6 +32,9 @@ as the domain declares its column.
 ENGINE_TYPE = b"sfumato_engine_type"
 """The key of a field's metadata under which a reader says what its engine calls the type."""
 
+_WIDEST = {"text": pa.large_string(), "bytes": pa.large_binary()}
+"""The types that hold all values of a kind."""
+
 _MOST_DIGITS = 76  # of a decimal of Arrow
 _NESTED = "a nested type, or one of the engine's own"
 _TypeTest = Callable[[pa.DataType], bool]
@@ -142,10 +145,9 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
         return pa.null()
     if len(distinct) == 1:
         return distinct[0]
-    if all(_kind(type_) == "text" for type_ in distinct):
-        return pa.large_string()
-    if all(_kind(type_) == "bytes" for type_ in distinct):
-        return pa.large_binary()
+    kind, *others = {_kind(type_) for type_ in distinct}
+    if kind in _WIDEST and not others:
+        return _WIDEST[kind]
     if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
         return pa.int64()
     return _wide_decimal(distinct) if all(map(pt.is_decimal, distinct)) else None

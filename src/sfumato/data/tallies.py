@@ -263,10 +263,10 @@ class PersonsWithValues(Tally):
         """Remember a chunk."""
         form = self._row_form
         integers = form.narrowed(form.of(cells))
-        packed, values = integers[: form.n_cells], integers[form.n_cells :]
+        packed = integers[: form.n_cells]
         assert persons is not None
         choice = self._cell_choice.of(persons, packed, cells)
-        self._persons.add(persons.tokens, packed, choice, values)
+        self._persons.add(persons.tokens, packed, choice, integers[form.n_cells :])
         return []
 
     def remaining(self) -> Iterator[PackedRows]:

@@ -38,7 +38,9 @@ from sfumato.errors import DataError
 Cell: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 """What the reader makes of a cell; a missing one is an empty text."""
 
-NUMBER, MOMENT, DURATION = "number", "moment", "duration"
+NUMBER = "number"
+MOMENT = "moment"
+DURATION = "duration"
 """What a number format makes of a number."""
 
 _EPOCH = dt.datetime(1899, 12, 30)

@@ -144,10 +144,14 @@ class Server:
         self._name = name
         self._asked = table
         self._found: str | None = None
+        self._has_failed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Hold no connection, and close none."""
         self._connection: AdbcConnection | None = None
         self._opened = ExitStack()  # what is closed with the connection
         self._streaming = ExitStack()  # what is closed when rows are no longer read
-        self._has_failed = False
         self._is_streaming = False
         self._is_inside = False
         self._process = os.getpid()
@@ -209,9 +213,7 @@ class Server:
     def _ready(self) -> AdbcConnection:
         if self._process != os.getpid():
             # It is the parent's. The driver closes nothing unless it is told to.
-            self._connection, self._is_inside, self._is_streaming = None, False, False
-            self._opened, self._streaming = ExitStack(), ExitStack()
-            self._process = os.getpid()
+            self._begin()
         if self._is_streaming:
             self.close()  # another question would end the rows early, without a word
         if not self._is_inside and (self._has_failed or self._found is None):
@@ -263,7 +265,8 @@ class Server:
             for held in (self._streaming, self._opened):
                 with suppress(Exception):
                     held.close()
-        self._connection, self._is_streaming = None, False
+        self._connection = None
+        self._is_streaming = False
 
     def __del__(self) -> None:
         with suppress(AttributeError):
@@ -295,11 +298,11 @@ class Server:
 
     def _meaning(self, code: str | None) -> tuple[str, str]:
         """What is wrong, and what to do; a stream of rows fails without a code."""
-        if code is None and self._connection is None:
-            return _TURNED_AWAY if _is_up(self._address) else _UNREACHABLE
-        if code is None and self._connection is not None:
+        if code is None:
+            if self._connection is None:
+                return _TURNED_AWAY if _is_up(self._address) else _UNREACHABLE
             return _STOPPED if _has_failed_transaction(self._connection) else _LOST
-        known = _MEANING.get(code or "") or _MEANING.get((code or "")[:2])
+        known = _MEANING.get(code) or _MEANING.get(code[:2])
         if known is None:
             return "the server refused to read it", f"Look for SQLSTATE {code} in the server's log"
         return f"{known[0]} (SQLSTATE {code})", known[1]

@@ -189,21 +189,7 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
     try:
         with _silenced(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            builder = importlib.import_module("pyspark.sql").SparkSession.builder
-            for name, value in _READING.items():
-                builder = builder.config(name, value)
-            if remote is not None:
-                if remote.startswith("sc:"):
-                    _require_answer(remote)
-                builder = builder.remote(remote)
-            else:
-                for name, value in _SETTINGS.items():
-                    builder = builder.config(name, value)
-                builder = builder if master is None else builder.master(master)
-                if master is None or master.startswith("local"):
-                    # Workers on this machine, which count, know what this process knows.
-                    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            session: SparkSession = builder.getOrCreate()
+            session = _connected(master, remote)
             # Connecting is lazy: a first answer shows that there is a server.
             if session.version:
                 if not (master or "").startswith("local"):
@@ -219,6 +205,25 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
             "Check the address, and that the server is of Spark 4",
         )
     raise DataError("--master", "Spark does not start there", "Try --master local[2]")
+
+
+def _connected(master: str | None, remote: str | None) -> SparkSession:
+    """Return a session; a server is asked first whether it is there."""
+    builder = importlib.import_module("pyspark.sql").SparkSession.builder
+    settings = _READING if remote is not None else _READING | _SETTINGS
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    if remote is not None:
+        if remote.startswith("sc:"):
+            _require_answer(remote)
+        builder = builder.remote(remote)
+    elif master is not None:
+        builder = builder.master(master)
+    if remote is None and (master or "local").startswith("local"):
+        # Workers on this machine, which count, know what this process knows.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session: SparkSession = builder.getOrCreate()
+    return session
 
 
 def _require_answer(remote: str) -> None:

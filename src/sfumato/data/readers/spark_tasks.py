@@ -160,7 +160,8 @@ def _rows_of(cube: Cube) -> tuple[list[Array], list[pa.Array], list[Array]]:
     """Give the occupied cells of a cube: packed cells, keys as bytes; counts and sums."""
     if cube.coordinates is None:
         (occupied,) = np.nonzero(cube.counts)
-        packed, keys = [occupied], []
+        packed = [occupied]
+        keys = []
     else:
         occupied = np.arange(len(cube.counts))
         axes = enumerate(cube.lattice.axes)
@@ -253,30 +254,22 @@ def cubes_of(scan: Scan, counted: pa.Table, key_types: dict[str, pa.DataType]) -
 def _cube_of(need: Needs, rows: pa.Table, key_types: dict[str, pa.DataType]) -> Cube:
     lattice = need.lattice
     packing = without_keys(lattice)
-    packed = [rows[f"g{place}"].to_numpy() for place in range(len(packing.groups))]
-    for integers, size in zip(packed, packing.sizes, strict=True):
-        if len(integers) and not (integers.min() >= 0 and integers.max() < size):
-            raise InternalError("Spark counted a cell that the lattice does not have.")
+    packed = _packed_cells(rows, packing)
     counts = rows["n"].to_numpy()
     sums = _sums(need, rows, int(counts.sum()))
     summed = tuple(each.axis for each in need.sums)
     if lattice.size <= DENSE_LIMIT:
-        dense = np.zeros(lattice.size, np.int64)
-        dense[packed[0]] = counts
+        dense = _scattered(counts, packed[0], lattice.size)
         if sums is None:
             return Cube(lattice, dense)
-        dense_sums = np.zeros((lattice.size, sums.shape[1]), sums.dtype)
-        dense_sums[packed[0]] = sums
+        dense_sums = _scattered(sums, packed[0], lattice.size)
         return Cube(lattice, dense, sums=dense_sums, summed=summed)
     keys: dict[str, KeyColumn] = {}
     indices: dict[int, Array] = {}
-    for number, place in enumerate(lattice.keyed):
-        axis = lattice.axes[place]
+    for number, (place, name) in enumerate(lattice.keyed.items()):
         written = rows[f"k{number}"].combine_chunks()
-        labels = of_bytes(written, key_types[axis.column_name]).to_pylist()
-        keys[axis.name] = KeyList(sorted(set(labels)))
-        index_of = {label: index for index, label in enumerate(keys[axis.name].to_pylist())}
-        indices[place] = np.array([index_of[label] for label in labels], np.int64)
+        type_ = key_types[lattice.axes[place].column_name]
+        keys[name], indices[place] = _sorted_keys(of_bytes(written, type_).to_pylist())
     plain = iter(packing.unpack(packed).T if packing.lattice.axes else ())
     columns = [
         indices[place] if place in indices else next(plain) for place in range(len(lattice.axes))
@@ -285,6 +278,29 @@ def _cube_of(need: Needs, rows: pa.Table, key_types: dict[str, pa.DataType]) -> 
     order = np.lexsort(coordinates.T[::-1])
     in_order = None if sums is None else np.ascontiguousarray(sums[order])
     return Cube(lattice, counts[order], coordinates[order], keys, in_order, summed)
+
+
+def _packed_cells(rows: pa.Table, packing: Packing) -> list[Array]:
+    """Return the packed cells of counted rows, all of which the lattice must have."""
+    packed = [rows[f"g{place}"].to_numpy() for place in range(len(packing.groups))]
+    for integers, size in zip(packed, packing.sizes, strict=True):
+        if len(integers) and not (integers.min() >= 0 and integers.max() < size):
+            raise InternalError("Spark counted a cell that the lattice does not have.")
+    return packed
+
+
+def _scattered(numbers: Array, cells: Array, size: int) -> Array:
+    """Return the numbers of all cells of a lattice, given those of some."""
+    dense = np.zeros((size, *numbers.shape[1:]), numbers.dtype)
+    dense[cells] = numbers
+    return dense
+
+
+def _sorted_keys(labels: list[Label]) -> tuple[KeyList, Array]:
+    """Return the distinct keys, sorted, and the place of each row's key among them."""
+    keys = sorted(set(labels))
+    index_of = {label: index for index, label in enumerate(keys)}
+    return KeyList(keys), np.array([index_of[label] for label in labels], np.int64)
 
 
 def _sums(need: Needs, rows: pa.Table, n_counted: int) -> Array | None:

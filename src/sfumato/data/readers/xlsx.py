@@ -229,8 +229,9 @@ class _Taking(Generic[T]):
 
     def taken(self) -> list[T]:
         """What is complete since the last call."""
-        found, self._found = self._found, []
-        return found
+        complete = self._found
+        self._found = []
+        return complete
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Take the beginning of an element."""
