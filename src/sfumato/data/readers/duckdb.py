@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from sfumato.errors import DataError, UsageError, nearest
 
 if TYPE_CHECKING:
     import duckdb
+    from duckdb.sqltypes import DuckDBPyType
 
 _HUGE = pa.decimal256(39, 0)
 _TYPES: dict[str, pa.DataType] = {
@@ -63,33 +64,7 @@ _AS_TEXT = ("hugeint", "uhugeint", "uuid")
 """What is asked for as text: Arrow has 38 digits, and a connection may write UUIDs as bytes."""
 
 
-class _Type(Protocol):
-    """A type of DuckDB."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def children(self) -> Sequence[tuple[str, object]]: ...
-
-
-class Relation(Protocol):
-    """The methods of a relation that are used."""
-
-    @property
-    def columns(self) -> list[str]: ...
-
-    @property
-    def types(self) -> Sequence[_Type]: ...
-
-    def project(self, *expressions: str) -> Relation: ...
-
-    def limit(self, n: int, /) -> Relation: ...
-
-    def to_arrow_reader(self, batch_size: int = ..., /) -> pa.RecordBatchReader: ...
-
-
-def _is_relation(data: object) -> TypeGuard[Relation]:
+def _is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
     return all(hasattr(data, ability) for ability in ("project", "columns", "__arrow_c_stream__"))
 
 
@@ -97,7 +72,7 @@ class DuckTable(RowReader):
     """What a relation and a table of a file have in common."""
 
     @abstractmethod
-    def _relation(self) -> AbstractContextManager[Relation]:
+    def _relation(self) -> AbstractContextManager[duckdb.DuckDBPyRelation]:
         """Give the table as a relation, for as long as the context holds."""
 
     def names(self) -> list[str]:
@@ -123,7 +98,9 @@ class DuckTable(RowReader):
             finally:
                 stream.close()
 
-    def _wanted(self, table: Relation, columns: Columns) -> list[tuple[str, _Type]]:
+    def _wanted(
+        self, table: duckdb.DuckDBPyRelation, columns: Columns
+    ) -> list[tuple[str, DuckDBPyType]]:
         """The columns wanted, with their types.
 
         DuckDB takes names that differ in capitals for one name, and reads the first such column.
@@ -144,7 +121,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _field(name: str, type_: _Type) -> pa.Field:
+def _field(name: str, type_: DuckDBPyType) -> pa.Field:
     """A column as it arrives; one that is not read has a type that fits nothing."""
     if type_.id == "decimal":
         return pa.field(name, pa.decimal128(**dict(type_.children)))
@@ -154,7 +131,7 @@ def _field(name: str, type_: _Type) -> pa.Field:
     return pa.field(name, pa.list_(pa.null()), metadata={ENGINE_TYPE: type_.id.encode()})
 
 
-def _selected(name: str, type_: _Type) -> str:
+def _selected(name: str, type_: DuckDBPyType) -> str:
     """A column in a form that tells all values apart."""
     column = quoted(name)
     return f"CAST({column} AS VARCHAR) AS {column}" if type_.id in _AS_TEXT else column
@@ -192,7 +169,7 @@ class DuckRelation(DuckTable):
         """Read a relation."""
         return cls(data) if _is_relation(data) else None
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._given = relation
 
     def schema(self, columns: Columns) -> pa.Schema:
@@ -212,7 +189,7 @@ class DuckRelation(DuckTable):
             "Fetch that first, or give a relation of connection.cursor()",
         )
 
-    def _relation(self) -> AbstractContextManager[Relation]:
+    def _relation(self) -> AbstractContextManager[duckdb.DuckDBPyRelation]:
         return nullcontext(self._given)
 
 
@@ -296,7 +273,7 @@ class DuckFile(DuckTable):
                 del self._of_thread.connection
 
     @contextmanager
-    def _relation(self) -> Iterator[Relation]:
+    def _relation(self) -> Iterator[duckdb.DuckDBPyRelation]:
         with self.snapshot() as connection:
             table = self._table(connection)
             self.same_rows = _SAME_ROWS_OF_VIEWS if table.is_view else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeGuard, TypeVar, overload
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ from sfumato.data.objects import parse, whole_numbers
 from sfumato.data.reader import BATCH_ROWS, Column, Columns, RowReader
 from sfumato.data.schema import AS_DECLARED
 from sfumato.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 S_co = TypeVar("S_co", covariant=True)
 
@@ -147,50 +150,15 @@ class PandasFrame(RowReader):
 # --- polars ---------------------------------------------------------------------------------------
 
 
-class _Schema(Protocol):
-    def to_frame(self) -> _Eager: ...
-
-
-class _PolarsFrame(Protocol):
-    """The methods of any frame that are used."""
-
-    def select(self, names: list[str], /) -> _PolarsFrame: ...
-
-    def collect_schema(self) -> _Schema: ...
-
-
-class _Eager(_PolarsFrame, Protocol):
-    """The methods of an eager frame that are used."""
-
-    columns: Sequence[str]
-    schema: Mapping[str, object]
-
-    def select(self, names: list[str], /) -> _Eager: ...
-
-    def clear(self) -> _Eager: ...
-
-    def __len__(self) -> int: ...
-
-
-class _Lazy(_PolarsFrame, Protocol):
-    """The methods of a lazy frame that are used; older versions lack ``collect_batches``."""
-
-    def select(self, names: list[str], /) -> _Lazy: ...
-
-    def collect(self) -> _Eager: ...
-
-    def collect_batches(self, *, chunk_size: int, maintain_order: bool) -> Iterator[_Eager]: ...
-
-
-def _is_polars_frame(data: object) -> TypeGuard[_Eager | _Lazy]:
+def _is_polars_frame(data: object) -> TypeGuard[pl.DataFrame | pl.LazyFrame]:
     return hasattr(data, "select") and hasattr(data, "collect_schema")
 
 
-def _is_lazy(frame: _Eager | _Lazy) -> TypeGuard[_Lazy]:
+def _is_lazy(frame: pl.DataFrame | pl.LazyFrame) -> TypeGuard[pl.LazyFrame]:
     return hasattr(frame, "collect")
 
 
-def _is_eager(frame: _Eager | _Lazy) -> TypeGuard[_Eager]:
+def _is_eager(frame: pl.DataFrame | pl.LazyFrame) -> TypeGuard[pl.DataFrame]:
     return not hasattr(frame, "collect")
 
 
@@ -214,12 +182,12 @@ class PolarsFrame(RowReader):
         """Read a frame."""
         return cls(data) if _is_polars_frame(data) else None
 
-    def __init__(self, frame: _Eager | _Lazy) -> None:
+    def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self._frame = frame
         self.name = f"polars {type(frame).__name__}"
         self.same_rows = _SAME_ROWS_OF_LAZY if _is_lazy(frame) else ""
 
-    def _empty(self) -> _Eager:
+    def _empty(self) -> pl.DataFrame:
         """The frame without its rows; a lazy frame is not run for it."""
         frame = self._frame
         return frame.clear() if _is_eager(frame) else frame.collect_schema().to_frame()
@@ -254,7 +222,7 @@ class PolarsFrame(RowReader):
         for frame in self._frames(list(columns)):
             yield from pa.RecordBatchReader.from_stream(frame)
 
-    def _frames(self, names: list[str]) -> Iterator[_Eager]:
+    def _frames(self, names: list[str]) -> Iterator[pl.DataFrame]:
         frame = self._frame
         if _is_eager(frame):
             yield frame.select(names)

@@ -37,7 +37,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +63,10 @@ from sfumato.domain import Cube, Lattice
 from sfumato.errors import DataError, InternalError, SfumatoError, UsageError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy import Unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructField
 
 # --- sessions -------------------------------------------------------------------------------------
 
@@ -332,21 +336,6 @@ def is_stopped(frame: object) -> bool:
 # --- types ----------------------------------------------------------------------------------------
 
 
-class SparkType(Protocol):
-    """What is used of a Spark type."""
-
-    def typeName(self) -> str: ...  # noqa: N802
-
-
-class SparkField(Protocol):
-    """What is used of a field of a Spark schema."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dataType(self) -> SparkType: ...  # noqa: N802
-
-
 _PLAIN: Mapping[str, pa.DataType] = {
     "void": pa.null(),
     "boolean": pa.bool_(),
@@ -372,7 +361,7 @@ _NESTED = pa.struct([])
 """Stands for types that no axis reads: arrays, maps, structs, variants, intervals."""
 
 
-def arrow_type(type_: SparkType) -> pa.DataType:
+def arrow_type(type_: DataType) -> pa.DataType:
     """Give the Arrow type of a Spark type.
 
     A timestamp of Spark is an instant; one without a time zone is a local time.
@@ -383,7 +372,7 @@ def arrow_type(type_: SparkType) -> pa.DataType:
     return _PLAIN.get(name, _NESTED)
 
 
-def is_text(type_: SparkType) -> bool:
+def is_text(type_: DataType) -> bool:
     """Whether a column holds text: it may have a collation, or be padded with blanks."""
     return type_.typeName() in ("string", "varchar", "char")
 
@@ -414,60 +403,10 @@ buckets. Spark computes this once, when it plans. Otherwise no row has a bucket,
 """
 
 
-class _Schema(Protocol):
-    @property
-    def fields(self) -> Sequence[SparkField]: ...
-
-
-class _FileReader(Protocol):
-    def parquet(self, *paths: str) -> SparkFrame: ...
-
-
-class _Settings(Protocol):
-    def get(self, name: str, /) -> str: ...
-
-
-class SparkSession(Protocol):
-    """What is used of a session."""
-
-    @property
-    def version(self) -> str: ...
-    @property
-    def read(self) -> _FileReader: ...
-    @property
-    def conf(self) -> _Settings: ...
-    def range(self, start: int, end: int, step: int, parts: int, /) -> SparkFrame: ...
-    def addArtifacts(self, *paths: str, pyfile: bool) -> None: ...  # noqa: N802
-
-
 Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class _Grouped(Protocol):
-    def sum(self, *columns: str) -> SparkFrame: ...
-
-
-class SparkFrame(Protocol):
-    """What is used of a DataFrame."""
-
-    @property
-    def columns(self) -> Sequence[str]: ...
-    @property
-    def schema(self) -> _Schema: ...
-    @property
-    def sparkSession(self) -> SparkSession: ...  # noqa: N802
-    @property
-    def isStreaming(self) -> bool: ...  # noqa: N802
-    def toDF(self, *names: str) -> SparkFrame: ...  # noqa: N802
-    def selectExpr(self, *expressions: str) -> SparkFrame: ...  # noqa: N802
-    def filter(self, condition: str, /) -> SparkFrame: ...
-    def repartition(self, parts: int, column: str, /) -> SparkFrame: ...
-    def groupBy(self, *columns: str) -> _Grouped: ...  # noqa: N802
-    def mapInArrow(self, function: Task, schema: str) -> SparkFrame: ...  # noqa: N802
-    def toArrow(self) -> pa.Table: ...  # noqa: N802
-
-
-def _is_frame(data: object) -> TypeGuard[SparkFrame]:
+def _is_frame(data: object) -> TypeGuard[DataFrame]:
     return all(hasattr(type(data), ability) for ability in ("sparkSession", "selectExpr", "toDF"))
 
 
@@ -489,7 +428,7 @@ class SparkTable(Reader):
             raise UsageError(f"a source of type {type(data).__name__}", obstacle, _TO_SPARK)
         return cls(data) if _is_frame(data) else None
 
-    def __init__(self, frame: SparkFrame) -> None:
+    def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
         self._is_probed = False
 
@@ -513,8 +452,8 @@ class SparkTable(Reader):
             )
         return session
 
-    def _fields(self) -> list[SparkField]:
-        def fields() -> list[SparkField]:
+    def _fields(self) -> list[StructField]:
+        def fields() -> list[StructField]:
             self._ready()
             return list(self._frame.schema.fields)
 
@@ -623,7 +562,7 @@ class SparkTable(Reader):
         schema = self.schema(dict.fromkeys(named))
         return {name: schema.field(name).type for name in named}
 
-    def _counted(self, scan: Scan, columns: CountedColumns) -> SparkFrame:
+    def _counted(self, scan: Scan, columns: CountedColumns) -> DataFrame:
         """Return the cells of all needs that all tasks counted together."""
         rows = self._wanted(scan)
         names = tuple(scan.columns)
@@ -632,7 +571,7 @@ class SparkTable(Reader):
         cells = _mapped(rows, ScanTask(scan, names), columns.ddl)
         return cells.groupBy(*columns.cells).sum(*columns.numbers)
 
-    def _wanted(self, scan: Scan) -> SparkFrame:
+    def _wanted(self, scan: Scan) -> DataFrame:
         """Return the columns wanted, found by their position, under names that need no quotes."""
         fields = self._fields()
         names = [field.name for field in fields]
@@ -648,7 +587,7 @@ class SparkTable(Reader):
             )
         )
 
-    def _by_person(self, rows: SparkFrame, person: str, names: Sequence[str]) -> SparkFrame:
+    def _by_person(self, rows: DataFrame, person: str, names: Sequence[str]) -> DataFrame:
         """Bring all rows of a person to one task, and leave out rows without a person."""
         name = _plain_name(names.index(person))
         type_ = self.schema({person: None}).field(person).type
@@ -656,13 +595,13 @@ class SparkTable(Reader):
         known = f"CAST({name} AS DOUBLE) + 0D" if pt.is_floating(type_) else name
         bucket = f"CASE WHEN {_ARE_SPARKS_OWN} THEN {_bucket_of(known)} END AS {BUCKET}"
         # Some services write "auto" here.
-        stated = self._ready().conf.get("spark.sql.shuffle.partitions")
+        stated = self._ready().conf.get("spark.sql.shuffle.partitions") or ""
         parts = int(stated) if stated.isdigit() else _USUAL_PARTS
         present = rows.filter(f"{name} IS NOT NULL").selectExpr("*", bucket)
         return present.repartition(parts, BUCKET)
 
 
-def _mapped(rows: SparkFrame, task: Task, schema: str) -> SparkFrame:
+def _mapped(rows: DataFrame, task: Task, schema: str) -> DataFrame:
     with warnings.catch_warnings():
         # Spark warns of the version of pandas, which it looks for here and does not use.
         warnings.simplefilter("ignore")
@@ -733,5 +672,5 @@ class SparkFiles(SparkTable):
         return super().label(name) if self._files is None else self._files.label(name)
 
 
-def _read(session: SparkSession, name: str, paths: list[str]) -> SparkFrame:
+def _read(session: SparkSession, name: str, paths: list[str]) -> DataFrame:
     return spark_guarded(name, session, lambda: session.read.parquet(*paths))
