@@ -85,7 +85,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from msgspec import UNSET, structs
@@ -134,23 +133,6 @@ class LimitedRows:
             [cell[indices] for cell in self.cells],
             None if hashes is None else hashes[indices],
         )
-
-
-class PersonLimits(Protocol):
-    """What of a person's rows is kept, of rows that are sorted by person and priority."""
-
-    @property
-    def all_kept(self) -> int:
-        """The number of rows up to which the order of a person's rows does not matter."""
-
-    def candidates(self, tokens: list[Array]) -> Array | None:
-        """Which rows need be looked at: int64 ndarray, ascending; None for all."""
-
-    def kept(self, rows: LimitedRows) -> Array:
-        """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
-
-    def reduced(self, rows: LimitedRows) -> Array:
-        """Which rows may be kept of a part of the rows of some persons: int64 ndarray."""
 
 
 class RowLimits:
@@ -395,7 +377,7 @@ class CellBounder(RowRecords[list[Array]]):
         # Limits on the cells that are counted need no cells of their own.
         self._limited = None if need.cells is None else Packing(need.cells)
         limited_lattice = need.cells or need.row_lattice
-        self._limits: PersonLimits = RowLimits(unit.rows_per_person, unit.limits)
+        self._limits: RowLimits | StackedLimits = RowLimits(unit.rows_per_person, unit.limits)
         if need.norm is not None:
             self._limits = StackedLimits(need.norm, Packing(limited_lattice))
         self._choice = None

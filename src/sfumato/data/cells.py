@@ -18,8 +18,9 @@ public conditions of a source; see ``domain/conditions.py``.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -64,27 +65,15 @@ _END = (dt.date.max.toordinal() + 1 - _EPOCH_ORDINAL) * MICROSECONDS_A_DAY
 _MICROSECONDS_AN_HOUR = MICROSECONDS_A_DAY // 24
 
 
-class CellsOfColumn(Protocol):
-    """Sends a column to the cells of one axis of labels."""
-
-    def cells(self, array: pa.Array) -> Array:
-        """Give the cells of a column: int64 ndarray of shape (rows,)."""
-
-
-class CalendarCells:
-    """Sends dates and times to the cells of one axis of the calendar."""
-
-    def __init__(self, axis: LabelAxis) -> None:
-        self._axis = axis
-
-    def cells(self, array: pa.Array) -> Array:
-        """Give the cells of a column: int64 ndarray of shape (rows,)."""
-        return calendar_cells(array, self._axis)
+CellsOfColumn: TypeAlias = Callable[[pa.Array], Array]
+"""Sends a column to its cells on one axis: int64 ndarray of shape (rows,)."""
 
 
 def cells_of(axis: LabelAxis) -> CellsOfColumn:
-    """What finds the cells of an axis: its labels stand in the column, or are derived from it."""
-    return Labels(axis) if axis.calendar is msgspec.UNSET else CalendarCells(axis)
+    """Return what finds the cells of an axis: labels stand in the column, or follow from it."""
+    if axis.calendar is msgspec.UNSET:
+        return Labels(axis).cells
+    return partial(calendar_cells, axis=axis)
 
 
 def calendar_cells(column: pa.Array, axis: LabelAxis) -> Array:
@@ -260,7 +249,7 @@ class RowLocator:
     ) -> Array:
         """The cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
         if isinstance(axis, LabelAxis):
-            return self._labels[axis].cells(batch[axis.column_name])
+            return self._labels[axis](batch[axis.column_name])
         if isinstance(axis, KeyAxis):
             return self.key_numbers[axis].cells(batch[axis.column_name])
         return axis.locate(_numbers(batch, axis, converted))

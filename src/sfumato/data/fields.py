@@ -33,9 +33,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -54,8 +55,8 @@ from sfumato.data.dates import (
     of_fields,
     read_dates,
 )
-from sfumato.data.options import PLAIN, Notation, stating
-from sfumato.data.reader import Column, Columns, Losses
+from sfumato.data.options import NO_OPTIONS, PLAIN, FileOptions, Notation, stating
+from sfumato.data.reader import Column, Columns, Losses, RowReader
 from sfumato.data.schema import AS_DECLARED
 from sfumato.domain import BLANKS, Label, field_microseconds
 from sfumato.errors import DataError
@@ -454,6 +455,36 @@ def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
     require_exact_ids(name, person, columns)
     fields = [(column_name, declared(column)) for column_name, column in columns.items()]
     return pa.schema([pa.field(*field, metadata=AS_DECLARED) for field in fields])
+
+
+class TextFile(RowReader):
+    """A file of text, as far as that is alike for all: the domain declares the types.
+
+    A subclass reads the names of the columns, and notes what it loses in reading the rows.
+    """
+
+    in_memory = False
+    has_schema = False
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        person: str | None = None,
+        options: FileOptions = NO_OPTIONS,
+    ) -> None:
+        self.path = path
+        self.name = name
+        self._person = person
+        self._options = options
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """Give the types that the domain declares. The file is not read."""
+        return text_schema(columns, self.name, self._person)
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Read the columns wanted."""
+        return self.batches_noting(columns, Losses())
 
 
 # --- missing fields -------------------------------------------------------------------------------

@@ -343,7 +343,7 @@ class AxisLosses:
         if isinstance(axis, LabelAxis):
             assert self._labels is not None
             # Listed labels come first, then those that are not, then missing values.
-            cells = self._labels.cells(column)
+            cells = self._labels(column)
             return np.asarray(np.maximum(cells - (axis.n_listed - 1), WITHIN))
         values = numbers(column, axis.time)
         places = np.searchsorted(self._ends, values, side="right")

@@ -93,16 +93,16 @@ class FileOptions:
 
         Under other options the same file is other data, so the text is part of its label.
         """
-        plain = FileOptions()
-        written = []
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if value == getattr(plain, option.name):
-                continue
-            if option.name == "date_formats":
-                value = [(name, format_.text) for name, format_ in self.date_formats]
-            written.append(f"{option.name}={value!r}")
-        return " ".join(written)
+        written = self.changed()
+        if self.date_formats:
+            written["date_formats"] = [(name, format_.text) for name, format_ in self.date_formats]
+        return " ".join(f"{name}={option!r}" for name, option in written.items())
+
+    def changed(self) -> dict[str, object]:
+        """Return the options that are not as by default, by name."""
+        options = {option.name: getattr(self, option.name) for option in fields(self)}
+        plain = {option.name: option.default for option in fields(self)}
+        return {name: stated for name, stated in options.items() if stated != plain[name]}
 
     def require(self, form: str, name: str) -> None:
         """Refuse options that do not concern files of a form.
@@ -114,13 +114,9 @@ class FileOptions:
             What errors call the file.
         """
         of_others = {"CSV": _OF_SHEETS, "Excel": _OF_TEXT}.get(form)
-        plain = FileOptions()
-        for option in fields(self):
-            is_stated = getattr(self, option.name) != getattr(plain, option.name)
-            if is_stated and (of_others is None or option.name in of_others):
-                raise _unused(
-                    option.name, f"{name} is {'an' if form == 'Excel' else 'a'} {form} file"
-                )
+        for option in self.changed():
+            if of_others is None or option in of_others:
+                raise _unused(option, f"{name} is {'an' if form == 'Excel' else 'a'} {form} file")
 
 
 NO_OPTIONS = FileOptions()
@@ -138,9 +134,8 @@ def _unused(option: str, obstacle: str) -> UsageError:
 
 def refuse_without_files(options: FileOptions) -> None:
     """Refuse all options: the source is no file."""
-    for option in fields(options):
-        if getattr(options, option.name) != getattr(NO_OPTIONS, option.name):
-            raise _unused(option.name, "the table is no file")
+    for option in options.changed():
+        raise _unused(option, "the table is no file")
 
 
 def stating(option: str, value: str) -> str:

@@ -14,7 +14,7 @@ matter of memory. Both give the same counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -160,23 +160,6 @@ PENDING_ROWS = 2**20
 """How many rows a sparse count lets wait, at least, before it merges them."""
 
 
-class CellCounts(Protocol):
-    """Counts packed rows of one lattice, and adds up their values."""
-
-    def add(self, rows: list[Array]) -> None:
-        """Count a batch: packed cells, then values (see ``RowForm``)."""
-
-    def cube(self) -> Cube:
-        """Give the counts, and the sums where there are values."""
-
-
-def empty_counts(packing: Packing, sums: Sequence[Summed] = ()) -> CellCounts:
-    """Start to count, densely or sparsely, as the size of the lattice asks for."""
-    if packing.lattice.size <= DENSE_LIMIT:
-        return DenseCounts(packing, sums)
-    return SparseCounts(packing, sums)
-
-
 class DenseCounts:
     """One counter for each cell, and one sum for each cell and each value.
 
@@ -285,6 +268,17 @@ class SparseCounts:
         sums = np.ascontiguousarray(self._totals[:, 1:]) if self._columns else None
         coordinates = self._packing.unpack(self._cells)
         return Cube(self._packing.lattice, counts, coordinates, sums=sums, summed=self._summed)
+
+
+CellCounts: TypeAlias = DenseCounts | SparseCounts
+"""Counts packed rows of one lattice, and adds up their values."""
+
+
+def empty_counts(packing: Packing, sums: Sequence[Summed] = ()) -> CellCounts:
+    """Start to count, densely or sparsely, as the size of the lattice asks for."""
+    if packing.lattice.size <= DENSE_LIMIT:
+        return DenseCounts(packing, sums)
+    return SparseCounts(packing, sums)
 
 
 class _Column(NamedTuple):

@@ -44,6 +44,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -121,14 +122,11 @@ class PersonRecords(ABC, Generic[T_co]):
 
     def _split(self, partitions: ExternalPartitions, partition: int, splits: int) -> Iterator[T_co]:
         """Partition a large partition again, by the next bits of the tokens."""
-        finer = self._new_partitions(splits)
-        try:
+        with closing(self._new_partitions(splits)) as finer:
             for records in partitions.read(partition, self._most_bytes // 2):
                 fewer = self._reduced(records, splits - 1)
                 finer.add(partition_of(fewer[0], splits), fewer)
             yield from self._drained(finer, splits)
-        finally:
-            finer.close()
 
 
 def person_numbers(tokens: list[Array]) -> Array:
@@ -251,32 +249,25 @@ class RowRecords(PersonRecords[T_co]):
         self, partitions: ExternalPartitions, partition: int, splits: int
     ) -> Iterator[T_co]:
         """Partition a large partition by the next bits of the tokens."""
-        finer = ExternalPartitions(self._limit // 2)
-        try:
+        with closing(ExternalPartitions(self._limit // 2)) as finer:
             for records in partitions.read(partition, self._most_bytes // 2):
                 finer.add(partition_of(records[0], splits), records)
             yield from self._with_copies(finer, splits)
-        finally:
-            finer.close()
 
     def _by_priority(
         self, partitions: ExternalPartitions, partition: int, splits: int
     ) -> Iterator[T_co]:
         """Give copies their numbers part by part; then go on as for any records of persons."""
-        numbered = self._new_partitions(splits)
-        try:
+        with closing(self._new_partitions(splits)) as numbered:
             for records in self._numbered(partitions, partition, 0):
                 numbered.add(partition_of(records[0], splits), records)
             yield from self._drained(numbered, splits)
-        finally:
-            numbered.close()
 
     def _numbered(
         self, partitions: ExternalPartitions, partition: int, depth: int
     ) -> Iterator[Records]:
         """Give the rows of a partition with priorities that no two rows of a person share."""
-        parts = ExternalPartitions(self._limit // 4)
-        try:
+        with closing(ExternalPartitions(self._limit // 4)) as parts:
             for records in partitions.read(partition, self._most_bytes // 2):
                 parts.add(partition_of(records[self._n_tokens], depth), records)
             # What is in the file can be read twice.
@@ -289,8 +280,6 @@ class RowRecords(PersonRecords[T_co]):
                     yield from self._numbered(parts, part, depth + 1)
                 else:
                     yield from self._copies_of(*distinct)
-        finally:
-            parts.close()
 
     def _distinct(
         self, parts: ExternalPartitions, part: int, depth: int

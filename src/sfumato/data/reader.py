@@ -313,7 +313,7 @@ def guarded(name: str, action: Callable[P, T], *given: P.args, **named: P.kwargs
         raise
     except BaseException as error:
         # Engines have error trees of their own, and a panic in Rust derives from BaseException.
-        obstacle, remedy = _kind_of(error, name)
+        obstacle, remedy = kind_of_failure(error, name)
     # Raised outside the except block: the context that Python adds there would quote values.
     raise DataError(name, obstacle, remedy)
 
@@ -329,7 +329,7 @@ def guarded_batches(
         error.__cause__ = error.__context__ = None
         raise
     except BaseException as error:
-        obstacle, remedy = _kind_of(error, name)
+        obstacle, remedy = kind_of_failure(error, name)
     raise DataError(name, obstacle, remedy)
 
 
@@ -350,7 +350,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _kind_of(error: BaseException, name: str) -> tuple[str, str]:
+def kind_of_failure(error: BaseException, name: str) -> tuple[str, str]:
+    """Say what stands in the way, and what to do, in none of the words of an engine's error."""
     if isinstance(error, FileNotFoundError):
         # Only beside a path that the user wrote are names of files looked at.
         given = error.filename is not None and str(error.filename) == name

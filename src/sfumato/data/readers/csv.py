@@ -16,15 +16,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import csv
 
 from sfumato.data.columns import text_of
-from sfumato.data.fields import common_missing, parsed_column, text_schema
-from sfumato.data.options import NO_OPTIONS, TAB, FileOptions, stating
-from sfumato.data.reader import Columns, Losses, RowReader, check_file, guarded
+from sfumato.data.fields import TextFile, common_missing, parsed_column
+from sfumato.data.options import TAB, FileOptions, stating
+from sfumato.data.reader import Columns, Losses, check_file, guarded
 from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv_rows import UTF_8, Stream, Transcoded
 from sfumato.errors import DataError
@@ -202,23 +201,8 @@ def _times(line: str, separator: str) -> str:
 # --- the file -----------------------------------------------------------------------------------
 
 
-class CsvFile(RowReader):
+class CsvFile(TextFile):
     """A CSV file, read piece by piece."""
-
-    in_memory = False
-    has_schema = False
-
-    def __init__(
-        self,
-        path: Path,
-        name: str,
-        person: str | None = None,
-        options: FileOptions = NO_OPTIONS,
-    ) -> None:
-        self.path = path
-        self.name = name
-        self._person = person
-        self._options = options
 
     def names(self) -> list[str]:
         """Give the names of the columns, from the header.
@@ -229,14 +213,6 @@ class CsvFile(RowReader):
             If the file cannot be read, or its first line is no header.
         """
         return self._header().names
-
-    def schema(self, columns: Columns) -> pa.Schema:
-        """Give the types that the domain declares. The file is not read."""
-        return text_schema(columns, self.name, self._person)
-
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read the columns wanted."""
-        return self.batches_noting(columns, Losses())
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted, and add to ``losses`` what is lost in reading them."""

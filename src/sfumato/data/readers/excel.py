@@ -27,9 +27,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from sfumato.data.fields import either, parsed_column, text_schema
-from sfumato.data.options import NO_OPTIONS, PLAIN, FileOptions, stating
-from sfumato.data.reader import Column, Columns, Losses, RowReader, check_file, stat_file
+from sfumato.data.fields import TextFile, either, parsed_column
+from sfumato.data.options import PLAIN, FileOptions, stating
+from sfumato.data.reader import Column, Columns, Losses, check_file, stat_file
 from sfumato.data.readers.xlsx import Element, Parts, RawCell, Row, damaged
 from sfumato.errors import DataError
 
@@ -236,23 +236,8 @@ _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SHOWN_SHEETS = 20
 
 
-class ExcelFile(RowReader):
+class ExcelFile(TextFile):
     """A sheet of an Excel file."""
-
-    in_memory = False
-    has_schema = False
-
-    def __init__(
-        self,
-        path: Path,
-        name: str,
-        person: str | None = None,
-        options: FileOptions = NO_OPTIONS,
-    ) -> None:
-        self.path = path
-        self.name = name
-        self._person = person
-        self._options = options
 
     def names(self) -> list[str]:
         """Give the names of the columns, from the row that names them.
@@ -268,14 +253,6 @@ class ExcelFile(RowReader):
         status = stat_file(self.path, self.name)
         state = (status.st_ino, status.st_mtime_ns, status.st_size)
         return list(_names_at(self.path, self.name, self._options, state))
-
-    def schema(self, columns: Columns) -> pa.Schema:
-        """Give the types that the domain declares. The file is not read."""
-        return text_schema(columns, self.name, self._person)
-
-    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read the columns wanted."""
-        return self.batches_noting(columns, Losses())
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted, and add to ``losses`` what is lost in reading them."""

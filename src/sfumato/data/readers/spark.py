@@ -45,7 +45,7 @@ import pyarrow.types as pt
 
 from sfumato.answers import Needs
 from sfumato.basics.text import public_place
-from sfumato.data.reader import Columns, Reader, guarded
+from sfumato.data.reader import PASSED_ON, Columns, Reader, kind_of_failure
 from sfumato.data.readers.files import Files, files_of, is_local
 from sfumato.data.readers.spark_package import PROBE, require_package, spark_package
 from sfumato.data.readers.spark_tasks import (
@@ -60,7 +60,7 @@ from sfumato.data.readers.spark_tasks import (
 )
 from sfumato.data.scan import Scan
 from sfumato.domain import Cube, Lattice
-from sfumato.errors import DataError, InternalError, SfumatoError, UsageError
+from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.thresholds import KEY, NOISY_ROWS, ROWS_OF_KEY, KeyRule
 from sfumato.privacy import Unit
 
@@ -295,20 +295,12 @@ def spark_guarded(name: str, frame: object, action: Callable[[], T]) -> T:
     """
     try:
         return action()
-    except (SfumatoError, InternalError, KeyboardInterrupt):
+    except PASSED_ON:
         raise
     except BaseException as error:
-        known = _known(error, frame)
-        kept = error if known is None else None
+        known = _known(error, frame) or kind_of_failure(error, name)
     # Raised outside the except block: the context that Python adds there would quote values.
-    if known is not None:
-        raise DataError(name, *known)
-
-    def again() -> T:
-        assert kept is not None
-        raise kept
-
-    return guarded(name, again)
+    raise DataError(name, *known)
 
 
 def _known(error: BaseException, frame: object) -> tuple[str, str] | None:
