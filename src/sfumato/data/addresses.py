@@ -97,7 +97,7 @@ class SourceAddress(os.PathLike[str]):
         return f"{place}?{urlencode(pairs, quote_via=quote)}" if pairs else place
 
     def without_password(self) -> str:
-        """The address as a file may hold it: whoever has the password elsewhere can use it.
+        """Return the address as a file may hold it: whoever has the password elsewhere can use it.
 
         >>> SourceAddress("postgresql://ada:secret@host/db?sslmode=require&table=t").without_password()
         'postgresql://ada@host/db?sslmode=require&table=t'
@@ -123,12 +123,12 @@ class SourceAddress(os.PathLike[str]):
 
 
 def address_of(data: str) -> SourceAddress | None:
-    """The address that a text is; None where it is a path of files."""
+    """Return the address that a text is; None where it is a path of files."""
     return SourceAddress(data) if is_postgres(data) or is_duckdb(data) else None
 
 
 def in_folder(address: str, folder: Path) -> str:
-    """An address in a plan: a relative path of a file of DuckDB starts at the plan's folder."""
+    """Return an address in a plan: a relative path of DuckDB starts at the plan's folder."""
     if _is_elsewhere(address):
         return address
     scheme, _, path = address.partition(":")
@@ -136,7 +136,7 @@ def in_folder(address: str, folder: Path) -> str:
 
 
 def for_folder(address: str, folder: Path) -> str:
-    """The address as a plan in a folder names it: the inverse of ``in_folder``."""
+    """Return the address as a plan in a folder names it: the inverse of ``in_folder``."""
     if _is_elsewhere(address):
         return address
     scheme, _, rest = address.partition(":")
@@ -269,19 +269,19 @@ def _is_here(host: str) -> bool:
 
 
 def _is_elsewhere(address: str) -> bool:
-    """Whether an address means the same in each folder."""
+    """Tell whether an address means the same in each folder."""
     path = address.partition(":")[2]
     return not is_duckdb(address) or path.startswith("~") or Path(path).is_absolute()
 
 
 def is_postgres(data: object) -> bool:
-    """Whether it is an address of a server of PostgreSQL."""
+    """Tell whether it is an address of a server of PostgreSQL."""
     text = _text(data)
     return text is not None and _POSTGRES.match(text) is not None
 
 
 def is_duckdb(data: object) -> bool:
-    """Whether it is an address of a file of DuckDB."""
+    """Tell whether it is an address of a file of DuckDB."""
     text = _text(data)
     return text is not None and _DUCKDB.match(text) is not None
 
@@ -344,7 +344,7 @@ def with_table(data: object, table: str) -> str:
 
 
 def parts_of(table: str) -> list[str]:
-    """The parts of a name that points separate; a part with a point stands in quotes.
+    """Return the parts of a name that points separate; a part with a point stands in quotes.
 
     >>> parts_of('public."daily.trips"')
     ['public', 'daily.trips']
@@ -366,13 +366,18 @@ def parts_of(table: str) -> list[str]:
     return names
 
 
+def quoted(name: str) -> str:
+    """Return the name of a table or of a column, as queries have it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _text(data: object) -> str | None:
     given: object = os.fspath(data) if isinstance(data, os.PathLike) else data
     return given if isinstance(given, str) else None
 
 
 def _split(address: str) -> tuple[str, str | None]:
-    """The address without the table, and the table."""
+    """Return the address without the table, and the table."""
     place, _, query = address.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
     tables = [value for name, value in pairs if name == "table"]

@@ -126,7 +126,7 @@ class LimitedRows:
     cell_priorities: Array | None = None
 
     def take(self, indices: Array) -> LimitedRows:
-        """Some of the rows, in the same order."""
+        """Return some of the rows, in the same order."""
         hashes = self.cell_priorities
         return LimitedRows(
             [word[indices] for word in self.tokens],
@@ -164,7 +164,7 @@ class RowLimits:
         return min(self._rows, self._rows_per_cell)
 
     def candidates(self, tokens: list[Array]) -> Array | None:
-        """Which rows need be looked at: int64 ndarray, ascending; None for all.
+        """Tell which rows need be looked at: int64 ndarray, ascending; None for all.
 
         Parameters
         ----------
@@ -176,16 +176,16 @@ class RowLimits:
         return np.flatnonzero(first_rows(tokens, self._rows))
 
     def kept(self, rows: LimitedRows) -> Array:
-        """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
+        """Tell which rows are kept of all rows of some persons: int64 ndarray, ascending."""
         indices, ranks = self._within_cells(rows)
         return indices[self._within_all(rows.take(indices), ranks)]
 
     def reduced(self, rows: LimitedRows) -> Array:
-        """Which rows may be kept of a part of the rows of some persons: int64 ndarray."""
+        """Tell which rows may be kept of a part of the rows of some persons: int64 ndarray."""
         return self._within_cells(rows)[0] if self._cells_per_person else self.kept(rows)
 
     def _within_cells(self, rows: LimitedRows) -> tuple[Array, Array]:
-        """Rows within the limits on cells and on rows in a cell, and their ranks in the cells."""
+        """Find rows within the limits on cells and on rows in a cell, and their ranks there."""
         by_cell = CellsOfPersons(person_numbers(rows.tokens), rows.cells)
         ranks = by_cell.ranks()
         is_kept = ranks < self._rows_per_cell
@@ -195,7 +195,7 @@ class RowLimits:
         return indices, ranks[indices]
 
     def _within_all(self, rows: LimitedRows, ranks: Array) -> Array:
-        """Whether each row is within the norm and the number of rows: bool ndarray."""
+        """Tell whether each row is within the norm and the number of rows: bool ndarray."""
         persons = person_numbers(rows.tokens)
         is_kept: Array = positions(persons) < self._rows
         if self._norm is not None and self._norm < ALWAYS_WITHIN:
@@ -208,7 +208,7 @@ class RowLimits:
 
 
 def positions(persons: Array) -> Array:
-    """How many rows of the same person precede each row: int64 ndarray of shape (rows,)."""
+    """Tell how many rows of the same person precede each row: int64 ndarray of shape (rows,)."""
     starts = np.flatnonzero(np.diff(persons, prepend=-1))
     return np.arange(len(persons)) - starts[persons]
 
@@ -250,13 +250,13 @@ class CellsOfPersons:
         self._pair_of_sorted = np.cumsum(is_new) - 1
 
     def ranks(self) -> Array:
-        """How many rows of the same person precede each row in its cell: int64 ndarray."""
+        """Tell how many rows of the same person precede each row in its cell: int64 ndarray."""
         ranks = np.empty(len(self._order), np.int64)
         ranks[self._order] = np.arange(len(self._order)) - self._starts[self._pair_of_sorted]
         return ranks
 
     def in_first_cells(self, most_cells: int, cell_priorities: Array | None) -> Array:
-        """Whether each row lies in one of the cells that its person is counted in: bool ndarray.
+        """Tell whether each row lies in a cell that its person is counted in: bool ndarray.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class CellsOfPersons:
 
 
 def _positions_of_runs(numbers: Array) -> Array:
-    """How many equal numbers precede each one, of numbers that are sorted: int64 ndarray."""
+    """Tell how many equal numbers precede each one, of numbers that are sorted: int64 ndarray."""
     return positions(np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0))
 
 
@@ -320,12 +320,12 @@ class Bounder(RowRecords[list[list[Array]]]):
         self._add_where(_has_cell(cells), persons.tokens, fields)
 
     def _lattices(self, records: Records) -> list[list[Array]]:
-        """The packed cells of records on each lattice."""
+        """Return the packed cells of records on each lattice."""
         stops = np.cumsum([self._n_tokens + 1, *self._n_integers]).tolist()
         return [records[start:stop] for start, stop in pairwise(stops)]
 
     def _kept_rows(self, records: Records, splits: int) -> list[Array]:
-        """Which records each lattice keeps: int64 ndarrays of shape (kept,)."""
+        """Tell which records each lattice keeps: int64 ndarrays of shape (kept,)."""
         rows = self._in_order(records, splits)
         lattices = self._lattices(records)
         if len(lattices) == 1:
@@ -358,7 +358,7 @@ class Bounder(RowRecords[list[list[Array]]]):
 
 
 def _has_cell(cells: list[list[Array]]) -> Array | None:
-    """Which rows have a cell on some lattice: bool ndarray of shape (rows,); None for all."""
+    """Tell which rows have a cell on some lattice: bool ndarray of shape (rows,); None for all."""
     if any(packed[0].min(initial=0) >= 0 for packed in cells):
         return None
     return np.asarray(np.logical_or.reduce([packed[0] != DROPPED for packed in cells]))
@@ -410,7 +410,7 @@ class CellBounder(RowRecords[list[Array]]):
     def _sorted_rows(
         self, records: Records, splits: int, *, only_candidates: bool = True
     ) -> tuple[Array, LimitedRows]:
-        """The order of the records by person and priority, and their rows in it.
+        """Return the order of the records by person and priority, and their rows in it.
 
         Records that the limits need not look at are left out.
         """
@@ -494,7 +494,7 @@ class StackedLimits:
         self.all_kept = norm.all_kept
 
     def candidates(self, tokens: list[Array]) -> Array | None:
-        """Which rows need be looked at: int64 ndarray, ascending.
+        """Tell which rows need be looked at: int64 ndarray, ascending.
 
         Parameters
         ----------
@@ -504,7 +504,7 @@ class StackedLimits:
         return np.flatnonzero(first_rows(tokens, self._norm.rows))
 
     def kept(self, rows: LimitedRows) -> Array:
-        """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
+        """Tell which rows are kept of all rows of some persons: int64 ndarray, ascending."""
         persons = person_numbers(rows.tokens)
         is_kept = np.ones(len(persons), bool)
         if len(persons):
@@ -513,18 +513,18 @@ class StackedLimits:
         return np.flatnonzero(is_kept)
 
     def reduced(self, rows: LimitedRows) -> Array:
-        """Which rows may be kept of a part of the rows of some persons: int64 ndarray."""
+        """Tell which rows may be kept of a part of the rows of some persons: int64 ndarray."""
         return np.flatnonzero(first_rows(rows.tokens, self._norm.rows))
 
     def _fit(self, rows: LimitedRows) -> Array:
-        """Whether each row comes before the first one that does not fit: bool ndarray."""
+        """Tell whether each row comes before the first one that does not fit: bool ndarray."""
         persons = person_numbers(rows.tokens)
         squares = _sums_of_persons(self._added(rows, persons), persons)
         fits = (squares <= self._norm.most) & (positions(persons) < self._norm.rows)
         return np.asarray(_sums_of_persons(~fits, persons) == 0)
 
     def _added(self, rows: LimitedRows, persons: Array) -> Array:
-        """What each row adds to the squared norm of those before it: int64 ndarray."""
+        """Return what each row adds to the squared norm of those before it: int64 ndarray."""
         # A lattice without axes has one cell, and no coordinates.
         coordinates = list(self._packing.unpack(rows.cells).T) if self._norm.levels else []
         added = np.zeros(len(persons), np.int64)
@@ -535,7 +535,7 @@ class StackedLimits:
         return added
 
     def _cells(self, margin: tuple[int, ...], coordinates: list[Array], n_rows: int) -> Array:
-        """The cell of each row in a table: int64 ndarray of shape (rows,)."""
+        """Return the cell of each row in a table: int64 ndarray of shape (rows,)."""
         cells = np.zeros(n_rows, np.int64)
         along = zip(self._norm.levels, margin, coordinates, strict=True)
         for fanouts, level, column in along:
@@ -546,13 +546,13 @@ class StackedLimits:
 
 
 def _ancestors(fanouts: tuple[tuple[int, ...], ...], level: int) -> Array:
-    """The cell of a level in which each cell of the last one lies: int64 ndarray."""
+    """Return the cell of a level in which each cell of the last one lies: int64 ndarray."""
     cells = np.arange(sum(fanouts[level - 1]))
     return reduce(np.repeat, fanouts[level:], cells)
 
 
 def _sums_of_persons(numbers: Array, persons: Array) -> Array:
-    """The sum of each person's numbers up to each row: int64 ndarray, modulo 2^64."""
+    """Return the sum of each person's numbers up to each row: int64 ndarray, modulo 2^64."""
     sums = np.cumsum(numbers, dtype=np.int64)
     starts = np.flatnonzero(np.diff(persons, prepend=-1))
     before = np.concatenate([[0], sums[starts[1:] - 1]]) if len(starts) else starts

@@ -100,7 +100,7 @@ def calendar_cells(column: pa.Array, axis: LabelAxis) -> Array:
 
 
 def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
-    """What local clocks show, and in which rows they show it.
+    """Return what local clocks show, and in which rows they show it.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
 
 
 def _is_zoned(array: pa.Array) -> Array | None:
-    """Which rows hold instants: bool ndarray of shape (rows,); None where none does."""
+    """Tell which rows hold instants: bool ndarray of shape (rows,); None where none does."""
     if is_moments(array.type):
         return zoned_moments(array)
     if pt.is_timestamp(array.type) and array.type.tz is not None:
@@ -150,7 +150,7 @@ def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
 
 
 def _weeks_of_year(days: Array) -> Array:
-    """The numbers of weeks by ISO 8601, 1 to 53."""
+    """Return the numbers of weeks by ISO 8601, 1 to 53."""
     dates = pa.array(days.astype(np.int32)).view(pa.date32())
     return np.asarray(pc.iso_week(dates).to_numpy(zero_copy_only=False))
 
@@ -179,7 +179,7 @@ class LocatedRows(NamedTuple):
     key_words: dict[KeyAxis, Array]
 
     def kept(self, which: Array) -> LocatedRows:
-        """The rows for which a bool ndarray holds."""
+        """Return the rows for which a bool ndarray holds."""
         return LocatedRows(
             {axis: cells[which] for axis, cells in self.cells.items()},
             [values[which] for values in self.values],
@@ -247,7 +247,7 @@ class RowLocator:
     def _cells(
         self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[_Reading, Array]
     ) -> Array:
-        """The cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
+        """Return the cells of a batch on one axis; ``converted`` keeps the columns of numbers."""
         if isinstance(axis, LabelAxis):
             return self._labels[axis](batch[axis.column_name])
         if isinstance(axis, KeyAxis):
@@ -256,7 +256,7 @@ class RowLocator:
 
 
 def _numbers(batch: pa.RecordBatch, axis: _Numeric, converted: dict[_Reading, Array]) -> Array:
-    """The numbers of a batch along an axis; ``converted`` keeps them."""
+    """Return the numbers of a batch along an axis; ``converted`` keeps them."""
     # One column may be read as days by one axis, and as microseconds by another.
     reading = (axis.column_name, axis.time)
     if reading not in converted:
@@ -294,7 +294,7 @@ class RowFilter:
         return list(zip(self.axes, self._kept_cells, strict=True))
 
     def satisfied(self, batch: pa.RecordBatch) -> Array:
-        """Which rows satisfy all conditions: bool ndarray of shape (rows,)."""
+        """Tell which rows satisfy all conditions: bool ndarray of shape (rows,)."""
         satisfied = np.ones(len(batch), bool)
         cells = self._locator.cells(batch)
         for axis, kept in zip(self.axes, self._kept_cells, strict=True):
@@ -303,20 +303,20 @@ class RowFilter:
         return satisfied
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch that satisfy all conditions."""
+        """Return the rows of a batch that satisfy all conditions."""
         columns = [_filterable(column) for column in batch.columns]
         plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         return plain.filter(pa.array(self.satisfied(batch)))
 
 
 def _filterable(column: pa.Array) -> pa.Array:
-    """The column in a form that every version of Arrow can filter."""
+    """Return the column in a form that every version of Arrow can filter."""
     is_view = pt.is_string_view(column.type) or pt.is_binary_view(column.type)
     return viewless(column) if is_view else column
 
 
 def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]:
-    """The axis that a condition looks at, and which of its cells satisfy it."""
+    """Return the axis that a condition looks at, and which of its cells satisfy it."""
     declared = domain[condition.axis]
     match condition:
         case OneOf(axis=name, labels=labels) if isinstance(declared, Listed):
@@ -330,7 +330,7 @@ def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]
 
 
 def _range(condition: Within, interval: Interval) -> tuple[EdgesAxis, Array]:
-    """The axis cut at the ends of a range, and which of the pieces lies between them."""
+    """Return the axis cut at the ends of a range, and which of the pieces lies between them."""
     low, high = interval.numbers
     lower = low if condition.lower is None else number_of(condition.lower)
     upper = high if condition.upper is None else number_of(condition.upper)

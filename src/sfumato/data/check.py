@@ -242,7 +242,7 @@ class _TablePass:
         ]
 
     def _person_losses(self, persons: PersonCounter) -> Iterator[PersonLosses]:
-        """What persons lose, question by question."""
+        """Return what persons lose, question by question."""
         for question, losses in enumerate(persons.per_question()):
             if question in self._by_cell:
                 yield self._by_cell[question].losses()

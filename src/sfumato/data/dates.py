@@ -284,7 +284,7 @@ def _whole_numbers(texts: pa.Array, name: str) -> Array:
 
 
 def _days(year: Array, month: Array, day: Array) -> tuple[Array, Array]:
-    """Days since 1970-01-01, and whether there is such a day."""
+    """Return days since 1970-01-01, and whether there is such a day."""
     is_month = (month >= 1) & (month <= 12)
     months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
     first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
@@ -303,7 +303,7 @@ LAST_DAY = dt.date.max.toordinal() - 2 - _EPOCH_ORDINAL
 
 
 def local(instants: Array, timezone: str | None) -> Array:
-    """What local clocks show, as microseconds since 1970-01-01 there: int64 ndarray.
+    """Return what local clocks show, as microseconds since 1970-01-01 there: int64 ndarray.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def local(instants: Array, timezone: str | None) -> Array:
 
 
 def _offsets_of_days(timezone: str, first: int, days: Array) -> tuple[Array, Array]:
-    """The offsets at the beginning and at the end of days that are counted from the first on.
+    """Return the offsets at the beginning and the end of days, counted from the first on.
 
     They are looked up for the days that occur. All days of the calendar are less than 2^22.
     """
@@ -349,12 +349,12 @@ def _offsets_of_days(timezone: str, first: int, days: Array) -> tuple[Array, Arr
 
 @lru_cache(maxsize=2**18)
 def _offset_of_day(timezone: str, day: int) -> int:
-    """The offset at the beginning of a day in UTC."""
+    """Return the offset at the beginning of a day in UTC."""
     return offset_at(timezone, day * SECONDS_A_DAY)
 
 
 def offset_at(timezone: str, second: int) -> int:
-    """How many microseconds local clocks are ahead of UTC at a second since 1970-01-01."""
+    """Tell how many microseconds local clocks are ahead of UTC at a second since 1970-01-01."""
     held = min(max(second, FIRST_DAY * SECONDS_A_DAY), LAST_DAY * SECONDS_A_DAY)
     then = (_EPOCH + dt.timedelta(seconds=held)).astimezone(ZoneInfo(timezone))
     offset = then.utcoffset() or dt.timedelta()
@@ -371,17 +371,17 @@ _ZONED_FIELD = r"[0-9]{2}[ T][0-9:.]+(Z|[+-][0-9:]+)[ \t]*$"
 
 
 def is_moments(type_: pa.DataType) -> bool:
-    """Whether a column holds moments."""
+    """Tell whether a column holds moments."""
     return bool(type_.equals(MOMENT))
 
 
 def times_of(array: pa.Array) -> pa.Array:
-    """The times of a column of moments; any other column as it is."""
+    """Return the times of a column of moments; any other column as it is."""
     return pc.struct_field(array, "time") if is_moments(array.type) else array
 
 
 def zoned_moments(array: pa.Array) -> Array:
-    """Which of the moments have a zone: bool ndarray of shape (rows,)."""
+    """Tell which of the moments have a zone: bool ndarray of shape (rows,)."""
     return np.asarray(
         pc.struct_field(array, "zoned").fill_null(False).to_numpy(zero_copy_only=False)
     )
@@ -419,5 +419,5 @@ def _joined(times: pa.Array, zoned: pa.Array) -> pa.Array:
 
 
 def holds_times(type_: pa.DataType) -> bool:
-    """Whether a type is one of dates or times, or of moments."""
+    """Tell whether a type is one of dates or times, or of moments."""
     return pt.is_date(type_) or pt.is_timestamp(type_) or is_moments(type_)

@@ -144,7 +144,7 @@ def _require_columns(table: RowReader) -> None:
 
 
 def _axis(name: str) -> GridAxis:
-    """An axis of numbers, whatever its bounds: it tells readers of text to read numbers."""
+    """Return an axis of numbers, whatever its bounds: it tells readers of text to read numbers."""
     return grid_axis(name, Interval(0, 1), 2)
 
 
@@ -164,7 +164,7 @@ def _holds_numbers(part: RowReader, name: str) -> bool:
 
 
 def _parses(part: RowReader, name: str) -> bool:
-    """Whether the first piece of a text file holds numbers and no booleans in a column.
+    """Tell whether the first piece of a text file holds numbers and no booleans in a column.
 
     A text file declares no types, so this looks at values.
     """

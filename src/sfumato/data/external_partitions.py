@@ -45,7 +45,7 @@ Reduce: TypeAlias = Callable[[Records], Records]
 
 
 def memory_limit() -> int:
-    """How many bytes of records a scan may hold: ``SFUMATO_MEMORY``, such as ``256M``, or 2**29.
+    """Read how many bytes of records a scan may hold: ``SFUMATO_MEMORY``, as ``256M``, or 2**29.
 
     Raises
     ------
@@ -122,7 +122,7 @@ class ExternalPartitions:
         return self._row_bytes - 4 if self._in_halves else self._row_bytes
 
     def _as_held(self, records: Records) -> Records:
-        """Records in the form in which they are held."""
+        """Return records in the form in which they are held."""
         return [_upper_halves(records[0]), *records[1:]] if self._in_halves else records
 
     def _hold(self, partition: int, records: Records, indices: Array) -> None:
@@ -145,7 +145,7 @@ class ExternalPartitions:
         self._flush(0)
 
     def n_bytes(self, partition: int) -> int:
-        """How many bytes a partition has, in memory and in the file."""
+        """Tell how many bytes a partition has, in memory and in the file."""
         in_file = sum(piece.n_records for piece in self._pieces[partition])
         return (self._held_rows[partition] + in_file) * self._row_bytes
 
@@ -201,7 +201,7 @@ class ExternalPartitions:
             self._file.close()
 
     def _taken(self, partition: int) -> list[Records]:
-        """The blocks of a partition, which is forgotten; they are to be given back."""
+        """Return the blocks of a partition, which is forgotten; they are to be given back."""
         blocks = self._held[partition]
         self._held[partition] = []
         self._held_bytes -= self._held_rows[partition] * self._held_row_bytes
@@ -309,7 +309,7 @@ class _Piece(NamedTuple):
 
 
 def _fits_halves(words: Array) -> bool:
-    """Whether the lower halves of words are all 0."""
+    """Tell whether the lower halves of words are all 0."""
     return words.dtype == np.uint64 and not (words & np.uint64(2**32 - 1)).any()
 
 
@@ -325,7 +325,7 @@ def _fill(room: Array, held: Array) -> None:
 
 
 def _whole_words(held: Records, like: Records) -> Records:
-    """The records of which the first field may be held in its upper halves."""
+    """Return the records of which the first field may be held in its upper halves."""
     if held[0].dtype == like[0].dtype:
         return held
     first = np.empty(len(held[0]), like[0].dtype)

@@ -74,7 +74,7 @@ _WHOLE_TRUTHS = {b"1.0": True, b"0.0": False}  # a program that knows no missing
 
 
 def declared(column: Column) -> pa.DataType:
-    """The Arrow type of a column of text, by its declaration alone."""
+    """Return the Arrow type of a column of text, by its declaration alone."""
     if column is None or column.has_keys:
         return pa.string()
     if column.calendar is not msgspec.UNSET:
@@ -335,7 +335,7 @@ def _times(texts: pa.Array, dates: DateFormat | None) -> pa.Array:
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """The column as a whole in one type; None if a field is not of it."""
+    """Return the column as a whole in one type; None if a field is not of it."""
     try:
         return texts.cast(pa.string()).cast(type_)
     except pa.ArrowInvalid:
@@ -522,7 +522,7 @@ def without_blanks(texts: pa.Array) -> pa.Array:
 
 
 def _have_outer_blanks(texts: pa.Array) -> bool:
-    """Whether any field begins or ends with a blank: far quicker than to look for them all."""
+    """Tell whether any field begins or ends with a blank: far quicker than to look for them all."""
     _, offsets, data = texts.buffers()
     if data is None or data.size == 0:
         return False

@@ -235,7 +235,7 @@ def _as_texts(texts: pa.Array) -> pa.Array:
 
 
 def _bytes_of(texts: pa.Array) -> tuple[Array, Array]:
-    """The bytes of all texts, and where each begins: int64 offsets of shape (texts + 1,)."""
+    """Return the bytes of all texts, and where each begins: int64 offsets of shape (texts + 1,)."""
     texts = _as_texts(texts)
     _, offsets, data = texts.buffers()
     all_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

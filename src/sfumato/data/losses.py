@@ -238,7 +238,7 @@ def _nearest_listed(unmatched: Unmatched) -> str:
 
 
 def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
-    """How many rows an axis loses, and what becomes of them."""
+    """Tell how many rows an axis loses, and what becomes of them."""
     no_value = "rows have no value"
     if axis.unparsed:
         no_value += f", {axis.unparsed:,} because the field does not parse"
@@ -393,7 +393,7 @@ class AxisLosses:
 
 
 def _nearest(label: str, listed: Sequence[str]) -> str | None:
-    """The listed label that is likely meant: equal but for case and blanks, or nearly equal."""
+    """Find the listed label that is likely meant: equal but for case and blanks, or nearly."""
     for candidate in listed:
         if candidate.strip().casefold() == label.strip().casefold():
             return candidate
@@ -466,7 +466,7 @@ class PersonCounter(PersonRecords[None]):
 
 
 def limits_on_cells(needs: Needs, unit: Unit) -> Unit | None:
-    """The unit under which a question counts, if its limits are about cells."""
+    """Return the unit under which a question counts, if its limits are about cells."""
     if needs.counted == "persons" and needs.sums:
         # All rows of a person in a cell make one value together: none of them is left out.
         limits = Limits(cells_per_person=unit.cells_of_person)

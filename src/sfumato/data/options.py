@@ -83,13 +83,13 @@ class FileOptions:
     date_formats: tuple[tuple[str, DateFormat], ...] = ()
 
     def notation(self, column: str) -> Notation:
-        """How the values of a column are written."""
+        """Tell how the values of a column are written."""
         formats = dict(self.date_formats)
         dates = formats.get(column, formats.get(""))
         return Notation(self.decimal, self.thousands, dates)
 
     def stated(self) -> str:
-        """The options that are not as by default, as a text; empty if there are none.
+        """Return the options that are not as by default, as a text; empty if there are none.
 
         Under other options the same file is other data, so the text is part of its label.
         """
@@ -139,7 +139,7 @@ def refuse_without_files(options: FileOptions) -> None:
 
 
 def stating(option: str, value: str) -> str:
-    """How an option is written, for messages.
+    """Tell how an option is written, for messages.
 
     >>> stating("date_format", "%d.%m.%Y")
     'date_format="%d.%m.%Y" (command line: --date-format "%d.%m.%Y")'

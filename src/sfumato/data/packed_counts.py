@@ -249,7 +249,7 @@ class SparseCounts:
         self._cells, self._totals = _summed(in_order, totals[order])
 
     def _run_totals(self, rows: list[Array]) -> tuple[list[Array], Array]:
-        """The distinct cells of some rows; of each, how many rows it has, and their sums."""
+        """Return the distinct cells of some rows; of each, how many rows it has, and their sums."""
         n_cells = len(self._packing.groups)
         if not self._columns:
             cells, lengths = _run_lengths(_sorted(rows))
@@ -298,7 +298,7 @@ class _Column(NamedTuple):
     largest: int
 
     def of(self, values: list[Array]) -> Array:
-        """What each row adds: int64 ndarray of shape (rows,)."""
+        """Return what each row adds: int64 ndarray of shape (rows,)."""
         value = values[self.value].astype(np.int64, copy=False)
         return value * value if self.squared else value
 
@@ -315,7 +315,7 @@ def _add_exactly(total: Array, cells: Array, added: Array) -> None:
 
 
 def _columns(sums: Sequence[Summed]) -> list[_Column]:
-    """The columns of sums, in order."""
+    """Return the columns of sums, in order."""
     return [
         _Column(index, squared, summed.most ** (2 if squared else 1))
         for index, summed in enumerate(sums)
@@ -324,17 +324,17 @@ def _columns(sums: Sequence[Summed]) -> list[_Column]:
 
 
 def _may_overflow(columns: list[_Column], n_rows: int) -> bool:
-    """Whether a sum of so many rows might pass ``MOST_IN_64_BITS``: 10^9 rows never do."""
+    """Tell whether a sum of so many rows might pass ``MOST_IN_64_BITS``: 10^9 rows never do."""
     return any(column.largest * n_rows >= MOST_IN_64_BITS for column in columns)
 
 
 def sums_may_overflow(sums: Sequence[Summed], n_rows: int) -> bool:
-    """Whether sums over so many rows are kept as Python's integers."""
+    """Tell whether sums over so many rows are kept as Python's integers."""
     return _may_overflow(_columns(sums), n_rows)
 
 
 def _sorting_order(packed: list[Array]) -> Array:
-    """The order that sorts packed rows.
+    """Return the order that sorts packed rows.
 
     A stable sort of one integer merges two sorted runs in linear time.
     """
@@ -350,21 +350,21 @@ def _sorted(packed: list[Array]) -> list[Array]:
 
 
 def _run_starts(packed: list[Array]) -> Array:
-    """Where each run of equal rows begins, of rows that are sorted: int64 ndarray."""
+    """Tell where each run of equal rows begins, of rows that are sorted: int64 ndarray."""
     is_first = np.ones(len(packed[0]), bool)
     is_first[1:] = np.logical_or.reduce([integers[1:] != integers[:-1] for integers in packed])
     return np.flatnonzero(is_first)
 
 
 def _run_lengths(packed: list[Array]) -> tuple[list[Array], Array]:
-    """The distinct rows of sorted ones, and how often each occurs."""
+    """Return the distinct rows of sorted ones, and how often each occurs."""
     starts = _run_starts(packed)
     lengths = np.diff(starts, append=len(packed[0]))
     return [integers[starts] for integers in packed], lengths
 
 
 def _summed(packed: list[Array], totals: Array) -> tuple[list[Array], Array]:
-    """The distinct rows of sorted ones, and the sums of the totals of each."""
+    """Return the distinct rows of sorted ones, and the sums of the totals of each."""
     starts = _run_starts(packed)
     # ``reduceat`` refuses an empty list of starts.
     sums = np.add.reduceat(totals, starts, axis=0) if len(starts) else totals

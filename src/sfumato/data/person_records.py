@@ -160,7 +160,7 @@ def joined_by(records: Records, n_fields: int, kept: int = 0) -> Records:
 
 
 def partition_of(words: Array, splits: int) -> Array:
-    """The partition of each record after some splits: uint8 ndarray of shape (records,).
+    """Return the partition of each record after some splits: uint8 ndarray of shape (records,).
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def _numbers_of_cells(rows: Array, starts: Array) -> Array:
 
 
 def _norms(rows: Array, starts: Array) -> Array:
-    """The norms of the persons' counts, rounded up."""
+    """Return the norms of the persons' counts, rounded up."""
     squares = np.add.reduceat(rows.astype(float) ** 2, starts)
     # A square root is rounded: where the number below it is enough, that one is the norm.
     norms = np.ceil(np.sqrt(squares))

@@ -129,7 +129,7 @@ class PersonIds(NamedTuple):
         return np.asarray(self.ids.is_valid().to_numpy(zero_copy_only=False))
 
     def kept(self, which: Array) -> PersonIds:
-        """The rows for which a bool ndarray holds."""
+        """Return the rows for which a bool ndarray holds."""
         periods = None if self.periods is None else self.periods[which]
         return PersonIds(self.ids.filter(pa.array(which)), periods)
 
@@ -185,7 +185,7 @@ class PersonTokens:
         return self._texts.of(ids) if integers is None else [self._mixed_halves(integers)]
 
     def of_persons(self, persons: PersonIds) -> list[Array]:
-        """The same for persons whose ids are not null, of which a day may be a part.
+        """Return the same for persons whose ids are not null, of which a day may be a part.
 
         With a day, a token is the CBC-MAC of the person's token and the day: two words. All
         messages of a table are equally long.
@@ -274,7 +274,7 @@ def _nanoseconds_of_a_tick(type_: pa.DataType) -> np.uint64:
 
 
 def _as_integers(ids: pa.Array) -> Array | None:
-    """Ids of at most 64 bits as uint64 ndarray of shape (ids,); None for other ids."""
+    """Return ids of at most 64 bits as uint64 ndarray of shape (ids,); None for other ids."""
     type_ = ids.type
     if pt.is_date32(type_):
         ids = ids.view(pa.int32())
@@ -295,7 +295,7 @@ _MISSING = np.uint64(0)  # the word of a missing key
 
 
 def chosen_by(needs: Sequence[Needs]) -> ChosenBy:
-    """Which axes' values choose a person's rows, if nothing else says so: all that are counted."""
+    """Return the axes whose values choose a person's rows by default: all that are counted."""
     axes: dict[tuple[str, ...], LatticeAxis] = {}
     for need in needs:
         for axis in need.columns:
@@ -362,7 +362,7 @@ class RowPriorities:
 
 
 def number_words(values: Array) -> Array:
-    """The words of numbers, NaN for a missing one: uint64 ndarray of shape (rows,)."""
+    """Return the words of numbers, NaN for a missing one: uint64 ndarray of shape (rows,)."""
     if values.min(initial=np.inf) > 0:
         # None of them is missing, and none is zero.
         return values.view(np.uint64)

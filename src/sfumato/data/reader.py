@@ -68,7 +68,7 @@ class PersonColumns(dict[str, Column]):
 
 
 def persons_column(columns: Columns) -> str | None:
-    """Which of the columns is read from an axis, and names the person as well."""
+    """Tell which of the columns is read from an axis, and names the person as well."""
     return columns.person if isinstance(columns, PersonColumns) else None
 
 

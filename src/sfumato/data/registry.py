@@ -74,7 +74,7 @@ def load_class(name: str) -> type[Reader]:
 
 
 def readers() -> tuple[type[Reader], ...]:
-    """All known readers; those of other packages come last."""
+    """Return all known readers; those of other packages come last."""
     own = [load_class(engine.reader) for engine in (*ENGINES, *ANY_STREAM)]
     return (*own, *_outside)
 
@@ -181,7 +181,7 @@ def _reader_of(
 
 
 def _table_of(data: object) -> str:
-    """How to make a table of what is none."""
+    """Tell how to make a table of what is none."""
     if isinstance(data, dict):
         return "Write sf.source(pyarrow.table(columns), domain), with a list for each column"
     if isinstance(data, list):
@@ -192,7 +192,7 @@ def _table_of(data: object) -> str:
 
 
 def _candidates(data: object) -> Iterator[type[Reader]]:
-    """The readers to ask, in order: those that know the object's package come first."""
+    """Return the readers to ask, in order: those that know the object's package come first."""
     package = type(data).__module__.partition(".")[0]
     for engine in ENGINES:
         if engine.package in (None, package) and engine.reads(data):

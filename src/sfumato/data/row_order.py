@@ -151,7 +151,7 @@ def _low_bits(count: int) -> np.uint64:
 
 
 def _differ(words: list[Array]) -> Array:
-    """Whether a row is another person's than the one above it: bool ndarray of (rows - 1,)."""
+    """Tell whether a row is another person's than the one above it: bool ndarray of (rows - 1,)."""
     differ = words[0][1:] != words[0][:-1]
     for word in words[1:]:
         differ |= word[1:] != word[:-1]
@@ -273,7 +273,7 @@ class CopyNumbers:
 
 
 def _rows_with_copies(rows: OrderedRows, limit: int) -> tuple[Array, Array]:
-    """Where rows of persons stand who have copies, and more rows than the limit.
+    """Tell where rows of persons stand who have copies, and more rows than the limit.
 
     Also which of these persons each is, from 0 on.
     """
@@ -285,7 +285,7 @@ def _rows_with_copies(rows: OrderedRows, limit: int) -> tuple[Array, Array]:
 
 
 def _numbers_in_runs(is_copy: Array) -> Array:
-    """The number of each copy, where a row that is none begins anew with 1: int64 ndarray."""
+    """Number the copies, where a row that is none begins anew with 1: int64 ndarray."""
     indices = np.arange(len(is_copy))
     firsts = np.maximum.accumulate(np.where(is_copy, 0, indices))
     return np.asarray(indices - firsts + 1)
@@ -298,7 +298,7 @@ def _spread(numbers: Array) -> Array:
 
 
 def first_rows(tokens: list[Array], limit: int) -> Array:
-    """Whether each row is among the first of its person: bool ndarray of shape (rows,).
+    """Tell whether each row is among the first of its person: bool ndarray of shape (rows,).
 
     The rows are sorted by person, so a row is among the first r of its person if the row that
     stands r rows earlier is another person's.

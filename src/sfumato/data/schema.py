@@ -49,7 +49,7 @@ _KINDS: dict[str, tuple[_TypeTest, ...]] = {
 
 
 def _own_name(type_: pa.DataType) -> str:
-    """What a type is called that no column may have."""
+    """Return what a type is called that no column may have."""
     if (named := getattr(type_, "type_name", None)) is not None:
         return printable(str(named))  # an engine's own
     # Readers write an empty one, or a list of nothing, for types that they do not know.
@@ -70,12 +70,12 @@ def _kind(type_: pa.DataType) -> str:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type of the values: for a dictionary column, that of its dictionary."""
+    """Return the type of the values: for a dictionary column, that of its dictionary."""
     return type_.value_type if pt.is_dictionary(type_) or pt.is_run_end_encoded(type_) else type_
 
 
 def type_name(type_: pa.DataType) -> str:
-    """What an error calls a type.
+    """Return what an error calls a type.
 
     It leaves out names of fields and numbers of digits, which an engine may have read off the
     values.
@@ -89,7 +89,7 @@ def type_name(type_: pa.DataType) -> str:
 
 
 def described_type(field: pa.Field) -> str:
-    """What an error says of the type of a column."""
+    """Return what an error says of the type of a column."""
     named = (field.metadata or {}).get(ENGINE_TYPE)
     if named is not None:
         return f"of type {printable(named.decode())}"
@@ -154,7 +154,7 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def _wide_decimal(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """A decimal type that holds all values of some; None if there is none."""
+    """Return a decimal type that holds all values of some; None if there is none."""
     scale = max(type_.scale for type_ in types)
     digits = scale + max(type_.precision - type_.scale for type_ in types)
     return pa.decimal256(digits, scale) if digits <= _MOST_DIGITS else None
@@ -227,7 +227,7 @@ def _changed(name: str, column: str, obstacle: str) -> DataError:
 
 
 def shared(first: LatticeAxis, second: LatticeAxis) -> LatticeAxis:
-    """How a column is read that two axes are about.
+    """Tell how a column is read that two axes are about.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def shared(first: LatticeAxis, second: LatticeAxis) -> LatticeAxis:
 
 
 def _readings(axis: LatticeAxis) -> object:
-    """What decides how the fields of a column are read."""
+    """Return what decides how the fields of a column are read."""
     return axis.has_keys, axis.has_labels, axis.listed, axis.value_kinds, axis.calendar
 
 
@@ -256,14 +256,14 @@ def _reads_times(axis: LatticeAxis) -> bool:
 
 
 def counts_days(column: LatticeAxis) -> bool:
-    """Whether a column may hold a period: it is read as dates, or a calendar is made of it."""
+    """Tell whether a column may hold a period: it is read as dates, or a calendar is made of it."""
     if column.calendar is not msgspec.UNSET:
         return True
     return column.has_edges and column.scale.kind == "date"
 
 
 def dates(name: str) -> GridAxis:
-    """An axis of all dates that Python knows, by which readers read a column as dates."""
+    """Return an axis of all dates that Python knows, by which readers read a column as dates."""
     return GridAxis(name, -719_162.0, 2_932_897.0, 1, "day")
 
 
@@ -367,7 +367,7 @@ class Requirements:
         guarded(self._reader.name, self._reader.require, needs, self._unit)
 
     def columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
-        """The columns that are needed, and the person's, each with the axis that it is read as."""
+        """Return the columns needed, and the person's, each with the axis that it is read as."""
         columns: dict[str, Column] = {}
         for axis in self._axes_of(needs):
             if axis.name not in self._domain:
@@ -391,7 +391,7 @@ class Requirements:
         return columns
 
     def _uses(self, needs: Sequence[Needs]) -> dict[str, list[Column]]:
-        """What each column is read as: its type must fit all of it."""
+        """Return what each column is read as: its type must fit all of it."""
         uses: dict[str, list[Column]] = {}
         for axis in self._axes_of(needs):
             uses.setdefault(axis.column_name, []).append(axis)
@@ -400,7 +400,7 @@ class Requirements:
         return uses
 
     def _axes_of(self, needs: Sequence[Needs]) -> Iterator[LatticeAxis]:
-        """The axes that the needs and the conditions look at."""
+        """Return the axes that the needs and the conditions look at."""
         for need in needs:
             yield from need.columns
         yield from self._filtered
@@ -421,7 +421,7 @@ class Requirements:
     def _fitting_schema(
         self, table: Reader, columns: dict[str, Column], uses: Mapping[str, Sequence[Column]]
     ) -> pa.Schema:
-        """The schema of one table, if it has each column once and of a type that fits."""
+        """Return the schema of one table, if it has each column once and of a type that fits."""
 
         check_names(table, columns, self._unit.person_columns)
         schema = guarded(table.name, table.schema, columns)

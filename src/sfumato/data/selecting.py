@@ -82,7 +82,7 @@ def keys_of_groups(lattice: Lattice, batches: Sequence[pa.RecordBatch]) -> Shown
 
 
 def _columns_of_groups(lattice: Lattice) -> list[str]:
-    """The columns of groups that are shown."""
+    """Return the columns of groups that are shown."""
     if len(lattice.axes) == 1:
         return [KEY, NOISY_ROWS]
     cells = [f"cell_{index}" for index, axis in enumerate(lattice.axes) if not axis.has_keys]
@@ -90,7 +90,7 @@ def _columns_of_groups(lattice: Lattice) -> list[str]:
 
 
 def _plain(batch: pa.RecordBatch, names: list[str]) -> list[pa.Array] | None:
-    """The columns of groups, of one type each whatever the engine; None if others are there."""
+    """Give the columns of groups one type each; None if others are there."""
     if sorted(batch.schema.names) != sorted(names):
         return None
     key, *others = (batch[column] for column in names)
@@ -127,7 +127,7 @@ def _sorted(keys: pa.Array) -> pa.Array:
 
 
 def _laid_out(lattice: Lattice, key_index: int, columns: dict[str, Array]) -> ShownKeys | None:
-    """What is shown of groups whose keys are numbered."""
+    """Return what is shown of groups whose keys are numbered."""
     numbers = columns[KEY]
     values = np.zeros(lattice.axes[key_index].size, np.int64)
     values[numbers] = columns[NOISY_ROWS]

@@ -274,7 +274,7 @@ class Source:
         self._required = Requirements(reader, domain, unit, filtered)
 
     def _filter(self) -> RowFilter | None:
-        """What keeps the rows that satisfy the public conditions; None without any."""
+        """Return what keeps the rows that satisfy the public conditions; None without any."""
         from sfumato.data.cells import RowFilter
 
         where = self.unit.where
@@ -339,7 +339,7 @@ class Source:
         return label if self.version is None else f"{label}\0version {self.version}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what is public, and no fact about the rows."""
+        """Return what a notebook shows: what is public, and no fact about the rows."""
         rows = [("Data", self.title), ("Protects", str(self.unit))]
         return card("Source", facts(rows), structs(self.domain))
 
@@ -361,7 +361,7 @@ class Source:
         self._required.check([as_need(need) for need in needs])
 
     def _columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
-        """The columns that are needed, and the person's."""
+        """Return the columns that are needed, and the person's."""
         return self._required.columns(needs)
 
     def __repr__(self) -> str:
@@ -389,7 +389,7 @@ class Source:
 
 
 def as_need(need: Needs | Lattice) -> Needs:
-    """What is to be counted on a lattice alone: rows."""
+    """Return what is to be counted on a lattice alone: rows."""
     from sfumato.answers import Needs
 
     return Needs(need, need.size) if isinstance(need, Lattice) else need

@@ -71,10 +71,10 @@ class Calendar(Protocol):
     def __len__(self) -> int: ...
 
     def name(self, step_index: int) -> str:
-        """The name of a step; the first has index 0."""
+        """Return the name of a step; the first has index 0."""
 
     def place(self, entry: object) -> int | None:
-        """The index of the step in which an entry lies, from 0 on; None outside all steps."""
+        """Find the index of the step in which an entry lies, from 0 on; None outside all."""
 
 
 # --- lines --------------------------------------------------------------------------------------
@@ -208,14 +208,14 @@ def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
 
 
 def _has_number(row: Row, columns: StepColumns) -> bool:
-    """Whether the entry in the value column is a number, if such a column is read."""
+    """Tell whether the entry in the value column is a number, if such a column is read."""
     if columns.value is None:
         return True
     return not math.isnan(_number(row[columns.names.index(columns.value)]))
 
 
 def _number(entry: object) -> float:
-    """An entry as a number; NaN if it is none."""
+    """Return an entry as a number; NaN if it is none."""
     try:
         return float(entry) if isinstance(entry, str | bytes | SupportsFloat) else math.nan
     except (ValueError, OverflowError):
@@ -367,7 +367,7 @@ def _column_index(header: list[str], name: str) -> int:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file's name says that it is Parquet."""
+    """Tell whether a file's name says that it is Parquet."""
     return path.suffix.lower() in (".parquet", ".pq")
 
 

@@ -246,7 +246,7 @@ def _scan_options(dataset: pa.dataset.Dataset) -> pa.dataset.FragmentScanOptions
 
 
 def _column_names(dataset: pa.dataset.Dataset) -> list[set[str]]:
-    """The names of the columns of each fragment, in its file or in its partition."""
+    """Return the names of the columns of each fragment, in its file or in its partition."""
     if hasattr(dataset, "children"):
         return [names for child in dataset.children for names in _column_names(child)]
     try:
@@ -274,7 +274,7 @@ def _names_in_files(dataset: pa.dataset.Dataset) -> list[set[str]]:
 
 
 def _file_states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int | None]]:
-    """The name, size and time of modification of each file of a dataset."""
+    """Return the name, size and time of modification of each file of a dataset."""
     if hasattr(dataset, "children"):
         return [state for child in dataset.children for state in _file_states(child)]
     if not hasattr(dataset, "files"):

@@ -116,7 +116,7 @@ def _where(header_row: int) -> str:
 
 
 def _from_line(head: bytes, number: int) -> bytes:
-    """What is left of a file from the line of that number on."""
+    """Return what is left of a file from the line of that number on."""
     breaks = _LINE_BREAK.finditer(head)
     start = 0
     for _ in range(number - 1):
@@ -128,7 +128,7 @@ def _from_line(head: bytes, number: int) -> bytes:
 
 
 def _utf_16(head: bytes) -> str | None:
-    """The encoding of a file that begins as UTF-16 does."""
+    """Return the encoding of a file that begins as UTF-16 does."""
     if head[:2] in _UTF_16_MARKS:
         return "utf-16"
     # Names of columns hold no zero character. Without a mark, the first letters show the order.
@@ -192,7 +192,7 @@ def other_separator(header: Header, separator: str, header_row: int) -> Explaine
 
 
 def _times(line: str, separator: str) -> str:
-    """How often a separator occurs, in words."""
+    """Tell how often a separator occurs, in words."""
     single, several = SEPARATORS.get(separator, (f"{separator!r}", f"{separator!r}"))
     number = line.count(separator)
     return f"no {single}" if number == 0 else f"{number} {single if number == 1 else several}"

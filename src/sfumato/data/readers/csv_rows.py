@@ -46,7 +46,7 @@ _LINE_BREAK = re.compile(rb"\r\n|\n|\r")
 
 @cache
 def _beside_marks(separator: bytes) -> Array:
-    """Which bytes may stand before an opening mark or behind a closing one: bool, of shape (256,).
+    """Tell which bytes may stand before an opening or behind a closing mark: bool of (256,).
 
     A mark may stand beside another one, where two marks stand for one within a field.
     """
@@ -178,7 +178,7 @@ def first_row_end(held: bytes, is_final: bool, separator: bytes = COMMA) -> int:
 
 
 def _last_break(held: bytes | bytearray, size: int, marks: Array, is_final: bool) -> int:
-    """Where the last line break outside quoted fields ends, or 0."""
+    """Tell where the last line break outside quoted fields ends, or 0."""
     stop = size
     while True:
         position = max(held.rfind(b"\n", 0, stop), held.rfind(b"\r", 0, stop))
@@ -196,7 +196,7 @@ def _last_break(held: bytes | bytearray, size: int, marks: Array, is_final: bool
 
 
 def _breaks(held: bytes | bytearray, size: int, marks: Array, is_final: bool) -> Iterator[int]:
-    """Where each line break outside quoted fields ends."""
+    """Tell where each line break outside quoted fields ends."""
     for line_break in _LINE_BREAK.finditer(held, 0, size):
         if bisect_left(marks, line_break.start()) % 2:
             continue
@@ -206,7 +206,7 @@ def _breaks(held: bytes | bytearray, size: int, marks: Array, is_final: bool) ->
 
 
 def _are_surely_short(held: bytes | bytearray, marks: Array, stop: int) -> bool:
-    """Whether no row before ``stop`` can be too long.
+    """Tell whether no row before ``stop`` can be too long.
 
     This is so if each half of the greatest length has a line feed outside quoted fields. It is a
     quick test that rows of ordinary length pass.
@@ -219,7 +219,7 @@ def _are_surely_short(held: bytes | bytearray, marks: Array, stop: int) -> bool:
 
 
 def _has_line_feed(held: bytes | bytearray, marks: Array, start: int, stop: int) -> bool:
-    """Whether there is a line feed outside quoted fields in a range."""
+    """Tell whether there is a line feed outside quoted fields in a range."""
     position = held.find(b"\n", start, stop)
     while position >= 0:
         n_marks_before = bisect_left(marks, position)
@@ -236,7 +236,7 @@ def _has_line_feed(held: bytes | bytearray, marks: Array, start: int, stop: int)
 
 
 def _marks(held: bytes | bytearray, size: int, separator: bytes) -> Array:
-    """The positions of the marks that open and close fields, in turn: int64 ndarray."""
+    """Return the positions of the marks that open and close fields, in turn: int64 ndarray."""
     if held.find(b'"', 0, size) < 0:
         return np.zeros(0, np.int64)
     text = np.frombuffer(held, np.uint8, size)
@@ -256,7 +256,7 @@ def _marks(held: bytes | bytearray, size: int, separator: bytes) -> Array:
 
 
 def _marks_field_by_field(held: bytes | bytearray, size: int, separator: bytes) -> list[int]:
-    """The positions of the marks that open and close fields, found one field after another."""
+    """Find the positions of the marks that open and close fields, one field after another."""
     marks: list[int] = []
     opens = _opening(separator)
     opening = opens.search(held, 0, size)

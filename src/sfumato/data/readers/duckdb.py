@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from sfumato.data.addresses import TableAddress, duckdb_address
+from sfumato.data.addresses import TableAddress, duckdb_address, quoted
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader, check_file, stat_file
 from sfumato.data.schema import ENGINE_TYPE
 from sfumato.errors import DataError, UsageError, nearest
@@ -101,7 +101,7 @@ class DuckTable(RowReader):
     def _wanted(
         self, table: duckdb.DuckDBPyRelation, columns: Columns
     ) -> list[tuple[str, DuckDBPyType]]:
-        """The columns wanted, with their types.
+        """Return the columns wanted, with their types.
 
         DuckDB takes names that differ in capitals for one name, and reads the first such column.
         """
@@ -117,12 +117,8 @@ class DuckTable(RowReader):
         return [(name, types[name]) for name in columns]
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _field(name: str, type_: DuckDBPyType) -> pa.Field:
-    """A column as it arrives; one that is not read has a type that fits nothing."""
+    """Return a column as it arrives; one that is not read has a type that fits nothing."""
     if type_.id == "decimal":
         return pa.field(name, pa.decimal128(**dict(type_.children)))
     if type_.id in _TYPES:
@@ -132,19 +128,19 @@ def _field(name: str, type_: DuckDBPyType) -> pa.Field:
 
 
 def _selected(name: str, type_: DuckDBPyType) -> str:
-    """A column in a form that tells all values apart."""
+    """Return a column in a form that tells all values apart."""
     column = quoted(name)
     return f"CAST({column} AS VARCHAR) AS {column}" if type_.id in _AS_TEXT else column
 
 
 def _of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of the types stated; dictionaries and views of text stay as they are."""
+    """Return a batch of the types stated; dictionaries and views of text stay as they are."""
     columns = [_plain(*pair) for pair in zip(batch.columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
 def _plain(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A column without an extension type, by which a connection may write booleans and JSON."""
+    """Take off an extension type, by which a connection may write booleans and JSON."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     return column.cast(type_) if type_ in (_HUGE, pa.bool_()) else column
@@ -220,7 +216,7 @@ class _Held(NamedTuple):
         return ".".join(map(_part, self.parts[1:] if self.parts[1] != "main" else self.parts[2:]))
 
     def is_named(self, parts: Sequence[str]) -> bool:
-        """Whether an address means this one. DuckDB does not tell capitals apart."""
+        """Tell whether an address means this one. DuckDB does not tell capitals apart."""
         full = [*(["main"] if len(parts) == 1 else []), *parts]
         return [part.lower() for part in self.parts[-len(full) :]] == list(map(str.lower, full))
 
@@ -292,7 +288,7 @@ class DuckFile(DuckTable):
             yield relation
 
     def _table(self, connection: duckdb.DuckDBPyConnection) -> _Held:
-        """What the address means among the tables and views that the file holds.
+        """Return what the address means among the tables and views that the file holds.
 
         A name that is looked up nowhere else cannot name a file or an address.
         """
@@ -342,7 +338,7 @@ def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> Iterator[_Held]:
-    """The tables and views of the file that is open; macros in it cannot change what is found."""
+    """Give the tables and views of the open file; macros in it cannot change what is found."""
     for kind in ("table", "view"):
         rows = connection.execute(
             f"SELECT database_name, schema_name, {kind}_name, internal"
@@ -354,13 +350,13 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> Iterator[_Held]:
 
 
 def _part(name: str) -> str:
-    """A part of the name of a table; one with a point stands in quotes."""
+    """Return a part of the name of a table; one with a point stands in quotes."""
     return quoted(name) if set(name) & set('."') else name
 
 
 @cache
 def _folder_of(process: int) -> str:
-    """Where DuckDB writes what its memory does not hold: a folder that only the owner can read.
+    """Make the folder to which DuckDB writes what its memory does not hold, for its owner alone.
 
     DuckDB itself would let everybody read it, beside the file.
     """
@@ -376,7 +372,7 @@ def _remove(folder: str, process: int) -> None:
 
 
 def driver() -> ModuleType:
-    """The package that opens files of DuckDB.
+    """Return the package that opens files of DuckDB.
 
     Raises
     ------

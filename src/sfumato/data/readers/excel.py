@@ -219,7 +219,7 @@ def _of_number(number: str) -> str:
 
 
 def _of_code(code: str) -> str:
-    """What a format such as ``dd.mm.yyyy`` makes of a positive number."""
+    """Return what a format such as ``dd.mm.yyyy`` makes of a positive number."""
     bare = _LITERAL.sub("", code).split(";")[0]
     if _ELAPSED.search(bare):
         return DURATION
@@ -322,7 +322,7 @@ class ExcelFile(TextFile):
 def _names_at(
     path: Path, name: str, options: FileOptions, state: tuple[int, int, int]
 ) -> tuple[str, ...]:
-    """The names of the columns, with empty ones between them."""
+    """Return the names of the columns, with empty ones between them."""
     del state
     with _opened(path, name) as parts:
         header = _header(parts, Cells(parts).read, options)[0]
@@ -349,7 +349,7 @@ def _opened(path: Path, name: str) -> Parts:
 def _header(
     parts: Parts, read: Callable[[RawCell | None], Cell], options: FileOptions
 ) -> tuple[dict[int, str], Iterator[Row]]:
-    """The names of the columns by their places, and the rows below them."""
+    """Return the names of the columns by their places, and the rows below them."""
     sheets = parts.sheets()
     sheet = _chosen(parts.name, list(sheets), options.sheet)
     rows = parts.rows(sheets[sheet])
@@ -373,7 +373,7 @@ def _is_filled(row: Row, read: Callable[[RawCell | None], Cell]) -> bool:
 
 
 def _chosen(name: str, sheets: Sequence[str], sheet: str | None) -> str:
-    """The sheet to read, of those that there are."""
+    """Return the sheet to read, of those that there are."""
     if sheet is not None and sheet in sheets:
         return sheet
     if sheet is None and len(sheets) == 1:

@@ -139,7 +139,7 @@ class FileInFolders(RowReader):
 
 
 def _constant(value: str | None, column: Column) -> pa.Array:
-    """A column of one row; the value is missing if it does not parse, as in CSV."""
+    """Return a column of one row; the value is missing if it does not parse, as in CSV."""
     raw = None if value is None else value.encode("utf-8", "surrogateescape")
     return decoded(parse(pa.array([raw], pa.binary()), column))
 
@@ -202,7 +202,7 @@ class File:
 
 
 def is_local(given: str) -> bool:
-    """Whether a text is a path or a ``file:`` address, rather than another address."""
+    """Tell whether a text is a path or a ``file:`` address, rather than another address."""
     if given.startswith("file://"):
         return True
     kind = kind_of(given)
@@ -258,7 +258,7 @@ def files_of(given: Sequence[str]) -> list[File]:
 
 
 def called(given: Sequence[str]) -> str:
-    """What a source is called: what the user gave, never a file that was listed."""
+    """Return what a source is called: what the user gave, never a file that was listed."""
     first = given[0].rstrip("/") or given[0]
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
@@ -280,7 +280,7 @@ def state_digest(files: Iterable[File], with_paths: bool) -> str:
 
 
 def _expanded(given: str) -> list[File]:
-    """The files that one path, directory or pattern stands for."""
+    """Return the files that one path, directory or pattern stands for."""
     path = local(given)
     if _WILDCARD.search(str(path)) and not path.exists():
         files = _matching(path)
@@ -324,7 +324,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def _matching(pattern: Path) -> list[File]:
-    """The files that a pattern matches."""
+    """Return the files that a pattern matches."""
     parts = pattern.parts
     n_fixed = next(index for index, part in enumerate(parts) if _WILDCARD.search(part))
     return list(_matches(Path(*parts[:n_fixed]), parts[n_fixed:], ()))
@@ -364,7 +364,7 @@ def _matches(folder: Path, patterns: Names, below: Names) -> Iterator[File]:
 
 
 def _below(folder: Path, below: Names) -> Iterator[File]:
-    """All tables below a directory."""
+    """Return all tables below a directory."""
     endings = tuple(chain.from_iterable(FORMS.values()))
     for name in _names(folder):
         if name.lower().endswith(endings) and not (folder / name).is_dir():
@@ -374,7 +374,7 @@ def _below(folder: Path, below: Names) -> Iterator[File]:
 
 
 def _names(folder: Path, pattern: str = "*") -> list[str]:
-    """The matching names in a folder, sorted; hidden ones only if the pattern begins like them."""
+    """List matching names in a folder, sorted; hidden ones only if the pattern begins so."""
     hidden = tuple(sign for sign in (".", "_", "~$") if not pattern.startswith(sign))
     return sorted(
         name
@@ -384,7 +384,7 @@ def _names(folder: Path, pattern: str = "*") -> list[str]:
 
 
 def _folders(folder: Path) -> list[str]:
-    """The folders in a folder, without links that lead back to a folder above."""
+    """Return the folders in a folder, without links that lead back to a folder above."""
     if not folder.is_dir():
         return []
     above = {parent.resolve() for parent in (folder, *folder.parents)}
@@ -536,7 +536,7 @@ class Files(RowReader):
                 yield batch if id_type is None else self._with_ids(batch, id_type)
 
     def _id_type(self, parts: Sequence[RowReader], columns: Columns) -> pa.DataType | None:
-        """The type to which ids of persons are converted; None if they stay as they are."""
+        """Return the type to which ids of persons are converted; None if they stay as they are."""
         if self._person is None or len(parts) == 1 or self._person not in columns:
             return None
         schemas = [guarded(part.name, part.schema, columns) for part in parts]

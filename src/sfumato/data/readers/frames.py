@@ -106,7 +106,7 @@ class PandasFrame(RowReader):
         return self._frame[name].dtype == object
 
     def _widened(self, name: str, column: Column) -> bool:
-        """Whether keys are held as doubles or as unsigned integers.
+        """Tell whether keys are held as doubles or as unsigned integers.
 
         This is how pandas holds whole numbers beside a missing or a very large one.
         """
@@ -188,7 +188,7 @@ class PolarsFrame(RowReader):
         self.same_rows = _SAME_ROWS_OF_LAZY if _is_lazy(frame) else ""
 
     def _empty(self) -> pl.DataFrame:
-        """The frame without its rows; a lazy frame is not run for it."""
+        """Return the frame without its rows; a lazy frame is not run for it."""
         frame = self._frame
         return frame.clear() if _is_eager(frame) else frame.collect_schema().to_frame()
 

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.data.addresses import TableAddress, postgres_address
+from sfumato.data.addresses import TableAddress, postgres_address, quoted
 from sfumato.data.fields import parse
 from sfumato.data.reader import Column, Columns, RowReader, ids_name, persons_column
 from sfumato.data.schema import ENGINE_TYPE
@@ -297,7 +297,7 @@ class Server:
             self._connection.cancel()
 
     def _meaning(self, code: str | None) -> tuple[str, str]:
-        """What is wrong, and what to do; a stream of rows fails without a code."""
+        """Return what is wrong, and what to do; a stream of rows fails without a code."""
         if code is None:
             if self._connection is None:
                 return _TURNED_AWAY if _is_up(self._address) else _UNREACHABLE
@@ -338,7 +338,7 @@ def _all_of(connection: AdbcConnection, query: str) -> pa.Table:
 
 
 def _unless_unsupported(connection: AdbcConnection, query: str, is_inside: bool) -> pa.Table | None:
-    """The answer; None where the server does not support the question, which ends no snapshot."""
+    """Ask; None where the server does not support the question, which ends no snapshot."""
     if is_inside:
         _all_of(connection, "SAVEPOINT tried")
     try:
@@ -352,7 +352,7 @@ def _unless_unsupported(connection: AdbcConnection, query: str, is_inside: bool)
 
 
 def _has_failed_transaction(connection: AdbcConnection) -> bool:
-    """Whether the server is there, and waits for the end of a transaction that failed."""
+    """Tell whether the server is there, and waits for the end of a transaction that failed."""
     try:
         _all_of(connection, "SELECT 1")
     except _manager().Error as error:
@@ -361,7 +361,7 @@ def _has_failed_transaction(connection: AdbcConnection) -> bool:
 
 
 def _is_up(address: str) -> bool:
-    """Whether the server answers: why it lets nobody in comes without a code."""
+    """Tell whether the server answers: why it lets nobody in comes without a code."""
     try:
         from psycopg.pq import PGconn, Ping
     except ImportError:
@@ -369,13 +369,8 @@ def _is_up(address: str) -> bool:
     return PGconn.ping(address.encode()) == Ping.OK
 
 
-def quoted(name: str) -> str:
-    """The name of a table or of a column, as queries have it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def literal(text: str) -> str:
-    """A text, as queries have it, whatever the server's setting of backslashes."""
+    """Return a text, as queries have it, whatever the server's setting of backslashes."""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{escaped}'"
 
@@ -470,7 +465,7 @@ class _Field(NamedTuple):
 
 
 def _arrow_field(field: _Field, columns: Columns) -> pa.Field:
-    """What is handed out; a type that nothing can have is called as the server calls it."""
+    """Return what is handed out; a type that nothing can have is called as the server calls it."""
     if field.number == _NUMERIC:
         return pa.field(field.name, _numeric_type(field.name, columns))
     if field.number in _AS_THEY_ARE:
@@ -481,7 +476,7 @@ def _arrow_field(field: _Field, columns: Columns) -> pa.Field:
 
 
 def _numeric_type(name: str, columns: Columns) -> pa.DataType:
-    """What a numeric is handed out as; on an axis that is none of numbers, as what it is."""
+    """Return what a numeric is handed out as; on an axis that is none of numbers, as what it is."""
     column = columns.get(name)
     if column is None:
         return pa.string() if name in columns else _ANY_NUMERIC
@@ -491,7 +486,7 @@ def _numeric_type(name: str, columns: Columns) -> pa.DataType:
 
 
 def _on_axis(values: pa.Array, column: Column, type_: pa.DataType) -> pa.Array:
-    """What was sent, as it is read on an axis."""
+    """Return what was sent, as it is read on an axis."""
     if column is not None and (pt.is_date(values.type) or pt.is_timestamp(values.type)):
         return _put_back(values)
     if column is None or values.type == type_:
@@ -669,7 +664,7 @@ class PostgresTable(RowReader):
         return f"table {state['number']} of {tuple(server.values())}"
 
     def _what_was_written(self, state: Mapping[str, object]) -> str:
-        """A text that changes with the rows of a table that lies in this database.
+        """Return a text that changes with the rows of a table that lies in this database.
 
         Each row holds the number of the transaction that wrote it, and later transactions have
         higher numbers. So the number of rows and the sum of these numbers change with whatever is

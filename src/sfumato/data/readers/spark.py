@@ -92,7 +92,7 @@ _READING = {
 
 
 def installed() -> dict[str, str]:
-    """The versions of Spark's packages for Python that are installed, by name."""
+    """Return the versions of Spark's packages for Python that are installed, by name."""
     versions = {}
     for name in ("pyspark", "pyspark-client"):
         try:
@@ -103,7 +103,7 @@ def installed() -> dict[str, str]:
 
 
 def java_version() -> int | None:
-    """The version of Java that Spark would start; None without one."""
+    """Return the version of Java that Spark would start; None without one."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:
@@ -117,7 +117,7 @@ def java_version() -> int | None:
 
 
 def obstacle(*, remote: bool = False) -> tuple[str, str] | None:
-    """What keeps this machine from running Spark, and what to do; None if nothing does.
+    """Return what keeps this machine from running Spark, and what to do; None if nothing does.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def obstacle(*, remote: bool = False) -> tuple[str, str] | None:
 
 
 def _local_obstacle(*, full: bool) -> tuple[str, str] | None:
-    """The same, where Spark is to run on this machine; ``full`` if all of Spark is installed."""
+    """Do the same where Spark is to run on this machine; ``full``: all of it is installed."""
     if not full:
         return "pyspark-client only connects to servers", f"Give --remote, or: {INSTALL}"
     java = java_version()
@@ -304,7 +304,7 @@ def spark_guarded(name: str, frame: object, action: Callable[[], T]) -> T:
 
 
 def _known(error: BaseException, frame: object) -> tuple[str, str] | None:
-    """What stands in the way, and what to do; None where it is not known."""
+    """Return what stands in the way, and what to do; None where it is not known."""
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in _CONDITIONS:
         return _CONDITIONS[condition]
@@ -317,7 +317,7 @@ def _known(error: BaseException, frame: object) -> tuple[str, str] | None:
 
 
 def is_stopped(frame: object) -> bool:
-    """Whether the session of a DataFrame was stopped, as far as its client knows."""
+    """Tell whether the session of a DataFrame was stopped, as far as its client knows."""
     session = getattr(frame, "sparkSession", frame)
     if (stopped := getattr(session, "is_stopped", None)) is not None:
         return bool(stopped)
@@ -365,7 +365,7 @@ def arrow_type(type_: DataType) -> pa.DataType:
 
 
 def is_text(type_: DataType) -> bool:
-    """Whether a column holds text: it may have a collation, or be padded with blanks."""
+    """Tell whether a column holds text: it may have a collation, or be padded with blanks."""
     return type_.typeName() in ("string", "varchar", "char")
 
 

@@ -125,7 +125,7 @@ class Parts:
         return {name: paths[key] for name, key in ids if key in paths}
 
     def counts_from_1904(self) -> bool:
-        """Whether days are counted from 1904 on."""
+        """Tell whether days are counted from 1904 on."""
         return any(
             element.attributes.get("date1904", "0") in ("1", "true", "on")
             for element in self._workbook_elements()
@@ -159,7 +159,7 @@ class Parts:
         return self._stream(self._workbook, _Elements())
 
     def _relations(self) -> list[dict[str, str]]:
-        """What the workbook refers to: the kind, the id and the path of each part."""
+        """Return what the workbook refers to: the kind, the id and the path of each part."""
         folder, file = posixpath.split(self._workbook)
         relations = []
         for relation in self._stream(posixpath.join(folder, f"_rels/{file}.rels"), _Elements()):
@@ -204,7 +204,7 @@ class Parts:
 
 
 def _folded(path: str) -> str:
-    """A path as it is compared: without regard to case, as the format says."""
+    """Return a path as it is compared: without regard to case, as the format says."""
     return path.replace("\\", "/").lower()
 
 
@@ -228,7 +228,7 @@ class _Taking(Generic[T]):
         return parser
 
     def taken(self) -> list[T]:
-        """What is complete since the last call."""
+        """Return what is complete since the last call."""
         complete = self._found
         self._found = []
         return complete
@@ -352,7 +352,7 @@ def _local(tag: str) -> str:
 
 
 def _place(reference: str | None, following: int) -> int:
-    """The place of the column of a cell such as AB12; without one, it follows the cell before."""
+    """Find the place of the column of a cell such as AB12; else it follows the cell before."""
     place = 0
     for letter in (reference or "").rstrip("0123456789")[:4]:
         if letter not in _LETTERS:
@@ -362,7 +362,7 @@ def _place(reference: str | None, following: int) -> int:
 
 
 def _number(reference: str | None, following: int) -> int:
-    """The number of a row."""
+    """Return the number of a row."""
     text = reference or ""
     is_number = text.isascii() and text.isdigit() and len(text) <= 9
     return int(text) if is_number else following
