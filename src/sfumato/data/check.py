@@ -150,7 +150,7 @@ class _TablePass:
     def read(self, progress: Progress | None) -> None:
         """Read all rows."""
         reader = self._reader
-        columns = self._source._columns(self._needs)
+        columns = self._source._required.columns(self._needs)
         all_rows = guarded(reader.name, reader.rows) if progress else None
         types = KnownTypes(reader.name, columns, self._source.unit.person)
         read = guarded_batches(reader.name, reader.batches_noting, columns, self._losses)

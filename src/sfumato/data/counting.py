@@ -97,7 +97,7 @@ def scan_of(source: Source, needs: tuple[Needs, ...], key: bytes, choice: Chosen
     looked_at = [*needs, *(as_need(Lattice((axis,))) for axis in choice)]
     return Scan(
         name=source._reader.name,
-        columns=source._columns(looked_at),
+        columns=source._required.columns(looked_at),
         needs=needs,
         unit=source.unit,
         key=key,

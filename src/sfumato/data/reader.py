@@ -16,6 +16,7 @@ A reader may raise whatever its engine raises. Engines quote values of the data,
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from abc import ABC, abstractmethod
@@ -25,6 +26,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeAlias, TypeVar
 
 from sfumato.data.options import FileOptions, refuse_without_files
@@ -286,6 +288,24 @@ def with_rows(reader: Reader, purpose: str) -> RowReader:
         f"{purpose} of {reader.name}",
         "its rows stay in its engine",
         "Give a file or a frame",
+    )
+
+
+def driver_of(table: str, package: str, *, extra: str) -> ModuleType:
+    """Import the package that opens a table; ``extra`` installs it.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed.
+    """
+    try:
+        return importlib.import_module(package.replace("-", "_"))
+    except ImportError:
+        pass
+    # Raised outside the except block, so that the message stands alone.
+    raise UsageError(
+        table, f"the package {package} is not installed", f'Run pip install "sfumato[{extra}]"'
     )
 
 

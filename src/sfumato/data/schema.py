@@ -143,14 +143,17 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
     distinct = list(dict.fromkeys(type_ for type_ in plain if not pt.is_null(type_)))
     if not distinct:
         return pa.null()
-    if len(distinct) == 1:
-        return distinct[0]
-    kind, *others = {_kind(type_) for type_ in distinct}
+    return distinct[0] if len(distinct) == 1 else _common_form(distinct)
+
+
+def _common_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return a type that holds all ids of several types, so that equal ones stay equal."""
+    kind, *others = {_kind(type_) for type_ in types}
     if kind in _WIDEST and not others:
         return _WIDEST[kind]
-    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
+    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in types):
         return pa.int64()
-    return _wide_decimal(distinct) if all(map(pt.is_decimal, distinct)) else None
+    return _wide_decimal(types) if all(map(pt.is_decimal, types)) else None
 
 
 def _wide_decimal(types: Sequence[pa.DataType]) -> pa.DataType | None:

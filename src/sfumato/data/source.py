@@ -21,7 +21,7 @@ from sfumato.answers import VERSION
 from sfumato.basics.text import card, facts, structs
 from sfumato.data.addresses import with_table
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
-from sfumato.data.reader import Column, Reader, guarded
+from sfumato.data.reader import Reader, guarded
 from sfumato.data.schema import Requirements, check_person_names
 from sfumato.domain import Axis, Domain, Lattice, as_written, conditions_of, iso_text
 from sfumato.errors import UsageError, printable, without_frames
@@ -359,10 +359,6 @@ class Source:
             where no column names them.
         """
         self._required.check([as_need(need) for need in needs])
-
-    def _columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
-        """Return the columns that are needed, and the person's."""
-        return self._required.columns(needs)
 
     def __repr__(self) -> str:
         return printable(f"<Source {self._table}: {', '.join(self.domain)}; {self.unit}>")

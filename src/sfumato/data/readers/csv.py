@@ -25,7 +25,7 @@ from sfumato.data.fields import TextFile, common_missing, parsed_column
 from sfumato.data.options import TAB, FileOptions, stating
 from sfumato.data.reader import Columns, Losses, check_file, guarded
 from sfumato.data.readers import csv_rows
-from sfumato.data.readers.csv_rows import UTF_8, Stream, Transcoded
+from sfumato.data.readers.csv_rows import UTF_8, Transcoded
 from sfumato.errors import DataError
 
 # --- the header ---------------------------------------------------------------------------------
@@ -65,12 +65,14 @@ class Header:
     line: str
 
 
-def read_header(stream: Stream, name: str, options: FileOptions, separator: str) -> Header:
+def read_header(
+    stream: pa.NativeFile | Transcoded, name: str, options: FileOptions, separator: str
+) -> Header:
     """Read the header from the beginning of a file.
 
     Parameters
     ----------
-    stream : Stream
+    stream : pyarrow.NativeFile or Transcoded
         The file, as UTF-8 unless no other encoding is stated.
     name : str
         What errors call the file.
@@ -156,7 +158,7 @@ def _names(header: bytes, separator: str) -> list[str]:
     return [name.strip() for name in table.column_names]
 
 
-def read_up_to(stream: Stream, size: int) -> bytes:
+def read_up_to(stream: pa.NativeFile | Transcoded, size: int) -> bytes:
     """Read ``size`` bytes, or all that there are: one call may give fewer than it is asked for."""
     parts: list[bytes] = []
     while size > 0 and (more := stream.read(size)):

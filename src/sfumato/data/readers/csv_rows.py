@@ -24,9 +24,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.basics.numbers import Array
 from sfumato.errors import UsageError
@@ -287,13 +287,6 @@ _INVALID = "\udcff"
 _CHUNK = 2**18
 
 
-class Stream(Protocol):
-    """What can be read piece by piece, such as an open file."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read at most so many bytes; none at the end."""
-
-
 def encoding_of(name: str) -> str:
     """Give the name by which Python knows an encoding; "utf-8" for UTF-8 with or without a mark.
 
@@ -331,7 +324,7 @@ codecs.register_error("sfumato.invalid", _keep_invalid)
 class Transcoded:
     """A stream of another encoding, read as UTF-8."""
 
-    def __init__(self, stream: Stream, encoding: str) -> None:
+    def __init__(self, stream: pa.NativeFile, encoding: str) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder(encoding)("sfumato.invalid")
         self._held = b""

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 import pyarrow as pa
 
 from sfumato.data.addresses import TableAddress, duckdb_address, quoted
-from sfumato.data.reader import BATCH_ROWS, Columns, RowReader, check_file, stat_file
+from sfumato.data.reader import BATCH_ROWS, Columns, RowReader, check_file, driver_of, stat_file
 from sfumato.data.schema import ENGINE_TYPE
-from sfumato.errors import DataError, UsageError, nearest
+from sfumato.errors import DataError, nearest
 
 if TYPE_CHECKING:
     import duckdb
@@ -379,14 +379,4 @@ def driver() -> ModuleType:
     UsageError
         If it is not installed.
     """
-    try:
-        import duckdb
-    except ImportError:
-        pass
-    else:
-        return duckdb
-    raise UsageError(
-        "a table in a file of DuckDB",
-        "the package duckdb is not installed",
-        'Run pip install "sfumato[duckdb]"',
-    )
+    return driver_of("a table in a file of DuckDB", "duckdb", extra="duckdb")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar, overload
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.basics.numbers import Array
 from sfumato.data.fields import declared, require_exact_ids
 from sfumato.data.objects import parse, whole_numbers
 from sfumato.data.reader import BATCH_ROWS, Column, Columns, RowReader
@@ -16,50 +15,14 @@ from sfumato.data.schema import AS_DECLARED
 from sfumato.errors import DataError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
-
-S_co = TypeVar("S_co", covariant=True)
 
 
 # --- pandas ---------------------------------------------------------------------------------------
 
 
-class _Rows(Protocol[S_co]):
-    def __getitem__(self, rows: slice[int, int, None], /) -> S_co: ...
-
-
-class _Series(Protocol):
-    """The methods of a column that are used."""
-
-    @property
-    def dtype(self) -> object: ...
-
-    @property
-    def iloc(self) -> _Rows[_Series]: ...
-
-    def tolist(self) -> list[object]: ...
-
-    def to_numpy(self) -> Array: ...
-
-
-class _PandasFrame(Protocol):
-    """The methods of a frame that are used."""
-
-    @property
-    def columns(self) -> Iterable[object]: ...
-
-    @property
-    def iloc(self) -> _Rows[_PandasFrame]: ...
-
-    @overload
-    def __getitem__(self, name: str, /) -> _Series: ...
-    @overload
-    def __getitem__(self, names: list[str], /) -> _PandasFrame: ...
-
-    def __len__(self) -> int: ...
-
-
-def _is_pandas_frame(data: object) -> TypeGuard[_PandasFrame]:
+def _is_pandas_frame(data: object) -> TypeGuard[pd.DataFrame]:
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
@@ -73,7 +36,7 @@ class PandasFrame(RowReader):
         """Read a frame."""
         return cls(data, person) if _is_pandas_frame(data) else None
 
-    def __init__(self, frame: _PandasFrame, person: str | None = None) -> None:
+    def __init__(self, frame: pd.DataFrame, person: str | None = None) -> None:
         self._frame = frame
         self._person = person
 
@@ -103,7 +66,7 @@ class PandasFrame(RowReader):
         return pa.field(name, self._converted([name], 0, 0, None).schema.field(name).type)
 
     def _holds_objects(self, name: str) -> bool:
-        return self._frame[name].dtype == object
+        return bool(self._frame[name].dtype == object)
 
     def _widened(self, name: str, column: Column) -> bool:
         """Tell whether keys are held as doubles or as unsigned integers.

@@ -34,9 +34,9 @@ import pyarrow.types as pt
 
 from sfumato.data.addresses import TableAddress, postgres_address, quoted
 from sfumato.data.fields import parse
-from sfumato.data.reader import Column, Columns, RowReader, ids_name, persons_column
+from sfumato.data.reader import Column, Columns, RowReader, driver_of, ids_name, persons_column
 from sfumato.data.schema import ENGINE_TYPE
-from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.errors import DataError, SfumatoError
 
 if TYPE_CHECKING:
     from adbc_driver_manager import AdbcConnection, AdbcDatabase, AdbcStatement
@@ -376,18 +376,11 @@ def literal(text: str) -> str:
 
 
 def _database(address: str) -> AdbcDatabase:
-    try:
-        import adbc_driver_postgresql
-    except ImportError:
-        pass
-    else:
-        database: AdbcDatabase = adbc_driver_postgresql.connect(address)
-        return database
-    raise UsageError(
-        "a table on a server of PostgreSQL",
-        "the package adbc-driver-postgresql is not installed",
-        'Run pip install "sfumato[postgres]"',
+    driver = driver_of(
+        "a table on a server of PostgreSQL", "adbc-driver-postgresql", extra="postgres"
     )
+    database: AdbcDatabase = driver.connect(address)
+    return database
 
 
 def _manager() -> ModuleType:
