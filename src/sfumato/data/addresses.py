@@ -176,6 +176,7 @@ def required_of_plan(address: str, where: str) -> None:
     refused = _refused_of_plan(url)
     if not refused:
         return
+    # What does not look like the name of a parameter may be a part of a password.
     known = sorted({name for name in refused if re.fullmatch("[a-z_]{1,32}", name)})
     stated = ", ".join(known) or "an unknown parameter"
     raise UsageError(
@@ -228,6 +229,7 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
     if not states_mode and not all(map(_is_here, hosts)):
         added["sslmode"] = "require"
     if not set(hosts) <= set(environment.get("PGHOST", "").split(",")):
+        # Nothing that the custodian keeps is offered to a server that only the plan names.
         added |= {"password": "", "passfile": _NO_FILE}
     sign = "&" if "?" in url else "?"
     return f"{url}{sign}{urlencode(added, quote_via=quote)}" if added else url

@@ -230,6 +230,7 @@ class RowLocator:
         """Give the cells of a batch, and what chooses among its rows."""
         converted: dict[_Reading, Array] = {}
         cells: dict[LatticeAxis, Array] = {}
+        # Labels and keys are hashed by their cells, also those of axes that are not counted.
         hashed = [axis for axis in self._choice if isinstance(axis, LabelAxis | KeyAxis)]
         for axis in dict.fromkeys([*self._axes, *hashed]):
             cells[axis] = self._cells(batch, axis, converted)

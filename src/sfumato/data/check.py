@@ -141,6 +141,7 @@ class _TablePass:
             self._persons = PersonCounter(unit.rows_per_person, len(titled_needs))
             self._by_cell = _counters_by_cell(self._needs, unit)
         limited = [self._needs[question] for question in self._by_cell]
+        # A key of its own: a check must not show which rows a release keeps.
         key = fresh_key()
         self._locator = RowLocator(
             [axis for needs in limited for axis in needs.columns], chosen_by(limited), key

@@ -65,6 +65,7 @@ def count(
     from sfumato.data.scan import finish, partial
 
     wanted = tuple(as_need(need) for need in needs)
+    # Again, though a publisher asked before the charge: files may have changed since.
     source.require(wanted)
     if not wanted:
         return []

@@ -165,6 +165,7 @@ def with_sorted_keys(cube: Cube, key_numbers: dict[KeyAxis, KeyNumbers]) -> Cube
     }
     if not numbers or cube.coordinates is None:
         return cube
+    # Numbers tell in which order keys came: ranks take their place, so that no order of rows shows.
     coordinates = cube.coordinates.copy()
     for index, of_axis in numbers.items():
         coordinates[:, index] = of_axis.ranks()[coordinates[:, index]]

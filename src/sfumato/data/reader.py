@@ -343,6 +343,7 @@ def guarded_batches(
 ) -> Iterator[T]:
     """Iterate over what an engine gives, guarded from the first step to the last."""
     try:
+        # A generator that raised has ended, so one guard serves for all of its steps.
         yield from start(*given, **named)
         return
     except PASSED_ON as error:

@@ -87,6 +87,7 @@ class PartialCounts:
 
         Rows without a person are dropped.
         """
+        # Before persons are bounded: rows that are not asked for must not use up a person's limit.
         if self.scan.row_filter is not None:
             chunk = self.scan.row_filter.kept(chunk)
         rows: PersonRows | None = None
@@ -98,6 +99,7 @@ class PartialCounts:
             if (has_person := persons.has_person) is not None:
                 persons = persons.kept(has_person)
                 located = located.kept(has_person)
+            # The tallies take rows of at least one person.
             if not len(persons):
                 return
             cells = located.cells

@@ -268,6 +268,7 @@ class Source:
         self._reader = reader
         self._data = data
         self._stated = stated
+        # Two objects in memory never share a key of the ledger, however alike they are.
         self._token = secrets.token_hex(16)
         self._row_filter = self._filter()
         filtered = () if self._row_filter is None else self._row_filter.axes

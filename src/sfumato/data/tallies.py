@@ -102,6 +102,7 @@ class PersonSums(PersonRecords[SumsInCells]):
         """
         self._n_cells = len(cells)
         needed = cells[0] != DROPPED
+        # Sums of 32-bit integers would wrap around; 10^9 numbers fit in 64 bits.
         wide = [value.astype(np.int64, copy=False) for value in values]
         ones = np.ones(len(needed), np.int64)
         fields = [*tokens, *cells, cell_priorities, ones, *wide]
