@@ -121,5 +121,5 @@ def _clips(release: AggregateRelease) -> str:
     clips = release.clips[np.isfinite(release.values)]
     if not clips.size or clips.min() == clips.max():
         return ""
-    least, most = clips.min(), clips.max()
-    return f"Clipped at {least:,.6g} to {most:,.6g} by group: groups do not compare exactly."
+    span = f"{clips.min():,.6g} to {clips.max():,.6g}"
+    return f"Clipped at {span} by group: groups do not compare exactly."

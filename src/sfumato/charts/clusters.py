@@ -213,27 +213,30 @@ def _profiles(release: KMeansRelease, ax: Axes | None) -> Axes:
     image = ax.imshow(
         places, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none"
     )
-    half = release.accuracy(CONFIDENCE)
-    narrow = style.is_narrow(ax)  # there the note alone says how accurate they are
-    reach = ["" if narrow else f" ± {style.number(half[i])}" for i in order]
-    shown = [
-        f"{style.number(release.weights[i])}{each}" if release.known[i] else "not known"
-        for i, each in zip(order, reach, strict=True)
-    ]
-    labels = [f"{rank}: {label}" for rank, label in enumerate(shown, 1)]
-    ax.set_yticks(range(len(order)), labels)
-    ax.set_xticks(
-        range(len(names)), names, **scales.turned(45 if len(names) > (2 if narrow else 4) else 0)
-    )
+    narrow = style.is_narrow(ax)
+    ax.set_yticks(range(len(order)), _weight_labels(release, order, narrow))
+    is_crowded = len(names) > (2 if narrow else 4)
+    ax.set_xticks(range(len(names)), names, **scales.turned(45 if is_crowded else 0))
     ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
     ax.grid(visible=False)
     ax.tick_params(length=0)
-    if len(names) <= (4 if style.is_narrow(ax) else 9):
+    if len(names) <= (4 if narrow else 9):
         _numbers(ax, release, order, image)
     bar = style.colour_bar(ax, image, "place between the axis' bounds")
     bar.set_ticks([-1, 0, 1], labels=["lower", "middle", "upper"])
     style.legend(ax, [], _note(release), wrap=36 if narrow else 76)
     return ax
+
+
+def _weight_labels(release: KMeansRelease, order: Array, narrow: bool) -> list[str]:
+    """Return the rank and weight of each cluster; on a phone the note alone says how accurate."""
+    half = release.accuracy(CONFIDENCE)
+    labels = []
+    for rank, i in enumerate(order, 1):
+        weight = style.number(release.weights[i])
+        reach = "" if narrow else f" ± {style.number(half[i])}"
+        labels.append(f"{rank}: {weight}{reach}" if release.known[i] else f"{rank}: not known")
+    return labels
 
 
 def _numbers(ax: Axes, release: KMeansRelease, order: Array, image: AxesImage) -> None:

@@ -105,16 +105,16 @@ def _dress(ax: Axes, axis: LatticeAxis, edges: Array, what: str) -> None:
 
 def _legend(ax: Axes, names: list[str], value_count: int, note: str) -> None:
     """Name the lines and the bands."""
-    each = "95% interval of each total"
+    single = "95% interval of each total"
     if names:
         keys: list[Line2D | Patch] = [
             Line2D([], [], color=colour, label=name)
             for colour, name in zip(style.SERIES, names, strict=False)
         ]
-        keys.append(Patch(facecolor=style.MUTED, alpha=0.3, label=each))
+        keys.append(Patch(facecolor=style.MUTED, alpha=0.3, label=single))
     else:
         keys = [
-            Patch(facecolor=style.BASE, alpha=0.4, label=each),
+            Patch(facecolor=style.BASE, alpha=0.4, label=single),
             Patch(facecolor=style.BASE, alpha=0.14, label=f"95% for all {value_count:,} at once"),
         ]
     made = style.legend(ax, keys, note, columns=4 if names else 2)

@@ -73,7 +73,8 @@ def are_coordinates(x: str, y: str) -> bool:
     """
     if EAST.search(x) and NORTH.search(y):
         return True
-    right, up = _words(x), _words(y)
+    right = _words(x)
+    up = _words(y)
     is_named = len(right & LONGITUDE) == len(up & LATITUDE) == 1
     return is_named and right - LONGITUDE == up - LATITUDE
 
@@ -184,13 +185,13 @@ def coastlines(extent: Extent, tolerance: float) -> list[Array]:
     pad = MARGIN * max(right - left, top - bottom)
     frame = (left - pad, right + pad, bottom - pad, top + pad)
     rank = math.floor(math.log2(max(tolerance / FINEST, 1)))
-    found = []
+    lines = []
     for ring in _rings(rank):
         for turn in (-WORLD, 0.0, WORLD):
             moved = ring + np.array((turn, 0.0))
             if _overlaps(moved, frame):
-                found += _lines(moved, ring, frame)
-    return found
+                lines += _lines(moved, ring, frame)
+    return lines
 
 
 @cache
@@ -220,7 +221,8 @@ def _rings(rank: int) -> list[Array]:
 
 
 def _overlaps(ring: Array, frame: Extent) -> bool:
-    (left, bottom), (right, top) = ring.min(axis=0), ring.max(axis=0)
+    left, bottom = ring.min(axis=0)
+    right, top = ring.max(axis=0)
     return bool(left < frame[1] and right > frame[0] and bottom < frame[3] and top > frame[2])
 
 
@@ -229,7 +231,8 @@ def _lines(moved: Array, ring: Array, frame: Extent) -> list[Array]:
 
     The seams where the earth was cut open, at 180 degrees and at the south pole, are no coast.
     """
-    start, end = moved[:-1], moved[1:]
+    start = moved[:-1]
+    end = moved[1:]
     left, right, bottom, top = frame
     outside = np.zeros(len(start), bool)
     for column, bound, sign in ((0, left, 1), (0, right, -1), (1, bottom, 1), (1, top, -1)):

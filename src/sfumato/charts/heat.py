@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.bounded_noise import CountLaw
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
+MOST_NUMBERS = 900  # cells of a table that holds its numbers
 DIGIT = 6.5  # pixels that a digit of a cell's number takes
 LETTER = 7.2  # pixels that a letter of a tick's label takes
 
@@ -59,17 +60,20 @@ def draw(
     if not all(scales.names_bins(axis, len(at)) for axis, at in zip(axes, starts, strict=True)):
         note = f"{note} {scales.BEYOND}".strip()
     _tick(ax, axes, starts)
-    slot = _plot_width(ax, axes[0]) / columns
-    fits = rows * columns <= 900 and slot >= 4 + DIGIT * max(
-        len(style.number(v)) for v in table.values.flat
-    )
-    if fits:
+    if _fits(table, _plot_width(ax, axes[0]) / columns):
         _numbers(ax, table, norm)
     bar = style.colour_bar(ax, image, what)
     if isinstance(norm, LogNorm):
         scales.log_ticks(bar, norm, style.is_narrow(ax))
     style.legend(ax, [style.unseen_key()], f"{note} Of {counted}, {_reach(table)}".strip())
     return ax
+
+
+def _fits(table: Table, slot: float) -> bool:
+    """Whether each count can be written into its cell, so many pixels wide."""
+    if table.values.size > MOST_NUMBERS:
+        return False
+    return slot >= 4 + DIGIT * max(len(style.number(count)) for count in table.values.flat)
 
 
 def _norm(table: Table) -> Normalize:
@@ -120,8 +124,8 @@ def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
 
 def _reach(table: Table) -> str:
     """What the shades do not show: how far off each number may be."""
-    each, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
+    single, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
     return (
-        f"each count is within ±{each} of the truth with 95% confidence; "
+        f"each count is within ±{single} of the truth with 95% confidence; "
         f"all {table.values.size:,} at once within ±{every}."
     )

@@ -110,7 +110,7 @@ def draw_local_table(table: LocalTable, ax: Axes | None = None) -> Axes:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
-    ax.set_xticks(sorted({float(e) for each, _ in table.curves().values() for e in each}))
+    ax.set_xticks(sorted({float(e) for epsilons, _ in table.curves().values() for e in epsilons}))
     style.legend(ax, keys, columns=2)
     return ax
 
@@ -145,7 +145,10 @@ def draw_clusters(reports: Array, ax: Panels | None, centers: Array, points: Arr
 def _cloud(ax: Axes, cloud: Array, centers: Array, title: str) -> None:
     # Dots beyond a few thousand only darken the page; a fixed choice keeps the picture the same.
     shown = cloud[np.random.default_rng(0).permutation(len(cloud))[:MOST_DOTS]]
-    flat = [np.zeros(len(each)) if each.shape[1] == 1 else each[:, 1] for each in (shown, centers)]
+    flat = [
+        np.zeros(len(places)) if places.shape[1] == 1 else places[:, 1]
+        for places in (shown, centers)
+    ]
     ax.plot(
         shown[:, 0],
         flat[0],

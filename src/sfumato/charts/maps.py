@@ -83,8 +83,7 @@ def raster_of(release: Partition, corners: Corners, area: Area, placed: Placed) 
     if regions is None:
         seen = np.asarray(release.interval(CONFIDENCE)[0]) > 0
         return _painted(corners, release.counts / area(corners), seen)
-    lower, upper = placed(regions.lower), placed(regions.upper)
-    boxes = list(zip(lower, upper, strict=True))
+    boxes = list(zip(placed(regions.lower), placed(regions.upper), strict=True))
     density, shown = _of_tree(regions, area(boxes))
     return _painted(boxes, density, shown)
 
@@ -174,14 +173,15 @@ def _of_grid(release: Partition, cells: Level) -> Array:
         shown = is_open & ~is_divided & whole.seen
         density = np.where(shown, whole.counts / whole.area, density)
         size = parts.counts.shape
-        density, is_open = _spread(density, size), _spread(is_divided, size)
+        density = _spread(density, size)
+        is_open = _spread(is_divided, size)
     return np.where(is_open, np.where(cells.seen, cells.counts / cells.area, np.nan), density)
 
 
 def _is_divided(whole: Level, parts: Level) -> Array:
     """Which squares are shown by their parts: one of these is seen, and all are clear."""
     size = parts.counts.shape
-    starts = [np.arange(0, each, 2) for each in size]
+    starts = [np.arange(0, length, 2) for length in size]
     most = (parts.counts + UNSURE * parts.half) / parts.area
     is_sparse = most < SPARSE * _spread(whole.counts / whole.area, size)
     unclear = _add((~(parts.seen | is_sparse)).astype(int), starts)
@@ -216,8 +216,10 @@ def _slots(edges: Array) -> Array:
 def _painted(corners: Corners, density: Array, shown: Array) -> Raster:
     """Paint boxes of any size, the larger ones first."""
     canvas = np.full((PIXELS, 2 * PIXELS), np.nan)
-    for (a, b, c, d), each in zip(_on_pixels(corners, shown), density[shown].tolist(), strict=True):
-        canvas[c:d, a:b] = each
+    for (a, b, c, d), shade in zip(
+        _on_pixels(corners, shown), density[shown].tolist(), strict=True
+    ):
+        canvas[c:d, a:b] = shade
     return Raster(canvas)
 
 
@@ -227,9 +229,9 @@ def _stacked(release: Partition, corners: Corners, area: Array) -> Raster:
     density, squares, finest = (np.zeros(shape) for _ in range(3))  # of 1 / area over each pixel
     every = np.ones(len(area), bool)
     parts = (release.counts / area).tolist(), (1 / area).tolist()
-    for (a, b, c, d), each, weight in zip(_on_pixels(corners, every), *parts, strict=True):
+    for (a, b, c, d), shade, weight in zip(_on_pixels(corners, every), *parts, strict=True):
         box = slice(c, d), slice(a, b)
-        density[box] += each
+        density[box] += shade
         squares[box] += weight * weight
         finest[box] = np.maximum(finest[box], weight)
     seen = density > finest * _half(release, squares / finest**2, ALPHA)
@@ -300,9 +302,9 @@ def draw(release: Partition, ax: Axes | None, axes: Sequence[str] | None = None)
     if axes is None:
         return draw_map(people, ax, geography.pair_of(names))
     if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
-        asked = f"a picture of {', '.join(map(str, axes))}"
+        request = f"a picture of {', '.join(map(str, axes))}"
         raise UsageError(
-            asked, f"the partition has the axes {', '.join(names)}", "Name two of them"
+            request, f"the partition has the axes {', '.join(names)}", "Name two of them"
         )
     return draw_map(people, ax, (names.index(axes[0]), names.index(axes[1])))
 

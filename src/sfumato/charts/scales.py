@@ -60,8 +60,9 @@ def spans_decades(low: float, high: float) -> bool:
 
 def reach_of(low: Array, high: Array) -> tuple[float, float]:
     """The least and the largest of the ends of intervals; infinity and 0 where there are none."""
-    least, most = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    return float(least.min(initial=np.inf)), float(most.max(initial=0))
+    least = np.asarray(low, dtype=float).min(initial=np.inf)
+    most = np.asarray(high, dtype=float).max(initial=0)
+    return float(least), float(most)
 
 
 def log_axis(ax: Axes, low: float, high: float) -> None:
@@ -340,8 +341,10 @@ def _with_intervals(values: Array, terms: Array, law: CountLaw) -> Table:
     halves = []
     for alpha in (ALPHA, sidak(ALPHA, values.size)):
         single = float(law.half_width(alpha))
-        each = np.where(distinct == 1, single, law.sum_half_width(distinct.astype(float), alpha))
-        halves.append(each[where].reshape(values.shape))
+        half_widths = np.where(
+            distinct == 1, single, law.sum_half_width(distinct.astype(float), alpha)
+        )
+        halves.append(half_widths[where].reshape(values.shape))
     return Table(values, halves[0], halves[1], terms)
 
 

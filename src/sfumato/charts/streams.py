@@ -41,7 +41,7 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     """
     people = release.for_people()
     shape = len(people.events), len(people.names)
-    totals, each, every = (
+    totals, half, half_all = (
         np.asarray(numbers, float).reshape(shape)
         for numbers in (
             people.values,
@@ -54,8 +54,8 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     kept = _largest(totals)
     names = [people.names[i] for i in kept]
     for colour, i in zip(style.SERIES, kept, strict=False):
-        wide = every[:, i] if len(names) <= 1 else None
-        _line_with_bands(above, x, totals[:, i], each[:, i], wide, colour)
+        wide = half_all[:, i] if len(names) <= 1 else None
+        _line_with_bands(above, x, totals[:, i], half[:, i], wide, colour)
     name = "total so far"
     if release.captions is not msgspec.UNSET:
         name = style.plain(release.captions.axis_name(name), 40)
@@ -67,7 +67,7 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
         note = f"The {FEW} categories with the largest last total, of {len(people.names):,}. {note}"
     style.legend(above, _keys(names), note)
     if below is not None:
-        _widths(above, below, x, each[:, kept[0]], every[:, kept[0]])
+        _widths(above, below, x, half[:, kept[0]], half_all[:, kept[0]])
     return above
 
 
@@ -94,10 +94,10 @@ def _panels() -> tuple[Axes, Axes]:
     return above, below
 
 
-def _widths(above: Axes, below: Axes, x: Array, each: Array, every: Array) -> None:
+def _widths(above: Axes, below: Axes, x: Array, half: Array, half_all: Array) -> None:
     """Draw how far each total may lie from the truth: each error bar's own half-width."""
-    below.fill_between(x, every, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
-    below.fill_between(x, each, step="mid", color=style.BASE, alpha=0.35, linewidth=0)
+    below.fill_between(x, half_all, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
+    below.fill_between(x, half, step="mid", color=style.BASE, alpha=0.35, linewidth=0)
     below.set(ylabel="±, 95%", xlabel=above.get_xlabel())
     below.set_ylim(bottom=0)
     below.margins(x=0)
@@ -107,15 +107,15 @@ def _widths(above: Axes, below: Axes, x: Array, each: Array, every: Array) -> No
 
 
 def _line_with_bands(
-    ax: Axes, x: Array, totals: Array, each: Array, every: Array | None, colour: str
+    ax: Axes, x: Array, totals: Array, half: Array, half_all: Array | None, colour: str
 ) -> None:
     """Draw totals with the intervals of each and, where they are given, those of all at once."""
-    for half, shade, label in ((every, 0.14, "_simultaneous"), (each, 0.3, "_individual")):
-        if half is not None:
+    for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.3, "_individual")):
+        if reach is not None:
             ax.fill_between(
                 x,
-                totals - half,
-                totals + half,
+                totals - reach,
+                totals + reach,
                 color=colour,
                 alpha=shade,
                 linewidth=0,
@@ -125,11 +125,11 @@ def _line_with_bands(
 
 
 def _keys(names: list[str]) -> list[Artist]:
-    each = "95% interval of each total"
+    single = "95% interval of each total"
     every = "95% for all steps at once"
     if len(names) <= 1:
         return [
-            Patch(facecolor=style.BASE, alpha=0.4, label=each),
+            Patch(facecolor=style.BASE, alpha=0.4, label=single),
             Patch(facecolor=style.BASE, alpha=0.14, label=every),
         ]
     lines = [
@@ -138,7 +138,7 @@ def _keys(names: list[str]) -> list[Artist]:
     ]
     return [
         *lines,
-        Patch(facecolor=style.INK, alpha=0.3, label=each),
+        Patch(facecolor=style.INK, alpha=0.3, label=single),
         Patch(facecolor=style.INK, alpha=0.14, label=every),
     ]
 

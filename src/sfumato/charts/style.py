@@ -178,12 +178,12 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
 
 def figure_of(ax: Axes) -> Figure:
     """The whole figure that Axes are part of."""
-    found = ax.get_figure(root=True)
-    if found is None:
+    fig = ax.get_figure(root=True)
+    if fig is None:
         raise UsageError(
             "drawing on Axes", "they belong to no figure", "Give Axes of a figure, or none"
         )
-    return found
+    return fig
 
 
 def panels_of(given: Panels) -> list[Axes]:
@@ -293,7 +293,7 @@ def legend(
     n_columns = 1 if narrow else columns
     made = ax.legend(
         # matplotlib fills column by column, and people read row by row.
-        handles=[each for column in range(n_columns) for each in handles[column::n_columns]],
+        handles=[handle for column in range(n_columns) for handle in handles[column::n_columns]],
         loc="lower left",
         bbox_to_anchor=(0.015 if narrow else 0, 1.005),
         # Beside long names of rows there is no room for a note on a phone, but above them there is.
@@ -344,17 +344,17 @@ def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:
 
 def interval_keys(cells: int, band: bool) -> list[Artist]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
-    each = "95% interval of each count"
+    single = "95% interval of each count"
     every = f"95% for all {cells:,} at once"
     if band:
         keys: list[Artist] = [
-            Patch(facecolor=BASE, alpha=0.4, label=each),
+            Patch(facecolor=BASE, alpha=0.4, label=single),
             Patch(facecolor=BASE, alpha=0.14, label=every),
         ]
     else:
         keys = [
             Line2D([], [], color=INK, linewidth=width, label=label)
-            for width, label in ((2.2, each), (0.8, every))
+            for width, label in ((2.2, single), (0.8, every))
         ]
     return keys if cells > 1 else keys[:1]
 

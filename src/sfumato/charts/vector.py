@@ -123,7 +123,7 @@ def luminance(rgb: Sequence[float]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: ColorType, other: ColorType) -> float:
+def contrast(ink: ColorType, ground: ColorType) -> float:
     """Contrast of two colours, 1 to 21.
 
     >>> round(contrast("#000000", "#ffffff"))
@@ -131,7 +131,7 @@ def contrast(one: ColorType, other: ColorType) -> float:
     """
     from matplotlib.colors import to_rgb
 
-    darker, lighter = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))))
+    darker, lighter = sorted((luminance(to_rgb(ink)), luminance(to_rgb(ground))))
     return (lighter + 0.05) / (darker + 0.05)
 
 
@@ -205,7 +205,8 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
 def _printed(fig: Figure) -> str:
     """What matplotlib prints, drawn once: ``savefig`` draws twice, the first time for layout."""
     target = io.StringIO()
-    canvas, dpi = fig.canvas, fig.dpi
+    canvas = fig.canvas
+    dpi = fig.dpi
     try:
         with house():
             FigureCanvasSVG(fig).print_svg(target, metadata=dict.fromkeys(DATED))
@@ -218,8 +219,8 @@ def _printed(fig: Figure) -> str:
 def _hooked(body: str) -> str:
     """Name the parts of a map by classes; other pictures stay as they are."""
     hooks = HOOKS if 'id="map:' not in body else HOOKS + AXES_OF_MAP
-    for found, put in hooks:
-        body = re.sub(found, put, body)
+    for pattern, put in hooks:
+        body = re.sub(pattern, put, body)
     return body
 
 
@@ -232,8 +233,8 @@ def _compact(body: str) -> str:
     return re.sub(r"\s*\n\s*", "\n", body).strip()
 
 
-def _rounded(found: re.Match[str]) -> str:
-    return found[1] + re.sub(r"-?\d+\.\d+", lambda m: _shortest(float(m[0])), found[2])
+def _rounded(match: re.Match[str]) -> str:
+    return match[1] + re.sub(r"-?\d+\.\d+", lambda m: _shortest(float(m[0])), match[2])
 
 
 def _shortest(value: float) -> str:
@@ -272,7 +273,7 @@ def _redrawable(body: str) -> str:
     known = "|".join(COLOURS)
     return re.sub(
         rf"(<text[^>]*fill: {PAPER})|({known})\b",
-        lambda found: found[1] or f"var(--chart-{COLOURS[found[2]]}, {found[2]})",
+        lambda match: match[1] or f"var(--chart-{COLOURS[match[2]]}, {match[2]})",
         body,
     )
 
@@ -280,7 +281,7 @@ def _redrawable(body: str) -> str:
 def _own_ids(body: str, name: str) -> str:
     """Drop ids that nothing refers to, and number the others under the picture's own name."""
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', body))
-    order = [found for found in re.findall(r'\bid="([^"]+)"', body) if found in used]
+    order = [name_of_id for name_of_id in re.findall(r'\bid="([^"]+)"', body) if name_of_id in used]
     new = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(order))}
     body = re.sub(r'\sid="([^"]+)"', lambda m: f' id="{new[m[1]]}"' if m[1] in new else "", body)
     return re.sub(r'(url\(#|href="#)([^")]+)', lambda m: m[1] + new.get(m[2], m[2]), body)

@@ -147,37 +147,37 @@ def _of_recommendation(advice: Recommendation, anchor: str) -> Study:
     )
 
 
-def _of_local_table(found: LocalTable, anchor: str) -> Study:
+def _of_local_table(table: LocalTable, anchor: str) -> Study:
     """Sums of squares over epsilon and L, from a rehearsal."""
     title = "Local clustering, rehearsed over epsilon and L"
-    sentences = found.facts()
+    sentences = table.facts()
     return Study(
         anchor,
         title,
-        charts=drawn(found.plot, title, " ".join(sentences), anchor),
+        charts=drawn(table.plot, title, " ".join(sentences), anchor),
         figures=(
-            (style.number(found.best), "sum of squares without privacy"),
-            (style.number(found.even), "sum of squares of even centres, without data"),
+            (style.number(table.best), "sum of squares without privacy"),
+            (style.number(table.even), "sum of squares of even centres, without data"),
         ),
         sentences=_grouped(sentences),
         notes=(),
         columns=COLUMNS,
-        rows=tuple(map(tuple, found.lines())),
+        rows=tuple(map(tuple, table.lines())),
         warning="these sums of squares were computed from true points. Do not publish them.",
     )
 
 
 def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Sentences, each with the indented lines that follow it."""
-    found: list[tuple[str, tuple[str, ...]]] = []
+    sections: list[tuple[str, tuple[str, ...]]] = []
     for line in lines:
         text = line.strip().replace("+-", "±")
-        if line.startswith("  ") and found:
-            sentence, items = found[-1]
-            found[-1] = sentence, (*items, text)
+        if line.startswith("  ") and sections:
+            sentence, items = sections[-1]
+            sections[-1] = sentence, (*items, text)
         else:
-            found.append((text, ()))
-    return tuple(found)
+            sections.append((text, ()))
+    return tuple(sections)
 
 
 def _level(epsilon: float) -> str:

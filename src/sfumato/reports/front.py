@@ -8,7 +8,7 @@ are bars, because a reader compares answers and accounts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -134,15 +134,17 @@ def _charge(paid: list[Paid]) -> Charge:
     _, receipt = paid[0]
     # An answer may be given twice, and is listed once.
     answers = dict.fromkeys(
-        heading_of(release) if one.part == "1 of 1" else f"{heading_of(release)} ({one.part})"
-        for release, one in paid
+        heading_of(release)
+        if receipt.part == "1 of 1"
+        else f"{heading_of(release)} ({receipt.part})"
+        for release, receipt in paid
     )
     return Charge(receipt.entry, receipt.moment, receipt.charged, receipt.source, tuple(answers))
 
 
 def _measures(releases: list[Release]) -> list[Measure]:
     """What each answer costs; answers of a plan that share a rho cost what was charged for it."""
-    found: list[Measure] = []
+    measures: list[Measure] = []
     converted: dict[Place, CentralMeasure] = {}
     for release in releases:
         receipt = release.receipt
@@ -153,8 +155,8 @@ def _measures(releases: list[Release]) -> list[Measure]:
     for release in releases:
         receipt = release.receipt
         if receipt is None or _place(receipt) not in converted:
-            found.append(release.guarantee.measure)
-    return [*found, *converted.values()]
+            measures.append(release.guarantee.measure)
+    return [*measures, *converted.values()]
 
 
 def _together(releases: list[Release]) -> CentralMeasure | None:
@@ -168,16 +170,18 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
         for release in releases
         if release.receipt is not None
     }
-    guarantees = [release.guarantee for release in by_charge.values()]
     measures = _measures(list(by_charge.values()))
     central = [measure for measure in measures if isinstance(measure, PureDP | ApproxDP | ZCDP)]
     one_kind = len({isinstance(measure, ZCDP) for measure in measures}) == 1
-    one_entity = len({_entity(guarantee.unit) for guarantee in guarantees}) == 1
-    if len(central) < len(measures) or not one_kind or not one_entity:
-        return None
-    if not all(guarantee.private for guarantee in guarantees):
+    if len(central) < len(measures) or not one_kind or not _is_of_one_entity(by_charge.values()):
         return None
     return compose(central)
+
+
+def _is_of_one_entity(releases: Collection[Release]) -> bool:
+    """Whether all answers are private, and protect the same kind of person."""
+    entities = {_entity(release.guarantee.unit) for release in releases}
+    return len(entities) == 1 and all(release.guarantee.private for release in releases)
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -256,7 +260,7 @@ def blocks(releases: Sequence[Release], accounts: Sequence[Account]) -> tuple[Bl
 def _published(releases: Sequence[Release]) -> Block:
     total = sum(np.size(release.values) for release in releases)
     clear = [_clear(release) for release in releases]
-    known = [each for each in clear if each is not None]
+    known = [shares for shares in clear if shares is not None]
     lines = [
         f"{_several(len(releases), 'answer')}{_in_tables(releases)} with "
         f"{_several(total, 'number')}{_of(releases)}."
@@ -271,11 +275,11 @@ def _published(releases: Sequence[Release]) -> Block:
     elif known:
         lines.append("All of them stand out from the noise, each judged alone.")
     lines += _agreement(releases)
-    bars = [
-        Bar(label, seen / size, f"{seen:,} of {size:,}")
-        for label, release in _with_tables(releases)
-        if (each := _clear(release)) is not None and (seen := each[0]) >= 0 and (size := each[1])
-    ]
+    bars = []
+    for label, release in _with_tables(releases):
+        seen, size = _clear(release) or (0, 0)
+        if size:
+            bars.append(Bar(label, seen / size, f"{seen:,} of {size:,}"))
     caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
 
@@ -293,13 +297,13 @@ def _agreement(releases: Sequence[Release]) -> list[str]:
 
 def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
     """What a bar may stand for: answers, and each table of a family, with their names."""
-    found: list[tuple[str, Release]] = []
+    named: list[tuple[str, Release]] = []
     for release in releases:
         if release.members:
-            found += [(plain(name, SHOWN), one) for name, one in release.members.items()]
+            named += [(plain(name, SHOWN), member) for name, member in release.members.items()]
         else:
-            found.append((plain(heading_of(release), SHOWN), release))
-    return found
+            named.append((plain(heading_of(release), SHOWN), release))
+    return named
 
 
 def _in_tables(releases: Sequence[Release]) -> str:
@@ -335,7 +339,7 @@ def _clear(release: Release) -> tuple[int, int] | None:
 
 
 def _accurate(releases: Sequence[Release]) -> Block:
-    bars = [bar for each in _with_tables(releases) if (bar := _reach(*each)) is not None]
+    bars = [bar for answer in _with_tables(releases) if (bar := _reach(*answer)) is not None]
     lines = ["Noise was added on purpose: it hides each person."]
     if bars:
         lines.append(

@@ -62,13 +62,13 @@ def shared(page: str) -> str:
     >>> looks.startswith('<style>.a0{fill: none}</style><path d="M0 0" class="a0"/>')
     True
     """
-    uses = Counter(found[2] for found in STYLED.finditer(page))
+    uses = Counter(match[2] for match in STYLED.finditer(page))
     common = [style for style, count in uses.items() if count >= LEAST_USES]
     names = {style: f"a{i}" for i, style in enumerate(common)}
 
-    def named(found: re.Match[str]) -> str:
-        name = names.get(found[2])
-        return found[0] if name is None else f'{found[1]} class="{name}"'
+    def named(match: re.Match[str]) -> str:
+        name = names.get(match[2])
+        return match[0] if name is None else f'{match[1]} class="{name}"'
 
     rules = "".join(f".{name}{{{style}}}\n" for style, name in names.items()).strip()
     head, end, body = page.partition(END)

@@ -99,7 +99,7 @@ def report(
             'Write sf.report([release], "report.html")',
         )
     if audience not in AUDIENCES:
-        known = " or ".join(f'"{one}"' for one in AUDIENCES)
+        known = " or ".join(f'"{name}"' for name in AUDIENCES)
         raise UsageError(
             f"audience = {shown(audience)}", "there is no such audience", f"Write {known}"
         )
@@ -113,12 +113,12 @@ def render(
     releases = [item for item in items if isinstance(item, Release)]
     chosen = [item for item in items if isinstance(item, DECISIONS)]
     models = [item for item in items if isinstance(item, PrivateKMeans)]
-    others = Release | DECISIONS | PrivateKMeans
-    findings = [item for item in items if not isinstance(item, others)]
+    findings = [item for item in items if not isinstance(item, Release | DECISIONS | PrivateKMeans)]
     receipts = [release.receipt for release in releases if release.receipt is not None]
     # Dates come from the receipts: a clock read now would make two pages of one release differ.
     dates = sorted({receipt.time[:10] for receipt in receipts})
     limits = any(isinstance(item, Recommendation) for item in chosen)
+    technical = audience == "technical"
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
     accounts = front.accounts(releases)
     shown = [
@@ -129,32 +129,38 @@ def render(
         limits=limits,
         devices=len(models),
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
-        technical=audience == "technical",
+        technical=technical,
         front=front.blocks(releases, accounts),
         sections=shown,
         script=_script() if any(section.is_map for section in shown) else None,
         proofs=sections.proofs(releases, anchors),
         origins=list(dict.fromkeys(filter(None, map(standing, releases)))),
-        studies=[
-            *(decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)),
-            *(
-                sections.study(model, f"devices-{i}", technical=audience == "technical")
-                for i, model in enumerate(models, 1)
-            ),
-        ],
+        studies=_studies(chosen, models, technical),
         audit=decisions.audit(findings),
         accounts=accounts,
-        private=all(
-            guarantee.private
-            for guarantee in (
-                *(release.guarantee for release in releases),
-                *(model.guarantee_ for model in models),
-            )
-        ),
+        private=_is_private(releases, models),
         unreceipted=len(releases) - len(receipts),
         versions=sorted({receipt.version for receipt in receipts}),
     )
     return headings.shared(text)
+
+
+def _studies(
+    chosen: Sequence[Decision], models: Sequence[PrivateKMeans], technical: bool
+) -> list[headings.Study]:
+    return [
+        *(decisions.study(decision, f"choice-{i}") for i, decision in enumerate(chosen, 1)),
+        *(
+            sections.study(model, f"devices-{i}", technical=technical)
+            for i, model in enumerate(models, 1)
+        ),
+    ]
+
+
+def _is_private(releases: Sequence[Release], models: Sequence[PrivateKMeans]) -> bool:
+    """Whether everything on the page keeps its promise: nothing was made under a public seed."""
+    answers = all(release.guarantee.private for release in releases)
+    return answers and all(model.guarantee_.private for model in models)
 
 
 def _title(releases: bool, models: bool, limits: bool) -> str:
@@ -184,23 +190,23 @@ def _script() -> Script:
 
 def _flat(items: object) -> list[Item]:
     """All items as one list; lists within lists are flattened."""
-    found: list[Item] = []
+    flat: list[Item] = []
     for item in items if _is_several(items) else [items]:
         if _is_several(item):
-            found += _flat(item)
+            flat += _flat(item)
         elif isinstance(item, Release | DECISIONS | PrivateKMeans | Finding):
-            found.append(item)
+            flat.append(item)
         else:
             raise UsageError(
                 f"a report on a value of type {type(item).__name__}",
                 "it is made of releases, choices, windows, limits, models of reports and findings",
                 "Give what Publisher.release or sf.load returned, and then the path to write",
             )
-    if not found:
+    if not flat:
         raise UsageError(
             "a report on nothing", "there is no release to show", "Give at least one release"
         )
-    return found
+    return flat
 
 
 def _is_several(item: object) -> TypeGuard[Iterable[object]]:

@@ -91,25 +91,25 @@ class FamilyTable:
 
 def family_tables(release: Release) -> tuple[FamilyTable, ...]:
     """The tables of a release that is named for people; none unless its counts add up."""
-    found = []
+    tables_shown = []
     for axes, tables in release.cross_tables.items():
         if tables and len(tables[0].columns) <= MOST_COLUMNS:
-            found += [
+            tables_shown += [
                 _crossed(table, folded=len(tables) > OPEN and at > 0)
                 for at, table in enumerate(tables)
             ]
         else:
-            found.append(_listed(release, axes))
-    return tuple(found)
+            tables_shown.append(_listed(release, axes))
+    return tuple(tables_shown)
 
 
 def family_accuracy(release: Release) -> str | None:
     """How accurate all tables of a family are; None unless there are several."""
     if len(release.members) < 2:
         return None
-    each = np.asarray(release.accuracy("0.95"), float)
+    reach = reach_text(np.asarray(release.accuracy("0.95"), float))
     return (
-        f"Of {release.about}, each {release.noun} before rounding is within {reach_text(each)} "
+        f"Of {release.about}, each {release.noun} before rounding is within {reach} "
         f"{release.against} with 95% confidence; what holds for each table stands above it."
     )
 
@@ -135,8 +135,8 @@ def _sheet(table: CrossTable, numbers: Array) -> Sheet:
     rows = []
     for at in kept:
         ranges = [
-            "" if is_even else f"{_count(one)} to {_count(other)}"
-            for one, other in zip(low[at], high[at], strict=True)
+            "" if is_even else f"{_count(least)} to {_count(most)}"
+            for least, most in zip(low[at], high[at], strict=True)
         ]
         fields = zip(numbers[at].tolist(), ranges, table.hatched[at].tolist(), strict=True)
         rows.append(
@@ -170,12 +170,12 @@ def _count(value: float) -> str:
 def _listed(release: Release, axes: Sequence[str]) -> FamilyTable:
     """A table that is too broad to be laid out: one row for each count."""
     name = " x ".join(axes)
-    one = release.members.get(name, release)
-    found = sheet(one)
-    assert found is not None
-    cut = "" if found.total <= MOST_ROWS else f"The first {MOST_ROWS} of {found.total:,} rows."
+    table = release.members.get(name, release)
+    laid = sheet(table)
+    assert laid is not None
+    cut = "" if laid.total <= MOST_ROWS else f"The first {MOST_ROWS} of {laid.total:,} rows."
     title = plain(f"Number of rows by {' and '.join(axes)}", 200)
-    return FamilyTable(title, found.reading, found, cut=cut)
+    return FamilyTable(title, laid.reading, laid, cut=cut)
 
 
 # --- one release ----------------------------------------------------------------------------------
@@ -259,13 +259,13 @@ def _accuracy(release: Release) -> Accuracy | None:
     sentence = family_accuracy(release) or accuracy_sentence(release)
     if sentence is None:
         return None
-    each = np.asarray(release.accuracy("0.95", False), float)
+    half_widths = np.asarray(release.accuracy("0.95", False), float)
     every = np.asarray(release.accuracy("0.95", True), float)
     return Accuracy(
         _typeset(sentence),
-        _half_width(each),
-        _half_width(every) if each.size > 1 else None,
-        each.size,
+        _half_width(half_widths),
+        _half_width(every) if half_widths.size > 1 else None,
+        half_widths.size,
         release.noun,
     )
 
@@ -302,12 +302,7 @@ def _facts(release: Release) -> tuple[str, ...]:
         return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
     told = low > 0
-    top = int(np.argmax(counts))
-    which = "the largest noisy count"
-    if told.any() and not told[top]:
-        # Where some counts have far more noise than others, the largest may be noise alone.
-        top = int(np.argmax(np.where(told, counts, -np.inf)))
-        which = "the largest noisy count that can be told from 0"
+    top, which = _largest(counts, told)
     axes = {name: frame[name][top].as_py() for name in frame.column_names if name not in TAIL}
     alone, _ = release.interval("0.95")
     by_themselves = int((np.asarray(alone) > 0).sum())
@@ -322,6 +317,16 @@ def _facts(release: Release) -> tuple[str, ...]:
         f"judged all at once, {int(told.sum()):,}."
     )
     return (largest, shown) if counts.size > 1 else (largest,)
+
+
+def _largest(counts: Array, told: Array) -> tuple[int, str]:
+    """Return the place of the largest count that is worth naming, and what it is called."""
+    top = int(np.argmax(counts))
+    if not told.any() or told[top]:
+        return top, "the largest noisy count"
+    # Where some counts have far more noise than others, the largest may be noise alone.
+    top = int(np.argmax(np.where(told, counts, -np.inf)))
+    return top, "the largest noisy count that can be told from 0"
 
 
 def _cell_name(release: Release, values: dict[str, object]) -> str:
@@ -384,25 +389,25 @@ def study(model: PrivateKMeans, anchor: str, *, technical: bool = True) -> Study
 
 
 def _sentences(model: PrivateKMeans) -> list[str]:
-    found = [
+    sentences = [
         "Each person's device adds noise to that person's values before anything leaves it. "
         "Whoever collects the reports sees noise, and finds the clusters below it.",
         "The dots are reports, and the crosses are the centres found in them. "
         "Each axis is drawn from 0 to 1 between its public bounds.",
     ]
     if model.method == "naive":
-        found.append("These centres are those of the reports, and have no intervals.")
+        sentences.append("These centres are those of the reports, and have no intervals.")
     elif not model.evident_:
-        found.append(
+        sentences.append(
             "The reports do not show where clusters are: the centres are spread evenly over the "
             "bounds, and the intervals say how far they may be off."
         )
     elif not model.in_model_:
-        found.append(
+        sentences.append(
             "The points do not form round clusters, as the intervals presume, so the confidence of "
             "the intervals is not proved."
         )
-    return found
+    return sentences
 
 
 def _centres(model: PrivateKMeans) -> tuple[str, ...]:
@@ -488,10 +493,12 @@ def proofs(releases: Sequence[Release], anchors: Sequence[str]) -> Proofs:
 
 def _by_lines(answers: Sequence[tuple[str, str]], lines: Iterable[Lines]) -> tuple[Shared, ...]:
     """Answers with equal lines together, in the order of the page."""
-    found: dict[Lines, list[tuple[str, str]]] = {}
-    for answer, each in zip(answers, lines, strict=True):
-        found.setdefault(each, []).append(answer)
-    return tuple(Shared(tuple(together), each) for each, together in found.items() if each)
+    answers_by_lines: dict[Lines, list[tuple[str, str]]] = {}
+    for answer, said in zip(answers, lines, strict=True):
+        answers_by_lines.setdefault(said, []).append(answer)
+    return tuple(
+        Shared(tuple(together), said) for said, together in answers_by_lines.items() if said
+    )
 
 
 def _counted(release: Release) -> Lines:
@@ -502,17 +509,17 @@ def _counted(release: Release) -> Lines:
 def _guarantees(releases: Sequence[Release]) -> list[Lines]:
     """The guarantee of each; answers whose costs differ in their last digits have one."""
     measures = {release.guarantee.measure: None for release in releases}
-    found = []
+    facts = []
     for release in releases:
         guarantee = release.guarantee
         alike = [other for other in measures if common_cost([guarantee.measure, other])]
         common = common_cost(alike)
         if common is None or not common.is_rounded:
-            found.append(_guarantee(str(guarantee)))
+            facts.append(_guarantee(str(guarantee)))
             continue
         rounded = str(msgspec.structs.replace(guarantee, measure=common.cost))
-        found.append(_guarantee(rounded.replace(str(common.cost), str(common), 1)))
-    return found
+        facts.append(_guarantee(rounded.replace(str(common.cost), str(common), 1)))
+    return facts
 
 
 def _guarantee(text: str) -> Lines:

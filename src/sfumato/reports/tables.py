@@ -137,45 +137,50 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
     """
     names = frame.column_names
     statistic = next((name for name in STATISTICS if name in names), None)
-    if (
-        statistic is None
-        or len(release.layout) != 2
-        or not {*release.layout, *INTERVALS} <= {*names}
-    ):
+    if statistic is None or not _has_two_axes(release, names):
         return None
     labels = {name: list(dict.fromkeys(frame[name].to_pylist())) for name in release.layout}
-    down, across = release.layout
-    if len(labels[across]) > len(labels[down]):
-        down, across = across, down
-    n_fields = len(labels[down]) * len(labels[across])
-    if not n_fields or frame.num_rows != n_fields or len(labels[across]) > MOST_ACROSS:
+    # Of axes of one length, the first runs down.
+    down, across = sorted(release.layout, key=lambda name: -len(labels[name]))
+    heads = labels[across]
+    n_fields = len(labels[down]) * len(heads)
+    if not n_fields or frame.num_rows != n_fields or len(heads) > MOST_ACROSS:
         return None
-    ends = [frame[name].to_pylist() for name in (statistic, *INTERVALS)]
-    known = frame["known"].to_pylist() if "known" in names else [True] * n_fields
-    is_even = (
-        len({(high - value, value - low) for value, low, high in zip(*ends, strict=True)}) == 1
-    )
-    fields = {
-        (one, other): _field(statistic, value, low, high, is_known, is_even)
-        for one, other, value, low, high, is_known in zip(
-            frame[down].to_pylist(), frame[across].to_pylist(), *ends, known, strict=True
-        )
-    }
+    fields, half = _fields(frame, statistic, (down, across))
     if len(fields) != n_fields:
         return None
     rows = tuple(
-        (Cell(cell(one, "label")), *(fields[one, other] for other in labels[across]))
-        for one in labels[down][:MOST_ROWS]
+        (Cell(cell(label, "label")), *(fields[label, head] for head in heads))
+        for label in labels[down][:MOST_ROWS]
     )
-    half = cell(ends[2][0] - ends[0][0]) if is_even else ""
     return Sheet(
-        columns=(f"{down} / {across}", *(cell(each, "label") for each in labels[across])),
-        text=(True, *(False for _ in labels[across])),
+        columns=(f"{down} / {across}", *(cell(head, "label") for head in heads)),
+        text=(True, *(False for _ in heads)),
         rows=rows,
         total=len(labels[down]),
-        reading=_crossed_reading(statistic, half, [f for row in rows for f in row]),
+        reading=_crossed_reading(statistic, half, [field for row in rows for field in row]),
         crossed=True,
     )
+
+
+def _has_two_axes(release: Release, names: Sequence[str]) -> bool:
+    return len(release.layout) == 2 and {*release.layout, *INTERVALS} <= {*names}
+
+
+def _fields(
+    frame: pa.Table, statistic: str, axes: tuple[str, str]
+) -> tuple[dict[tuple[object, object], Cell], str]:
+    """Return the fields by their labels, and the half-width of all, or "" where they differ."""
+    values, lows, highs = (frame[name].to_pylist() for name in (statistic, *INTERVALS))
+    numbers = list(zip(values, lows, highs, strict=True))
+    is_even = len({(high - value, value - low) for value, low, high in numbers}) == 1
+    known = frame["known"].to_pylist() if "known" in frame.column_names else [True] * len(values)
+    places = zip(*(frame[name].to_pylist() for name in axes), strict=True)
+    fields = {
+        place: _field(statistic, *ends, is_known, is_even)
+        for place, ends, is_known in zip(places, numbers, known, strict=True)
+    }
+    return fields, cell(highs[0] - values[0]) if is_even else ""
 
 
 def _field(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-def to_yaml(tree: Tree, found: Evidence) -> str:
+def to_yaml(tree: Tree, evidence: Evidence) -> str:
     """Write the entry as YAML, under a comment that says what a person has to do with it.
 
     Raises
@@ -50,17 +50,17 @@ def to_yaml(tree: Tree, found: Evidence) -> str:
     UsageError
         If PyYAML is not installed.
     """
-    return f"{_heading(tree, found)}{_dumped(plain(tree))}"
+    return f"{_heading(tree, evidence)}{_dumped(plain(tree))}"
 
 
 def missing(tree: Tree) -> dict[str, str]:
     """The fields that a person has to fill in, by place, and what to write there."""
-    found = {}
+    places = {}
     for place, field in leaves(tree):
         if field.missing:
             texts = field.value if isinstance(field.value, list) else [str(field.value)]
-            found[place] = "; ".join(texts)
-    return found
+            places[place] = "; ".join(texts)
+    return places
 
 
 def counted(tree: Tree) -> tuple[int, int]:
@@ -69,7 +69,7 @@ def counted(tree: Tree) -> tuple[int, int]:
     return sum(not field.by_hand and not field.missing for field in fields), len(fields)
 
 
-def _heading(tree: Tree, found: Evidence) -> str:
+def _heading(tree: Tree, evidence: Evidence) -> str:
     filled, fields = counted(tree)
     lines = [
         "An entry for the OpenDP registry of differential-privacy deployments, tier 3.",
@@ -79,8 +79,8 @@ def _heading(tree: Tree, found: Evidence) -> str:
     if wanted:
         lines.append("Before you send it, write these by hand, in place of each TODO:")
         lines += [f"  {place}" for place in wanted]
-    if not found.verified:
-        lines.append(found.standing)
+    if not evidence.verified:
+        lines.append(evidence.standing)
     return "".join(f"# {line}\n" for line in lines)
 
 
@@ -103,8 +103,9 @@ def _break_lines(node: Node) -> None:
         node.style = "|" if "\n" in node.value else node.style
         return
     for child in node.value:
-        for one in child if isinstance(child, tuple) else (child,):
-            _break_lines(one)
+        # A mapping holds pairs of nodes.
+        for part in child if isinstance(child, tuple) else (child,):
+            _break_lines(part)
 
 
 # --- the checklist --------------------------------------------------------------------------------
@@ -133,15 +134,15 @@ class ChecklistItem:
         return any(TODO in line for line in self.answers)
 
 
-def checklist(found: Evidence, tree: Tree) -> list[ChecklistItem]:
+def checklist(evidence: Evidence, tree: Tree) -> list[ChecklistItem]:
     """The questions with their answers, from the parameters down to the data."""
     said = {place.rpartition(".")[2]: field for place, field in leaves(tree)}
-    return [*_guarantee(found, said), *_algorithms(found, said), *_deployment(found, said)]
+    return [*_guarantee(evidence, said), *_algorithms(evidence, said), *_deployment(evidence, said)]
 
 
-def render(found: Evidence, tree: Tree) -> str:
+def render(evidence: Evidence, tree: Tree) -> str:
     """The checklist as one HTML page that loads nothing. It is the same for the same releases."""
-    items = checklist(found, tree)
+    items = checklist(evidence, tree)
     layers: dict[str, list[ChecklistItem]] = {}
     for item in items:
         layers.setdefault(item.layer, []).append(item)
@@ -151,9 +152,9 @@ def render(found: Evidence, tree: Tree) -> str:
         layers=layers,
         open=sum(item.missing for item in items),
         items=len(items),
-        standing=found.standing,
-        verified=found.verified,
-        version=found.version,
+        standing=evidence.standing,
+        verified=evidence.verified,
+        version=evidence.version,
     )
 
 
@@ -163,49 +164,52 @@ def _lines(field: Field) -> tuple[str, ...]:
     return tuple(f"{line[:1].upper()}{line[1:]}" for line in lines)
 
 
-def _guarantee(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
+def _guarantee(evidence: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
     layer = "The guarantee: parameters, definition and unit"
     return [
         ChecklistItem(
             layer,
             "What are the privacy parameters, and what do they allow?",
-            (_lines(Field(f"{found.loss}."))[0], *_lines(said["privacy_parameters_description"])),
+            (
+                _lines(Field(f"{evidence.loss}."))[0],
+                *_lines(said["privacy_parameters_description"]),
+            ),
         ),
         ChecklistItem(
             layer,
             "Are the parameters small enough for the risk, and who decided it?",
-            _decision(found),
+            _decision(evidence),
         ),
         ChecklistItem(
             layer,
             "Which definition of differential privacy holds?",
-            (_flavor(found),),
+            (_flavor(evidence),),
         ),
         ChecklistItem(
             layer,
             "What is the unit of privacy, and is it a whole person?",
-            (*_lines(said["privacy_unit_description"]), _whole_person(found)),
+            (*_lines(said["privacy_unit_description"]), _whole_person(evidence)),
         ),
         ChecklistItem(layer, "What is not protected?", _lines(said["unprotected_quantities"])),
         ChecklistItem(layer, "How do several releases add up?", _lines(said["composition"])),
     ]
 
 
-def _flavor(found: Evidence) -> str:
-    neighbours = "unbounded" if found.unit.neighbours == "add-remove" else "bounded"
-    return f"{NAMES[str(found.loss.__struct_config__.tag)]}, {neighbours} neighbours."
+def _flavor(evidence: Evidence) -> str:
+    neighbours = "unbounded" if evidence.unit.neighbours == "add-remove" else "bounded"
+    return f"{NAMES[str(evidence.loss.__struct_config__.tag)]}, {neighbours} neighbours."
 
 
-def _decision(found: Evidence) -> tuple[str, ...]:
-    if found.windows:
-        return tuple(line for window in found.windows for line in window.explain().split("\n"))
-    warned = belief.warning(found.loss, found.unit)
+def _decision(evidence: Evidence) -> tuple[str, ...]:
+    if evidence.windows:
+        return tuple(line for window in evidence.windows for line in window.explain().split("\n"))
+    warned = belief.warning(evidence.loss, evidence.unit)
     why = f"{TODO}who chose the budget, and by what argument (sfumato choose, sf.window)"
     return (warned, why) if warned else (why,)
 
 
-def _whole_person(found: Evidence) -> str:
-    unit = found.unit
+def _whole_person(evidence: Evidence) -> str:
+    unit = evidence.unit
     if unit.person is None:
         return "The rows of one person are not joined: see what is assumed."
     if len(unit.person_columns) > 1:
@@ -213,7 +217,7 @@ def _whole_person(found: Evidence) -> str:
     return "All rows of a person are protected together, if the column names the person."
 
 
-def _algorithms(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
+def _algorithms(evidence: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
     layer = "Algorithms and correctness"
     return [
         ChecklistItem(
@@ -221,17 +225,17 @@ def _algorithms(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistIte
             "Which mechanisms are used, with which sensitivity?",
             _lines(said["mechanisms"]),
         ),
-        ChecklistItem(layer, "Why does the guarantee hold?", _proofs(found)),
+        ChecklistItem(layer, "Why does the guarantee hold?", _proofs(evidence)),
         ChecklistItem(
             layer,
             "How accurate are the answers, and does a reader learn it?",
-            tuple(fields.accuracies(found)),
+            tuple(fields.accuracies(evidence)),
         ),
         ChecklistItem(
             layer,
             "Can bounding or noise bias the answers against small groups?",
             (
-                *dict.fromkeys(one.guarantee.counted for one in found.releases),
+                *dict.fromkeys(release.guarantee.counted for release in evidence.releases),
                 f"{TODO}which groups are small or have many rows a person, and what that does",
             ),
         ),
@@ -239,21 +243,27 @@ def _algorithms(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistIte
             layer,
             "Are finite arithmetic and randomness sound?",
             (
-                *dict.fromkeys(f"Slack: {one.guarantee.slack}." for one in found.releases),
+                *dict.fromkeys(
+                    f"Slack: {release.guarantee.slack}." for release in evidence.releases
+                ),
                 "Noise is drawn in whole numbers from a cryptographic generator.",
             ),
         ),
         ChecklistItem(
             layer,
             "Can the implementation be checked?",
-            (*entry.software(found), *_audited(said)),
+            (*entry.software(evidence), *_audited(said)),
         ),
     ]
 
 
-def _proofs(found: Evidence) -> tuple[str, ...]:
-    lines = fields.by_text((one.guarantee.proof.because, one) for one in found.releases)
-    sources = fields.by_text((one.guarantee.proof.source, one) for one in found.releases)
+def _proofs(evidence: Evidence) -> tuple[str, ...]:
+    lines = fields.by_text(
+        (release.guarantee.proof.because, release) for release in evidence.releases
+    )
+    sources = fields.by_text(
+        (release.guarantee.proof.source, release) for release in evidence.releases
+    )
     return (*lines, *(f"Source: {source}" for source in sources))
 
 
@@ -263,7 +273,7 @@ def _audited(said: Mapping[str, Field]) -> tuple[str, ...]:
     return ("The command sfumato audit measures what each mechanism of this version spends.",)
 
 
-def _deployment(found: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
+def _deployment(evidence: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
     layer = "Deployment: trust, security and the data"
     return [
         ChecklistItem(layer, "Who has to be trusted?", _lines(said["actors"])),
@@ -417,16 +427,16 @@ def _disclosed(
     facts: Publication,
     checklist: PathLike | None,
 ) -> Disclosure:
-    found = gathered(
+    evidence = gathered(
         [item for item in given if isinstance(item, Release)],
         windows=[item for item in given if isinstance(item, Window)],
         ledger=ledger,
         account=account,
     )
     findings = [item for item in given if isinstance(item, Finding)]
-    tree = entry_tree(found, facts, slug_of(path), findings)
-    page = None if checklist is None else render(found, tree)
-    written = write_bytes(path, to_yaml(tree, found).encode())
+    tree = entry_tree(evidence, facts, slug_of(path), findings)
+    page = None if checklist is None else render(evidence, tree)
+    written = write_bytes(path, to_yaml(tree, evidence).encode())
     filled, fields = counted(tree)
     return Disclosure(
         path=written,
@@ -434,7 +444,7 @@ def _disclosed(
         filled=filled,
         fields=fields,
         missing=missing(tree),
-        verified=found.verified,
+        verified=evidence.verified,
     )
 
 
@@ -469,4 +479,4 @@ def _flat(given: object) -> list[Item]:
             "a disclosure is made of releases, windows and findings of an audit",
             "Give what Publisher.release or sf.load returned, and then the path to write",
         )
-    return [item for each in given for item in _flat(each)]
+    return [item for items in given for item in _flat(items)]

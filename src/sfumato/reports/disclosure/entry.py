@@ -32,27 +32,27 @@ PACKAGE = Path(__file__).parents[2]
 SUFFIXES = frozenset({".py", ".pyi", ".html", ".css"})
 
 
-def implementation_fields(found: Evidence) -> Tree:
+def implementation_fields(evidence: Evidence) -> Tree:
     """What the registry asks of an implementation."""
     return {
-        "pre_processing_eda_hyperparameter_tuning": Field(preparation(found)),
-        "mechanisms": Field(mechanisms(found)),
-        "justification": Field(justification(found)),
+        "pre_processing_eda_hyperparameter_tuning": Field(preparation(evidence)),
+        "mechanisms": Field(mechanisms(evidence)),
+        "justification": Field(justification(evidence)),
     }
 
 
-def preparation(found: Evidence) -> str:
+def preparation(evidence: Evidence) -> str:
     """What happened to the rows before the noise, and what the limits rest on."""
-    counted = fields.by_text((one.guarantee.counted, one) for one in found.releases)
+    counted = fields.by_text((release.guarantee.counted, release) for release in evidence.releases)
     lines = [
         *counted,
         "Axes, bounds, labels, limits and costs were fixed before each charge. The guarantee "
         "assumes that they rest on public knowledge and on answers that were paid for, and on "
         "nothing else.",
     ]
-    persons = [one for one in found.releases if isinstance(one, PersonsRelease)]
+    persons = [release for release in evidence.releases if isinstance(release, PersonsRelease)]
     if persons:
-        paid = ", ".join(f"entry {one.receipt.entry}" for one in persons if one.receipt)
+        paid = ", ".join(f"entry {release.receipt.entry}" for release in persons if release.receipt)
         lines.append(
             f"How many rows persons have was published as an answer of its own ({paid}), and paid "
             "for. Limits chosen from it cost nothing more."
@@ -60,50 +60,53 @@ def preparation(found: Evidence) -> str:
     return fields.bullets(lines)
 
 
-def mechanisms(found: Evidence) -> str:
+def mechanisms(evidence: Evidence) -> str:
     """What adds the randomness, how far a person moves what is measured, and how it is drawn."""
-    added = fields.by_text((f"{one.guarantee.mechanism}.", one) for one in found.releases)
+    added = fields.by_text(
+        (f"{release.guarantee.mechanism}.", release) for release in evidence.releases
+    )
     moved = fields.by_text(
-        (f"Sensitivity: {one.guarantee.proof.sensitivity}", one) for one in found.releases
+        (f"Sensitivity: {release.guarantee.proof.sensitivity}", release)
+        for release in evidence.releases
     )
     slack = fields.by_text(
-        (f"Numerical slack: {one.guarantee.slack}.", one) for one in found.releases
+        (f"Numerical slack: {release.guarantee.slack}.", release) for release in evidence.releases
     )
     return fields.bullets(
         [
             *(line[:1].upper() + line[1:] for line in added),
             *moved,
             *slack,
-            f"Implemented by Sfumato {found.version}. Randomness comes from AES in counter mode, "
-            "under a random key of the operating system, and never from a public seed.",
+            f"Implemented by Sfumato {evidence.version}. Randomness comes from AES in counter "
+            "mode, under a random key of the operating system, and never from a public seed.",
             "Not interactive, so readers cannot time a query. How long a run takes is not covered.",
         ]
     )
 
 
-def justification(found: Evidence) -> str:
+def justification(evidence: Evidence) -> str:
     """Why the guarantee holds, how accurate the answers are, and how the cost was chosen."""
     proofs = fields.by_text(
-        (f"{one.guarantee.proof.because} Source: {one.guarantee.proof.source}", one)
-        for one in found.releases
+        (f"{release.guarantee.proof.because} Source: {release.guarantee.proof.source}", release)
+        for release in evidence.releases
     )
     lines = [f"Holds because: {proof}" for proof in proofs]
-    lines += [f"Accuracy of {text}" for text in fields.accuracies(found)]
-    for window in found.windows:
+    lines += [f"Accuracy of {text}" for text in fields.accuracies(evidence)]
+    for window in evidence.windows:
         lines.append(f"The cost was chosen by a window: {' '.join(window.explain().split())}")
     return fields.bullets(lines)
 
 
-def software(found: Evidence) -> list[str]:
+def software(evidence: Evidence) -> list[str]:
     """The version that published, and the digest of its files where it is installed here."""
-    made = f"Software: Sfumato {found.version}, Apache-2.0"
-    if found.version == __version__:
+    made = f"Software: Sfumato {evidence.version}, Apache-2.0"
+    if evidence.version == __version__:
         made += f"; SHA-256 of the files that wrote this document: {digest()}"
     lines = [f"{made}."]
-    if found.head is not None:
-        number, last = found.head
+    if evidence.head is not None:
+        number, last = evidence.head
         lines.append(f"Ledger: {number:,} entries, the last of which has the hash {last}.")
-    return [*lines, found.standing]
+    return [*lines, evidence.standing]
 
 
 @cache
@@ -136,7 +139,7 @@ DIVERGENCES = {
 
 
 def entry_tree(
-    found: Evidence, facts: Publication, slug: str, findings: Sequence[Finding] = ()
+    evidence: Evidence, facts: Publication, slug: str, findings: Sequence[Finding] = ()
 ) -> Tree:
     """The entry as a tree of fields.
 
@@ -155,13 +158,13 @@ def entry_tree(
         "status": Field("Draft", constant=True),
         "tier": Field(TIER, constant=True),
         "deployment": {
-            "product": _product(found, facts),
-            "dp_flavor": _noted(_flavor(found), facts),
-            "privacy_loss": _noted(_loss(found), facts),
-            "model": _noted(_model(found, facts), facts),
-            "accounting": _noted(_accounting(found, facts, findings), facts),
-            "implementation": _noted(implementation_fields(found), facts),
-            "resources": _resources(found, facts),
+            "product": _product(evidence, facts),
+            "dp_flavor": _noted(_flavor(evidence), facts),
+            "privacy_loss": _noted(_loss(evidence), facts),
+            "model": _noted(_model(evidence, facts), facts),
+            "accounting": _noted(_accounting(evidence, facts, findings), facts),
+            "implementation": _noted(implementation_fields(evidence), facts),
+            "resources": _resources(evidence, facts),
         },
     }
 
@@ -187,12 +190,14 @@ def _given_list(texts: str | Sequence[str], what: str) -> Field:
     return Field(several or [TODO + what], by_hand=True)
 
 
-def _product(found: Evidence, facts: Publication) -> Tree:
-    data = fields.joined(found.sources, 3)
-    published = f"{len(found.releases):,} answers" if len(found.releases) > 1 else "One answer"
+def _product(evidence: Evidence, facts: Publication) -> Tree:
+    data = fields.joined(evidence.sources, 3)
+    published = (
+        f"{len(evidence.releases):,} answers" if len(evidence.releases) > 1 else "One answer"
+    )
     described = (
-        f"{published} about {data}, with noise that protects any one {fields.person(found)}: "
-        f"{fields.titles(found.releases)}."
+        f"{published} about {data}, with noise that protects any one {fields.person(evidence)}: "
+        f"{fields.titles(evidence.releases)}."
     )
     return {
         "name": _given(facts.name, Field(f"Statistics of {data}")),
@@ -210,15 +215,15 @@ def _product(found: Evidence, facts: Publication) -> Tree:
             facts.data_product_sector, todo("the sector, such as Health or Technology")
         ),
         "description": _given(facts.description, Field(described)),
-        "publication_date": Field(found.charges[0].date),
+        "publication_date": Field(evidence.charges[0].date),
     }
 
 
-def _flavor(found: Evidence) -> Tree:
-    measure = found.loss
-    unit = found.unit
+def _flavor(evidence: Evidence) -> Tree:
+    measure = evidence.loss
+    unit = evidence.unit
     tag = str(measure.__struct_config__.tag)
-    who = fields.person(found)
+    who = fields.person(evidence)
     counted = "rows" if who == "row" else "persons"
     named = "" if unit.person is None else f". A person is one {who}"
     if unit.neighbours == "replace":
@@ -235,42 +240,42 @@ def _flavor(found: Evidence) -> Tree:
         "bound_on_input_distance": Field(bound),
         "output_measure": Field(DIVERGENCES[tag]),
         "bound_on_output_distance": Field(str(measure)),
-        "data_domain": Field(_domain(found)),
-        "unprotected_quantities": Field(_unprotected(found)),
+        "data_domain": Field(_domain(evidence)),
+        "unprotected_quantities": Field(_unprotected(evidence)),
     }
 
 
-def _domain(found: Evidence) -> str:
-    columns = fields.joined(fields.columns(found), 40)
+def _domain(evidence: Evidence) -> str:
+    columns = fields.joined(fields.columns(evidence), 40)
     read = f" The answers are about these columns: {columns}." if columns else ""
     return (
-        f"Tables of any number of rows, in the form of {fields.joined(found.sources, 3)}.{read} "
+        f"Tables of any number of rows, in the form of {fields.joined(evidence.sources, 3)}.{read} "
         "Bounds and listed labels are public: the guarantee assumes that they were chosen without "
         "looking at the data."
     )
 
 
-def _unprotected(found: Evidence) -> str:
-    bounded = found.unit.neighbours == "replace"
+def _unprotected(evidence: Evidence) -> str:
+    bounded = evidence.unit.neighbours == "replace"
     lines = ["No answer described here holds a statistic of the data without noise."]
-    lines += [f"The number of {found.unit.several} is public."] if bounded else []
+    lines += [f"The number of {evidence.unit.several} is public."] if bounded else []
     lines += fields.by_text(
         (f"Not covered: {release.guarantee.proof.not_covered}", release)
-        for release in found.releases
+        for release in evidence.releases
     )
     return fields.bullets(lines)
 
 
-def _loss(found: Evidence) -> Tree:
-    units = fields.by_text((f"{one.guarantee.unit}.", one) for one in found.releases)
-    assumed = [text for one in found.releases for text in one.guarantee.assumptions]
+def _loss(evidence: Evidence) -> Tree:
+    units = fields.by_text((f"{release.guarantee.unit}.", release) for release in evidence.releases)
+    assumed = [text for release in evidence.releases for text in release.guarantee.assumptions]
     return {
-        "privacy_unit": Field(fields.level(found)),
+        "privacy_unit": Field(fields.level(evidence)),
         "privacy_unit_description": Field(
             fields.bullets([*units, *(f"Assumed: {text}" for text in dict.fromkeys(assumed))])
         ),
-        "privacy_parameters": _parameters(found.loss),
-        "privacy_parameters_description": Field(_spent(found)),
+        "privacy_parameters": _parameters(evidence.loss),
+        "privacy_parameters_description": Field(_spent(evidence)),
     }
 
 
@@ -284,27 +289,32 @@ def _parameters(measure: CentralMeasure) -> Mapping[str, Field]:
     return numbers
 
 
-def _spent(found: Evidence) -> str:
-    named = shortened(found.account)
-    charged = written(found.rule, found.charged)
+def _spent(evidence: Evidence) -> str:
+    named = shortened(evidence.account)
+    charged = written(evidence.rule, evidence.charged)
     lines = [f"The answers described here were charged {charged} to the account {named}."]
-    if found.book is None:
+    if evidence.book is None:
         lines += ["The numbers above are these charges; the account may have paid for others."]
     else:
-        total = written(found.rule, found.book.total)
-        spent = written(found.rule, found.book.spent)
+        total = written(evidence.rule, evidence.book.total)
+        spent = written(evidence.rule, evidence.book.spent)
         lines += [f"The account has spent {spent} in all, which are the numbers above."]
         lines += [f"It can never spend more than its total of {total}."]
-        if found.others:
-            charges = "one further charge" if found.others == 1 else f"{found.others:,} charges"
+        if evidence.others:
+            charges = (
+                "one further charge" if evidence.others == 1 else f"{evidence.others:,} charges"
+            )
             lines += [f"It also paid for {charges} whose answers are not described here."]
-    said = belief.warning(found.loss, found.unit) or f"{belief.sentence(found.loss, found.unit)}."
+    said = (
+        belief.warning(evidence.loss, evidence.unit)
+        or f"{belief.sentence(evidence.loss, evidence.unit)}."
+    )
     return fields.bullets([*lines, f"What this means: {said}"])
 
 
-def _model(found: Evidence, facts: Publication) -> Tree:
-    stream = fields.is_stream(found)
-    many = stream or len(found.charges) > 1
+def _model(evidence: Evidence, facts: Publication) -> Tree:
+    stream = fields.is_stream(evidence)
+    many = stream or len(evidence.charges) > 1
     grows = "Dynamic" if stream else "Static"
     source = (
         "A stream: increments arrive while totals are published."
@@ -320,9 +330,9 @@ def _model(found: Evidence, facts: Publication) -> Tree:
         "release_type": _given(
             facts.release_type, Field("Many releases" if many else "One release")
         ),
-        "release_type_description": Field(_releases(found)),
+        "release_type_description": Field(_releases(evidence)),
         "data_source_type": _given(facts.data_source_type, Field(grows)),
-        "data_source_type_description": Field(f"{source} Data: {fields.joined(found.sources)}."),
+        "data_source_type_description": Field(f"{source} Data: {fields.joined(evidence.sources)}."),
         "access_type": Field("Non-interactive", constant=True),
         "access_type_description": Field(
             "Readers get published answers. Only the custodian, and whoever the custodian lets "
@@ -347,19 +357,19 @@ def _actors(facts: Publication) -> str:
     )
 
 
-def _releases(found: Evidence) -> str:
+def _releases(evidence: Evidence) -> str:
     charges = [
         f"entry {charge.entry}, {charge.date}: {charge} for {charge.source}"
-        for charge in found.charges
+        for charge in evidence.charges
     ]
     count = f"{len(charges):,} charges" if len(charges) > 1 else "One charge"
     return f"{count}: {fields.joined(charges)}."
 
 
-def _accounting(found: Evidence, facts: Publication, findings: Sequence[Finding]) -> Tree:
+def _accounting(evidence: Evidence, facts: Publication, findings: Sequence[Finding]) -> Tree:
     accounting = {
-        "post_processing": _post_processing(found),
-        "composition": Field(_composition(found)),
+        "post_processing": _post_processing(evidence),
+        "composition": Field(_composition(evidence)),
     }
     by_hand = [] if facts.auditing is None else [printable_lines(facts.auditing.strip())]
     measured = [figures(findings)] if findings else []
@@ -369,8 +379,8 @@ def _accounting(found: Evidence, facts: Publication, findings: Sequence[Finding]
     return accounting
 
 
-def _post_processing(found: Evidence) -> Field:
-    said = [(fields.afterwards(release), release) for release in found.releases]
+def _post_processing(evidence: Evidence) -> Field:
+    said = [(fields.afterwards(release), release) for release in evidence.releases]
     lines = fields.by_text((text, release) for text, release in said if text is not None)
     unknown = [release for text, release in said if text is None]
     if unknown:
@@ -386,19 +396,19 @@ RULES = {
 }
 
 
-def _composition(found: Evidence) -> str:
+def _composition(evidence: Evidence) -> str:
     return (
-        f"{RULES[found.rule]} over all charges of the account (sequential composition). The sum "
+        f"{RULES[evidence.rule]} over all charges of the account (sequential composition). The sum "
         "holds also where a question was chosen after earlier answers (Rogers, Roth, Ullman, "
         "Vadhan 2016; Feldman, Zrnic 2021). Each charge is recorded before a row is read, and a "
         "charge beyond the total is refused."
     )
 
 
-def _resources(found: Evidence, facts: Publication) -> Tree:
+def _resources(evidence: Evidence, facts: Publication) -> Tree:
     links = [f"Link: {printable_lines(text.strip())}" for text in listed(facts.sources)]
     return {
-        "sources": Field(fields.bullets([*links, *software(found)])),
+        "sources": Field(fields.bullets([*links, *software(evidence)])),
         "registry_authors": _given_list(
             facts.registry_authors, "who answers for this entry, by name"
         ),

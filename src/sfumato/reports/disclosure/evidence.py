@@ -162,22 +162,25 @@ def gathered(
     LedgerError
         If the ledger itself was edited.
     """
-    found = _each_once(releases)
-    receipts = [receipt for _, receipt in found]
-    name = _common([one.account for one in receipts], "accounts", "Write one document for each")
+    paid = _each_once(releases)
+    receipts = [receipt for _, receipt in paid]
+    name = _common(
+        [receipt.account for receipt in receipts], "accounts", "Write one document for each"
+    )
     later = "Publish all of them with one version, or write one document for each"
-    version = _common([one.version for one in receipts], "versions of Sfumato", later)
-    units = [release.guarantee.unit.protects for release, _ in found]
+    version = _common([receipt.version for receipt in receipts], "versions of Sfumato", later)
+    described = tuple(release for release, _ in paid)
+    units = [release.guarantee.unit.protects for release in described]
     _common(units, "privacy units", "Their costs do not add up: write one document for each")
     if account is not None and account != name:
         obstacle = f"the releases were paid for by the account {shown(name)}"
         raise UsageError(f"account = {shown(account)}", obstacle, "Name that account, or none")
-    charges = _charges(found)
+    charges = _charges(paid)
     head = None if ledger is None else _head(ledger)
-    standing, verified = _origin([release for release, _ in found], ledger)
+    standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
     return Evidence(
-        releases=tuple(release for release, _ in found),
+        releases=described,
         windows=tuple(windows),
         account=name,
         version=version,
@@ -192,30 +195,30 @@ def gathered(
 
 def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
     """The releases with their receipts, by entry and part; a copy is left out."""
-    found: dict[tuple[int, int], tuple[Release, Receipt]] = {}
+    releases_by_part: dict[tuple[int, int], tuple[Release, Receipt]] = {}
     for release in releases:
         receipt = _receipt(release)
         part = PART.fullmatch(receipt.part)
         if part is None or int(part[1]) > int(part[2]) or receipt.date is None:
             raise _edited(release, "no ledger writes such a receipt")
         place = receipt.entry, int(part[1])
-        known = found.setdefault(place, (release, receipt))
+        known = releases_by_part.setdefault(place, (release, receipt))
         if to_bytes(known[0]) != to_bytes(release):
             raise _edited(release, f"another one says that it is the same answer, {receipt.part}")
-    if not found:
+    if not releases_by_part:
         remedy = "Give at least one release, as Publisher.release or sf.load returns it"
         raise UsageError("a disclosure of nothing", "there is no release to disclose", remedy)
-    return [found[place] for place in sorted(found)]
+    return [releases_by_part[place] for place in sorted(releases_by_part)]
 
 
 def _receipt(release: Release) -> Receipt:
-    asked = f"the disclosure of {_title(release)}"
+    title = f"the disclosure of {_title(release)}"
     if not release.guarantee.private:
         obstacle = "its noise came from a public seed, so it protects nobody"
-        raise UsageError(asked, obstacle, "Publish it without sfumato.testing, and disclose that")
+        raise UsageError(title, obstacle, "Publish it without sfumato.testing, and disclose that")
     if release.receipt is None:
         obstacle = "it has no receipt, so nothing says what it cost"
-        raise UsageError(asked, obstacle, "Give a release that Publisher.release returned")
+        raise UsageError(title, obstacle, "Give a release that Publisher.release returned")
     return release.receipt
 
 
@@ -229,10 +232,10 @@ def _common(values: Sequence[str], what: str, remedy: str) -> str:
     return several[0]
 
 
-def _charges(found: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
+def _charges(paid: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
     charges: dict[int, Charge] = {}
     hashes: dict[int, tuple[str, ...]] = {}
-    for release, receipt in found:
+    for release, receipt in paid:
         rule, amount = _amount(release, receipt)
         made = Charge(receipt.entry, receipt.time[:10], rule, amount, _label(receipt.source))
         same = (receipt.key, receipt.digest, receipt.entry_hash, receipt.part.split()[-1])
@@ -248,9 +251,9 @@ def _charges(found: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
 
 def _amount(release: Release, receipt: Receipt) -> tuple[str, Amount]:
     """What a receipt says was charged, in whole units, and the rule of the account."""
-    found = CHARGED.fullmatch(receipt.charged)
-    if found is not None:
-        given: Mapping[str, str | None] = found.groupdict()
+    match = CHARGED.fullmatch(receipt.charged)
+    if match is not None:
+        given: Mapping[str, str | None] = match.groupdict()
         try:
             return _units(given)
         except UsageError:
@@ -332,11 +335,11 @@ def _others(ledger: Ledger, account: str, charges: Sequence[Charge]) -> int:
 
 def _head(ledger: Ledger) -> tuple[int, str]:
     """The last entry of a ledger; one that was edited is refused."""
-    found = ledger.verify()
-    if not found.ok:
+    audit = ledger.verify()
+    if not audit.ok:
         remedy = "Find out who edited it; sfumato ledger verify says what does not agree"
-        raise LedgerError("a disclosure from this ledger", str(found.fault).rstrip("."), remedy)
-    return found.head
+        raise LedgerError("a disclosure from this ledger", str(audit.fault).rstrip("."), remedy)
+    return audit.head
 
 
 def _edited(release: Release, obstacle: str) -> DataError:

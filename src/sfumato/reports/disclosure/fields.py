@@ -116,9 +116,9 @@ def joined(texts: Iterable[str], most: int = MOST_LISTED) -> str:
     >>> joined(["a", "b", "c"], 2)
     'a; b; and 1 more'
     """
-    each = list(dict.fromkeys(texts))
-    more = [f"and {len(each) - most:,} more"] if len(each) > most else []
-    return "; ".join([*each[:most], *more])
+    distinct = list(dict.fromkeys(texts))
+    more = [f"and {len(distinct) - most:,} more"] if len(distinct) > most else []
+    return "; ".join([*distinct[:most], *more])
 
 
 def bullets(lines: Iterable[str]) -> str:
@@ -127,8 +127,8 @@ def bullets(lines: Iterable[str]) -> str:
     >>> bullets(["one", "one"])
     'one'
     """
-    each = list(dict.fromkeys(line for line in lines if line))
-    return each[0] if len(each) == 1 else "\n".join(f"- {line}" for line in each)
+    distinct = list(dict.fromkeys(line for line in lines if line))
+    return distinct[0] if len(distinct) == 1 else "\n".join(f"- {line}" for line in distinct)
 
 
 def titles(releases: Iterable[Release]) -> str:
@@ -149,11 +149,11 @@ def by_text(pairs: Iterable[tuple[str, Release]]) -> list[str]:
     return [f"{titles(group)}: {text}" for text, group in groups.items()]
 
 
-def columns(found: Evidence) -> list[str]:
+def columns(evidence: Evidence) -> list[str]:
     """The columns that the answers are about, with their public bounds or labels."""
     axes: dict[str, list[LatticeAxis]] = {}
     selected: set[str] = set()
-    for release in found.releases:
+    for release in evidence.releases:
         # A release shows the keys that were selected as labels, and they are no public list.
         keyed = getattr(release, "selection", None) is not None
         for axis in getattr(getattr(release, "lattice", None), "axes", ()):
@@ -170,9 +170,8 @@ def _declared(laid: Sequence[LatticeAxis], selected: bool) -> str:
     plain = [axis.bins if isinstance(axis, BinsAndMissing) else axis for axis in laid]
     numeric = [axis for axis in plain if isinstance(axis, GridAxis | EdgesAxis)]
     if numeric:
-        ends = [axis.ends for axis in numeric]
-        bounds = np.array([min(low for low, _ in ends), max(high for _, high in ends)])
-        first, last = numeric[0].scale.text(bounds)
+        ends = np.array([axis.ends for axis in numeric])
+        first, last = numeric[0].scale.text(np.array([ends.min(), ends.max()]))
         return f"from {first} to {last}"
     if selected or isinstance(plain[0], KeyAxis):
         return "labels that are shown if they were selected with noise"
@@ -188,35 +187,35 @@ def afterwards(release: Release) -> str | None:
     return AFTERWARDS.get(tag)
 
 
-def is_stream(found: Evidence) -> bool:
+def is_stream(evidence: Evidence) -> bool:
     """Whether an answer is a stream, which publishes step by step."""
-    return any(isinstance(release, CounterRelease) for release in found.releases)
+    return any(isinstance(release, CounterRelease) for release in evidence.releases)
 
 
-def person(found: Evidence) -> str:
+def person(evidence: Evidence) -> str:
     """Whom the answers protect, such as "rider" or "device in one day"; "row" without a column."""
-    unit = found.unit
+    unit = evidence.unit
     if unit.person is None and unit.rows_per_person == 1:
         return "row"
     return unit.who
 
 
-def level(found: Evidence) -> str:
+def level(evidence: Evidence) -> str:
     """The privacy unit as the registry names it, such as "Device-day-level"."""
-    unit = found.unit
+    unit = evidence.unit
     if unit.person is None:
         return "Row-level" if unit.rows_per_person == 1 else "Person-level"
     named = "-".join(map(printable, unit.person_columns))
     return f"{named[:1].upper()}{named[1:]}-level"
 
 
-def accuracies(found: Evidence) -> list[str]:
+def accuracies(evidence: Evidence) -> list[str]:
     """How accurate the answers are, one line an answer; of many the first."""
     said = []
-    for release in found.releases[:MOST_LISTED]:
+    for release in evidence.releases[:MOST_LISTED]:
         sentence = accuracy_sentence(release) or "it states no accuracy."
         said.append(f"{shortened(release.heading)}: {sentence}")
-    more = len(found.releases) - len(said)
+    more = len(evidence.releases) - len(said)
     return said if more <= 0 else [*said, f"{more:,} more answers: each states its own."]
 
 
@@ -245,8 +244,8 @@ def figures(findings: Sequence[Finding]) -> str:
 
     A claim that the audit had no power to judge is counted apart: it is no pass.
     """
-    failed = [one for one in findings if one.failed]
-    ok = sum(one.ok for one in findings)
+    failed = [finding for finding in findings if finding.failed]
+    ok = sum(finding.ok for finding in findings)
     weak = len(findings) - len(failed) - ok
     said = [
         f"sfumato audit measured the privacy loss behind {len(findings):,} claims of mechanisms "
@@ -255,7 +254,7 @@ def figures(findings: Sequence[Finding]) -> str:
     if weak:
         said.append(f"For {weak:,} the run had no power to show one.")
     if failed:
-        names = joined(one.subject for one in failed)
+        names = joined(finding.subject for finding in failed)
         said.append(f"{len(failed):,} exceeded their claim or could not be judged: {names}.")
     else:
         said.append("None exceeded its claim.")
