@@ -143,5 +143,5 @@ def test_names_for_people_head_the_tables():
 
 def test_the_sentence_on_accuracy_is_one(release):
     section = sections.section(release, "one")
-    assert section.accuracy.sentence.count("95%") == 1
-    assert "before rounding" in section.accuracy.sentence
+    assert section.accuracy.count("95%") == 1
+    assert "before rounding" in section.accuracy

@@ -44,7 +44,8 @@ def heading_of(release: Release) -> str:
             axes = named.lattice.names
             what = "persons" if named.question.count == "persons" else "rows"
         case Partition():
-            axes, what = named.lattice.names, "rows"
+            axes = named.lattice.names
+            what = "rows"
         case _:
             return plain(f"{release.title}{conditions}", LONGEST)
     return plain(f"Number of {what} by {' and '.join(axes)}{conditions}", LONGEST)

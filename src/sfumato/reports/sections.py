@@ -184,30 +184,6 @@ TAIL = ("count", *INTERVALS)
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """How accurate the numbers are, in words.
-
-    Attributes
-    ----------
-    sentence : str
-    each : str
-        The half-width for each number separately.
-    every : str or None
-        The half-width for all numbers at once; None if there is one number only.
-    cells : int
-        How many numbers there are.
-    noun : str
-        What a number is, such as "count".
-    """
-
-    sentence: str
-    each: str
-    every: str | None
-    cells: int
-    noun: str
-
-
-@dataclass(frozen=True)
 class Section:
     """What the template shows of one release."""
 
@@ -217,7 +193,7 @@ class Section:
     measure: str
     charts: tuple[Markup, ...]
     facts: tuple[str, ...]
-    accuracy: Accuracy | None
+    accuracy: str | None
     table: Sheet | None
     family: tuple[FamilyTable, ...] = ()
 
@@ -234,7 +210,7 @@ def section(release: Release, anchor: str) -> Section:
     facts = _facts(named)
     title = heading_of(release)
     family = family_tables(named)
-    description = " ".join([*facts, accuracy.sentence if accuracy else ""]).strip()
+    description = " ".join([*facts, accuracy or ""]).strip()
     return Section(
         anchor=anchor,
         title=title,
@@ -255,28 +231,10 @@ def _charts(release: Release, title: str, description: str, anchor: str) -> tupl
     return drawn(release.plot, title, description, anchor)
 
 
-def _accuracy(release: Release) -> Accuracy | None:
+def _accuracy(release: Release) -> str | None:
+    """Return how accurate the numbers are, in words."""
     sentence = family_accuracy(release) or accuracy_sentence(release)
-    if sentence is None:
-        return None
-    half_widths = np.asarray(release.accuracy("0.95", False), float)
-    every = np.asarray(release.accuracy("0.95", True), float)
-    return Accuracy(
-        _typeset(sentence),
-        _half_width(half_widths),
-        _half_width(every) if half_widths.size > 1 else None,
-        half_widths.size,
-        release.noun,
-    )
-
-
-def _half_width(half_widths: Array) -> str:
-    """The half-width as text; if they differ, from the smallest to the largest."""
-    return _typeset(reach_text(half_widths))
-
-
-def _typeset(text: str) -> str:
-    return text.replace("+-", "±")
+    return None if sentence is None else sentence.replace("+-", "±")
 
 
 def _number(value: float) -> str:
