@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -74,3 +75,39 @@ def test_plain_sums_have_the_smallest_half_width_that_holds(law: Law) -> None:
 def test_very_wide_noise_takes_chernoffs_bound() -> None:
     law = DiscreteLaplace(Fraction(10**9))
     assert sum_half_width(law, 28, 0.05) > 10**9
+
+
+def exact_tails(law: Law, draws: int) -> list[Fraction]:
+    """P(abs(Z_1 + .. + Z_draws) > k) for k = 0, 1, .., from masses of sixty digits."""
+    reach = 45 * int(law.sigma if isinstance(law, DiscreteGaussian) else law.scale) + 60
+    with localcontext() as context:
+        context.prec = 80
+        if isinstance(law, DiscreteGaussian):
+            exponents = [-Fraction(x**2) / (2 * law.sigma_squared) for x in range(reach + 1)]
+        else:
+            exponents = [-Fraction(x) / law.scale for x in range(reach + 1)]
+        sizes = [(Decimal(x.numerator) / x.denominator).exp() for x in exponents]
+        half = [int(size * 10**60) for size in sizes]
+    masses = np.array(half[:0:-1] + half, dtype=object)
+    whole = np.ones(1, dtype=object)
+    for _ in range(draws):
+        whole = np.convolve(whole, masses)
+    beyond = 2 * np.cumsum(whole[::-1])[: len(whole) // 2][::-1]
+    return [Fraction(int(tail), int(whole.sum())) for tail in beyond]
+
+
+@pytest.mark.parametrize("draws", [2, 3])
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_a_sum_has_the_least_half_width_of_its_exact_law_at_any_confidence(
+    law: Law, draws: int
+) -> None:
+    """Above a confidence of 1 - 1e-12 it once was 0, the least that nothing satisfied."""
+    exact = exact_tails(law, draws)
+    for alpha in (0.5, 0.05, 1e-4, 1e-8, 1e-9, 9e-10, 1e-11, 1e-12, 1e-13):
+        half = sum_half_width(law, draws, alpha)
+        assert exact[half] <= alpha
+        assert half == 0 or exact[half - 1] > alpha
+    for alpha in (1e-14, 1e-15, 1e-20, 1e-30):
+        half = sum_half_width(law, draws, alpha)
+        assert exact[half] <= alpha
+        assert half <= law.sum_half_width(np.array([float(draws)]), alpha)[0]

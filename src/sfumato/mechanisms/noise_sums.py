@@ -90,6 +90,9 @@ FEW_VARIANCES = 1024
 OUTSIDE = 1e-9
 """The share of alpha that the circle of ``exact_half_width`` may get wrong."""
 
+TRANSFORM_ERROR = 2.0**-50
+"""The error of a Fourier transform in doubles, as a share of the norm: several times what it is."""
+
 
 def spread(law: CountLaw) -> float:
     """The variance that bounds of sums are made from: of Laplace noise its own, without a bound if
@@ -170,22 +173,35 @@ def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int
 
     The law of the sum is the inverse Fourier transform of the product of the characteristic
     functions, on a circle that is longer than the range which the sum leaves with probability 1e-9
-    alpha; so it is exact to about 1e-9 of alpha.
+    alpha; so it is exact to about 1e-9 of alpha and 1e-15. Where alpha is below that, it is a
+    bound.
 
     >>> from fractions import Fraction
     >>> law = DiscreteLaplace(Fraction(10))
     >>> exact_half_width([(law, 1)], 0.05) == law.half_width(0.05)
     True
     """
-    farthest = _bound_of_sum(parts, OUTSIDE * alpha)
-    length = 1 << max(4, math.ceil(math.log2(2 * farthest + 4)))
+    length = _circle(parts, alpha)
+    bound = math.ceil(_bound_of_sum(parts, alpha))
     if length > LARGEST_TRANSFORM:
         # So wide that a step of the lattice does not show: the bound serves.
-        return math.ceil(_bound_of_sum(parts, alpha))
+        return bound
     masses = _masses(parts, length)
-    inside = masses[0] + 2 * np.concatenate([[0], np.cumsum(masses[1:])])
-    whole = masses[0] + 2 * masses[1:].sum()
-    return int(np.argmax(inside >= (1 - alpha) * whole))
+    # The error of a transform is a share of the norm, spread over all points: a tail gathers at
+    # most this much of it (Cauchy and Schwarz). It is added, so that no half-width is too small.
+    error = TRANSFORM_ERROR * math.sqrt(length) * float(np.linalg.norm(masses))
+    if error > alpha:
+        return bound
+    # Tails are added up from the far end, so that they lose no digits to the mass in the middle.
+    beyond = 2 * np.append(np.cumsum(masses[:0:-1])[::-1], 0)
+    least = int(np.argmax(beyond + error <= alpha * (masses[0] + beyond[0])))
+    return min(least, bound)
+
+
+def _circle(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int:
+    """Return the points of a circle that the sum leaves with a small share of alpha."""
+    reach = _bound_of_sum(parts, OUTSIDE * alpha)
+    return 1 << max(4, math.ceil(math.log2(2 * reach + 4)))
 
 
 def _bound_of_sum(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> float:
@@ -226,8 +242,8 @@ SHARE = 2e-3
 SMALL = 1e-6
 """The share of the variance that is left to Chernoff's bound."""
 
-WIDE = 2**18
-"""Up to this half-width, the law of a sum of integers is computed point by point."""
+LONG_CIRCLE = 2**22
+"""Up to so many points, the law of a sum of draws of one law is computed point by point."""
 
 MOST_SUMS = 1200
 """Of how many different sums the law is computed; for more of them, Chernoff's bound serves."""
@@ -419,12 +435,15 @@ def sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
-    most = min(farthest(law, draws), 2.0**62)
-    bound = half_widths(np.array([draws * spread(law)]), [(law, 1.0)], alpha)[0]
-    if alpha >= FAINT and bound < WIDE:
-        return min(exact_half_width([(law, draws)], alpha), math.floor(most))
-    found = weighted_half_widths([Weighted.of(law, np.ones(1), np.array([float(draws)]))], alpha)
-    return math.floor(float(found[0]))
+    numbers = np.array([float(draws)])
+    half_width: float
+    if _circle([(law, draws)], alpha) <= LONG_CIRCLE:
+        half_width = exact_half_width([(law, draws)], alpha)
+    else:
+        half_width = weighted_half_widths([Weighted.of(law, np.ones(1), numbers)], alpha)[0]
+    # All of these hold. The law seeks Chernoff's bound at other places, and may find less.
+    by_law = law.sum_half_width(numbers, alpha)[0]
+    return math.floor(min(half_width, by_law, farthest(law, draws), 2.0**62))
 
 
 def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Array:
