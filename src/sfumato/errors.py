@@ -368,17 +368,17 @@ def misfit_of(
     unknown = [word for word in named if word not in (*first, *others)]
     lacking = [word for word in needed if word not in {*first[:n_given], *named}]
     if unknown:
-        asked = f"{name}({unknown[0]}=...)"
+        call = f"{name}({unknown[0]}=...)"
         obstacle = f"it has no argument of that name; {nearest(unknown[0], [*first, *others])}"
     elif n_given > len(first):
-        asked = f"{name}() of {n_given} arguments without a name"
+        call = f"{name}() of {n_given} arguments without a name"
         obstacle = f"it takes at most {len(first)} by position: {', '.join(first)}"
         if not first:
             obstacle = "it takes none by position"
     else:
-        asked = f"{name}()"
+        call = f"{name}()"
         obstacle = f"it lacks {' and '.join(lacking)}" if lacking else "an argument is given twice"
-    return ArgumentError(asked, obstacle, remedy)
+    return ArgumentError(call, obstacle, remedy)
 
 
 def _as_written(first: Sequence[str], others: Sequence[str], needed: Sequence[str]) -> str:

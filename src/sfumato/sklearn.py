@@ -116,12 +116,12 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
             )
         src = self._source(X)
         question = Question(self.n_clusters, method=self.method)
-        found = self._opened(src).release(question, epsilon=self.epsilon, fresh=True)
-        if isinstance(found, KMeansRelease):
-            self.release_ = found
-            self.cluster_centers_ = found.centers
-            self.cluster_weights_ = found.weights
-            self.n_features_in_ = found.centers.shape[1]
+        release = self._opened(src).release(question, epsilon=self.epsilon, fresh=True)
+        if isinstance(release, KMeansRelease):
+            self.release_ = release
+            self.cluster_centers_ = release.centers
+            self.cluster_weights_ = release.weights
+            self.n_features_in_ = release.centers.shape[1]
         return self
 
     def _source(self, rows: ArrayLike) -> Source:

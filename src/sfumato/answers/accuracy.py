@@ -170,7 +170,7 @@ class Kind:
         largest = min(float(high), self.most / self.units)
         levels = np.geomspace(least, largest, points).tolist()
         units = [min(max(round(level * self.units), 1), self.most) for level in levels]
-        return [self.cost(each) for each in dict.fromkeys(units)]
+        return [self.cost(unit) for unit in dict.fromkeys(units)]
 
 
 _KINDS = {

@@ -201,8 +201,8 @@ def _public_texts(option: str, given: object) -> Mapping[str, str]:
 def _public_text(option: str, text: object) -> None:
     """Refuse what is not a short text of one line."""
     if not isinstance(text, str) or not text:
-        asked = f"{option} = {shown(text)}"
-        raise UsageError(asked, "it is a text that is not empty", "Give a text, or leave it out")
+        stated = f"{option} = {shown(text)}"
+        raise UsageError(stated, "it is a text that is not empty", "Give a text, or leave it out")
     if len(text) > LONGEST:
         obstacle = f"it is longer than {LONGEST} characters"
         raise UsageError(option, obstacle, "Give a shorter text")

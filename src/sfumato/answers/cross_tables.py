@@ -115,10 +115,10 @@ class CrossTable:
         if self.has_column_sums and not self.has_row_sums:
             # With one axis, the sum of its column is that of all.
             parts[2], parts[3] = parts[3], parts[2]
-        found = [_equal(part) for part in parts]
-        if any(np.isnan(width) for width in found if width is not None):
+        widths = [_equal(part) for part in parts]
+        if any(np.isnan(width) for width in widths if width is not None):
             return None
-        return Widths(*found)
+        return Widths(*widths)
 
 
 def _equal(half: Array) -> float | None:
@@ -154,18 +154,18 @@ def reading(table: CrossTable) -> str:
 
 def _widths(widths: Widths) -> str:
     """The half-widths in words: "each count is within ±20, each sum of a row within ±31"."""
-    found = [f"each count is within {_half(widths.inner or 0)}"]
+    clauses = [f"each count is within {_half(widths.inner or 0)}"]
     named = [
         ("each sum of a row", widths.row_sums),
         ("each sum of a column", widths.column_sums),
         ("the sum of all", widths.total),
     ]
-    found += [
+    clauses += [
         f"{what} within {_half(width)}" if width else f"{what} exact"
         for what, width in named
         if width is not None
     ]
-    return ", ".join(found)
+    return ", ".join(clauses)
 
 
 def _half(width: float) -> str:

@@ -72,8 +72,8 @@ class Estimate(msgspec.Struct, frozen=True):
 
 def _shown(number: float | Array) -> str:
     """Print one number shortly: large ones and whole ones without decimals."""
-    one: float = number.item() if isinstance(number, np.ndarray) else number
-    return f"{one:,.0f}" if abs(one) >= 1000 or one == int(one) else f"{one:.4g}"
+    plain: float = number.item() if isinstance(number, np.ndarray) else number
+    return f"{plain:,.0f}" if abs(plain) >= 1000 or plain == int(plain) else f"{plain:.4g}"
 
 
 def error_probability(confidence: Exactly) -> float:

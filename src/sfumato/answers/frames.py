@@ -60,7 +60,7 @@ def intervals_in_words(table: pa.Table, shares: Sequence[str]) -> pa.Table:
     for name in (name for name in names if name not in ends):
         columns[name] = table[name]
         if ends_of[name][0] in names:
-            of_name = (table[each].to_pylist() for each in (name, *ends_of[name]))
+            of_name = (table[column].to_pylist() for column in (name, *ends_of[name]))
             in_words = _share_in_words if name in shares else _amount_in_words
             columns[name] = pa.array([in_words(*row) for row in zip(*of_name, strict=True)])
     return pa.table(columns)
@@ -151,9 +151,9 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
         import polars
     except ImportError:
         raise _missing("to_polars()", "polars") from None
-    found = polars.from_arrow(table)
-    assert isinstance(found, polars.DataFrame)
-    return found
+    frame = polars.from_arrow(table)
+    assert isinstance(frame, polars.DataFrame)
+    return frame
 
 
 def to_csv(table: pa.Table) -> bytes:
@@ -195,8 +195,8 @@ def _written(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return pa.array(texts, pa.string())
 
 
-def _missing(asked: str, package: str) -> UsageError:
-    return UsageError(asked, f"{package} is not installed", f"Run: pip install {package}")
+def _missing(request: str, package: str) -> UsageError:
+    return UsageError(request, f"{package} is not installed", f"Run: pip install {package}")
 
 
 def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:

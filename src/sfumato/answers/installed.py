@@ -37,11 +37,11 @@ def declared() -> list[Declared]:
     packages: dict[str, str] = {}
     for package, folder in _packages():
         packages.setdefault(package.lower().replace("_", "-"), folder)
-    found: dict[str, Declared] = {}
+    by_name: dict[str, Declared] = {}
     for package, folder in packages.items():
         for name, place in _entries(folder):
-            found.setdefault(name, Declared(name, place, package))
-    return [found[name] for name in sorted(found)]
+            by_name.setdefault(name, Declared(name, place, package))
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _packages() -> Iterator[tuple[str, str]]:

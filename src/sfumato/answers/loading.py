@@ -66,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> Release:
             "it is not a path",
             "Name a file that release.save wrote",
         )
-    asked = f"loading {Path(path)}"
+    request = f"loading {Path(path)}"
     remedy = "Name a file that release.save wrote"
     try:
         data = Path(path).read_bytes()
@@ -83,7 +83,7 @@ def load(path: str | os.PathLike[str]) -> Release:
             reason = "the file does not hold a release of this version"
             if (kind := unknown_kind(data)) is not None:
                 reason, remedy = unregistered(kind)
-    raise DataError(asked, reason, remedy)
+    raise DataError(request, reason, remedy)
 
 
 def stored_releases(data: bytes) -> list[Release]:

@@ -102,7 +102,7 @@ class Preview(_OfBins, frozen=True):
         if self.cells is not None:
             rows.append(("Numbers", f"{self.cells:,}"))
         said = [*self.lines(), self.risk, *self.remarks()]
-        sentences = [f"{each[:1].upper()}{each[1:].rstrip('.')}." for each in said if each]
+        sentences = [f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said if text]
         return card(f"Preview: {self.question}", facts(rows), *map(line, sentences))
 
     @property
@@ -179,9 +179,9 @@ class CountsPreview(Preview, frozen=True):
 
     def lines(self) -> list[str]:
         """What is added to which counts, and how accurate they would be."""
-        found = [f"adds {self.law} to {self._which()}", self._reach()]
+        lines = [f"adds {self.law} to {self._which()}", self._reach()]
         if self.cells is not None and self.cells > 1 and self.terms is not None:
-            found.append(f"all of them at once are within +-{self.accuracy(simultaneous=True):,}")
+            lines.append(f"all of them at once are within +-{self.accuracy(simultaneous=True):,}")
         # How many persons a cell holds does not follow from a number of rows.
         of_rows = not self.unit.counts_persons
         if self.rows and self.cells and self.terms == 1 and of_rows:
@@ -189,8 +189,8 @@ class CountsPreview(Preview, frozen=True):
             share = self.accuracy() / average
             rows = f"{average:,.0f}" if average >= 100 else f"{average:.3g}"
             known = f"is known to +-{half_width_text(100 * share)}%"
-            found.append(f"a cell of average size ({rows} rows) {known}")
-        return found
+            lines.append(f"a cell of average size ({rows} rows) {known}")
+        return lines
 
     def remarks(self) -> list[str]:
         """The notes, and which rows are left out."""

@@ -106,16 +106,16 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         if self.named:
             version = label.removeprefix(self.named).removeprefix(VERSION)
             return DataName(self.named, version or None)
-        name, found, version = label.rpartition(VERSION)
-        return DataName(name, version) if found else DataName(label, None)
+        name, mark, version = label.rpartition(VERSION)
+        return DataName(name, version) if mark else DataName(label, None)
 
     @property
     def cost(self) -> CentralMeasure | None:
         """What was charged, as a measure; None where a file holds another text."""
-        found = _CHARGED.fullmatch(self.charged)
-        if found is None:
+        charge = _CHARGED.fullmatch(self.charged)
+        if charge is None:
             return None
-        epsilon, delta, rho = found.groups()
+        epsilon, delta, rho = charge.groups()
         try:
             return measure_of("a charge", epsilon=epsilon, delta=delta or 0, rho=rho)
         except UsageError:
@@ -132,10 +132,10 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     def date(self) -> dt.datetime | None:
         """The time as a datetime in UTC, without a zone; None where a file holds another text."""
         try:
-            found = dt.datetime.fromisoformat(self.time)
+            moment = dt.datetime.fromisoformat(self.time)
         except ValueError:
             return None
-        return found.replace(tzinfo=None)
+        return moment.replace(tzinfo=None)
 
     def lines(self) -> list[tuple[str, str]]:
         """What it says, as names and texts for people."""

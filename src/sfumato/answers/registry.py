@@ -203,27 +203,27 @@ def declared_question(declaration: Declared) -> type[Question[Release]]:
     UsageError
         If the package cannot be imported, or what it names is no question.
     """
-    asked = f"the question {declaration.name!r} of the package {declaration.package!r}"
+    request = f"the question {declaration.name!r} of the package {declaration.package!r}"
     remedy = "Repair that package, or uninstall it"
     try:
-        found = imported(declaration.place)
+        kind = imported(declaration.place)
     except (Exception, SystemExit) as error:  # whatever the package does when it is imported
         reason = f"it cannot be imported ({type(error).__name__}: {str(error)[:LONGEST_REASON]})"
-        raise UsageError(asked, reason, remedy) from None
-    if not (isinstance(found, type) and issubclass(found, Question)):
-        raise UsageError(asked, f"{declaration.place} is not a question", remedy)
-    register(found)
+        raise UsageError(request, reason, remedy) from None
+    if not (isinstance(kind, type) and issubclass(kind, Question)):
+        raise UsageError(request, f"{declaration.place} is not a question", remedy)
+    register(kind)
     try:  # now that the module is complete, its classes must be known by all names that they use
         msgspec.json.Decoder(question_type())
         msgspec.json.Decoder(release_type())
     except (TypeError, NameError) as error:
-        del _outside[tag_of(found)]
+        del _outside[tag_of(kind)]
         _clear()
-        raise UsageError(asked, _undecodable(error), remedy) from None
-    return found
+        raise UsageError(request, _undecodable(error), remedy) from None
+    return kind
 
 
-def require_registered(asked: Sequence[Question[Release]]) -> None:
+def require_registered(charged: Sequence[Question[Release]]) -> None:
     """Refuse a question whose answer could not be read back once it is stored.
 
     Raises
@@ -231,7 +231,7 @@ def require_registered(asked: Sequence[Question[Release]]) -> None:
     UsageError
         Before anything is charged.
     """
-    for question in asked:
+    for question in charged:
         if type(question) not in questions():
             name = type(question).__name__
             remedy = f"Write @register above class {name}; see docs/extending.md"
@@ -240,10 +240,10 @@ def require_registered(asked: Sequence[Question[Release]]) -> None:
 
 def _class(place: str, base: type[T]) -> type[T]:
     """Import a class that the library lists."""
-    found = imported(place)
-    if not (isinstance(found, type) and issubclass(found, base)):
+    kind = imported(place)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
         raise InternalError(f"{place} is listed, and is no {base.__name__}.")
-    return found
+    return kind
 
 
 def _require_fitting(kind: type[msgspec.Struct], others: tuple[type[msgspec.Struct], ...]) -> None:

@@ -227,9 +227,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """
         values = np.asarray(self.values)
         if values.dtype.kind not in "iu":
-            asked = f"the numbers of a {type(self).__name__}"
+            request = f"the numbers of a {type(self).__name__}"
             obstacle = "its values are not whole: noise was added to others, which they follow from"
-            raise UsageError(asked, obstacle, "Let its class say them in numbers()")
+            raise UsageError(request, obstacle, "Let its class say them in numbers()")
         return tuple(values.reshape(-1).tolist())
 
     @property
@@ -353,18 +353,18 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
             content = workbooks.to_excel(table, self.kind_of_column, self._about(), made)
         return write_bytes(path, content)
 
-    def _table(self, asked: str) -> pa.Table:
+    def _table(self, request: str) -> pa.Table:
         """``to_frame``, for another form of it."""
         if not self.has_table:
-            raise UsageError(f"{asked} of {self.title}", "it has no table", "Read its values")
+            raise UsageError(f"{request} of {self.title}", "it has no table", "Read its values")
         return self.to_frame()
 
-    def _named_table(self, asked: str) -> pa.Table:
+    def _named_table(self, request: str) -> pa.Table:
         """The table, with names of labels beside the labels, which other tables may be joined by.
 
         Heading and units of measure are in its metadata.
         """
-        table = self._table(asked)
+        table = self._table(request)
         if self.captions is msgspec.UNSET:
             return table
         named = self.for_people().to_frame()
@@ -372,19 +372,19 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def _about(self) -> list[tuple[str, str]]:
         """What a reader of the numbers must know, as names and sentences."""
-        found = [("Answer", self.heading), ("Question", self.title)]
-        found += [("Result", fact) for fact in self.facts]
+        lines = [("Answer", self.heading), ("Question", self.title)]
+        lines += [("Result", fact) for fact in self.facts]
         if said := accuracy_sentence(self):
-            found.append(("Accuracy", said))
+            lines.append(("Accuracy", said))
         for sentence in str(self.guarantee).splitlines():
             heading, _, text = sentence.partition(": ")
-            found.append((heading, text))
+            lines.append((heading, text))
         if self.loaded:
-            found.append(("Origin", LOADED))
+            lines.append(("Origin", LOADED))
         receipt = self.receipt
         if receipt is None:
-            return [*found, ("Receipt", "None: this answer was not charged to an account.")]
-        return [*found, *receipt.lines()]
+            return [*lines, ("Receipt", "None: this answer was not charged to an account.")]
+        return [*lines, *receipt.lines()]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first numbers, and the promise in a line."""
@@ -488,17 +488,20 @@ def accuracy_sentence(release: Release) -> str | None:
         return None
     if release.parts:
         # Half-widths of different scales would say nothing side by side.
-        found = {name: accuracy_sentence(part) for name, part in release.parts.items()}
+        sentences = {name: accuracy_sentence(part) for name, part in release.parts.items()}
         return (
-            " ".join(f"{printable(name)}: {said}" for name, said in found.items() if said) or None
+            " ".join(f"{printable(name)}: {said}" for name, said in sentences.items() if said)
+            or None
         )
-    each = np.asarray(release.accuracy("0.95", False), float)
+    single = np.asarray(release.accuracy("0.95", False), float)
     every = np.asarray(release.accuracy("0.95", True), float)
-    if not np.isfinite(each).any():
+    if not np.isfinite(single).any():
         return None
-    reach = f"{reach_text(each)} {release.against}"
+    reach = f"{reach_text(single)} {release.against}"
     sentence = f"Of {release.about}, each {release.noun} is within {reach} with 95% confidence"
-    sentence += f"; all {each.size:,} at once within {reach_text(every)}." if each.size > 1 else "."
+    sentence += (
+        f"; all {single.size:,} at once within {reach_text(every)}." if single.size > 1 else "."
+    )
     return f"{sentence} {release.unknowns}".rstrip()
 
 
@@ -529,10 +532,10 @@ def said_once(texts: Iterable[str]) -> list[str]:
     >>> said_once(["a", "b", "a"]), said_once(["a"]), said_once(["a", "a"])
     (['Answers 1 and 3: a', 'Answer 2: b'], ['a'], ['Each of the 2 answers: a'])
     """
-    found: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for number, text in enumerate(texts):
-        found.setdefault(text, []).append(number)
-    answers = sum(map(len, found.values()))
+        places.setdefault(text, []).append(number)
+    answers = sum(map(len, places.values()))
     if answers < 2:
-        return list(found)
-    return [f"{which_answers(together, answers)}: {text}" for text, together in found.items()]
+        return list(places)
+    return [f"{which_answers(together, answers)}: {text}" for text, together in places.items()]

@@ -74,8 +74,8 @@ def to_excel(
     """
     if table.num_rows > MOST_ROWS or table.num_columns > MOST_COLUMNS:
         obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
-        asked = f"to_excel() of {table.num_rows:,} rows"
-        raise UsageError(asked, obstacle, "Write it with to_csv() or to_frame()")
+        request = f"to_excel() of {table.num_rows:,} rows"
+        raise UsageError(request, obstacle, "Write it with to_csv() or to_frame()")
 
     def fill(book: Workbook) -> None:
         write_table(book, book.add_worksheet("Answer"), table, kind_of)
@@ -102,15 +102,12 @@ def written(fill: Callable[[Workbook], None], made: dt.datetime | None) -> bytes
     try:
         import xlsxwriter
     except ImportError:
-        found = None
-    else:
-        found = xlsxwriter
-    if found is None:
         obstacle = "writing Excel needs xlsxwriter, which is not installed"
-        raise UsageError("to_excel()", obstacle, "Run: pip install 'sfumato[excel]'")
+        remedy = "Run: pip install 'sfumato[excel]'"
+        raise UsageError("to_excel()", obstacle, remedy) from None
     target = io.BytesIO()
     # In memory: no copy of the answer is left in a folder of temporary files.
-    book = found.Workbook(target, {"in_memory": True})
+    book = xlsxwriter.Workbook(target, {"in_memory": True})
     book.set_properties({"created": made or EPOCH})
     fill(book)
     book.close()
@@ -238,26 +235,26 @@ def family_to_excel(
         If xlsxwriter is not installed, or a table has more rows or columns than a sheet.
     """
     names = _sheet_names(list(tables))
-    lists = {axes: listed(axes) for axes, found in tables.items() if not found}
-    for axes, found in tables.items():
-        _require_room(found, lists.get(axes))
+    lists = {axes: listed(axes) for axes, crossed in tables.items() if not crossed}
+    for axes, crossed in tables.items():
+        _require_room(crossed, lists.get(axes))
 
     def fill(book: Workbook) -> None:
         forms = _forms(book)
         _write_contents(book, forms, list(zip(names, tables, strict=True)), about)
-        for name, (axes, found) in zip(names, tables.items(), strict=True):
+        for name, (axes, crossed) in zip(names, tables.items(), strict=True):
             sheet = book.add_worksheet(name)
-            if found:
-                _write_crossed(sheet, forms, found)
+            if crossed:
+                _write_crossed(sheet, forms, crossed)
             else:
                 write_table(book, sheet, lists[axes], lambda _: "amount")
 
     return written(fill, made)
 
 
-def _require_room(found: Sequence[CrossTable], listed: pa.Table | None) -> None:
-    rows = sum(3 * len(one.rows) + 12 for one in found) if listed is None else listed.num_rows
-    columns = max((len(one.columns) + 1 for one in found), default=0)
+def _require_room(crossed: Sequence[CrossTable], listed: pa.Table | None) -> None:
+    rows = sum(3 * len(table.rows) + 12 for table in crossed) if listed is None else listed.num_rows
+    columns = max((len(table.columns) + 1 for table in crossed), default=0)
     if rows > MOST_ROWS or columns > MOST_COLUMNS:
         obstacle = f"a sheet of Excel holds {MOST_ROWS:,} rows below its header"
         raise UsageError(
@@ -337,8 +334,8 @@ def _forms(book: Workbook) -> _Forms:
         label=book.add_format({"align": "left"}),
         sums=book.add_format({"align": "left", "bold": True}),
         numbers={
-            (one, two, three): number(is_estimate=one, is_sum=two, is_hatched=three)
-            for one in both
+            (is_estimate, two, three): number(is_estimate=is_estimate, is_sum=two, is_hatched=three)
+            for is_estimate in both
             for two in both
             for three in both
         },
@@ -398,7 +395,7 @@ def _print_on_a4(sheet: Worksheet, columns: int) -> None:
 
 def _sheet_names(tables: Sequence[tuple[str, ...]]) -> list[str]:
     """Names of sheets: short, without what Excel does not allow, and all different."""
-    found = []
+    names = []
     taken = {CONTENTS.lower()}
     for at, axes in enumerate(tables, 1):
         plain = re.sub(r"[\[\]:*?/\\\x00-\x1f]", " ", " x ".join(axes) or "total")
@@ -406,5 +403,5 @@ def _sheet_names(tables: Sequence[tuple[str, ...]]) -> list[str]:
         if name.lower() in {*taken, "history"}:
             name = f"{at} {name}"[:LONGEST_NAME].rstrip("' ")
         taken.add(name.lower())
-        found.append(name)
-    return found
+        names.append(name)
+    return names

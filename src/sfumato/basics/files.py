@@ -51,10 +51,10 @@ def _target(path: object, doing: str) -> Path:
     UsageError
         If it is none, or no file system can hold it.
     """
-    asked = f"{doing} a file"
+    request = f"{doing} a file"
     if not isinstance(path, str | os.PathLike):
         obstacle = f"a value of type {type(path).__name__} is not a path"
-        raise UsageError(asked, obstacle, 'Give a path, such as "release.json"')
+        raise UsageError(request, obstacle, 'Give a path, such as "release.json"')
     target = Path(path)
     try:
         os.fsencode(target)
@@ -62,7 +62,7 @@ def _target(path: object, doing: str) -> Path:
         obstacle = "its name holds half a character (a lone surrogate)"
     else:
         return target
-    raise UsageError(asked, obstacle, "Give another name")
+    raise UsageError(request, obstacle, "Give another name")
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writing") -> Path:

@@ -97,20 +97,20 @@ def _threads() -> ThreadpoolController:
 
 def squared_distances(points: Array, centers: Array) -> Array:
     """Squared distances of points to centres: float64 ndarray of shape (n, k)."""
-    found = (points**2).sum(axis=1)[:, None] - 2 * (points @ centers.T) + (centers**2).sum(axis=1)
-    return np.asarray(np.maximum(found, 0, out=found))
+    squares = (points**2).sum(axis=1)[:, None] - 2 * (points @ centers.T) + (centers**2).sum(axis=1)
+    return np.asarray(np.maximum(squares, 0, out=squares))
 
 
 def assign(points: Array, centers: Array) -> Array:
     """Index of the nearest centre: int64 ndarray of shape (n,)."""
     # The length of a point is the same for all centres, so it is left out.
     lengths = (centers**2).sum(axis=1)
-    found = np.empty(len(points), dtype=np.int64)
+    nearest = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(points), BLOCK):
         block = points[start : start + BLOCK]
         distances = lengths - 2 * (block @ centers.T)
-        found[start : start + BLOCK] = distances.argmin(axis=1)
-    return found
+        nearest[start : start + BLOCK] = distances.argmin(axis=1)
+    return nearest
 
 
 def sse(points: Array, centers: Array) -> float:

@@ -50,8 +50,8 @@ def described(package: str) -> Mapping[str, str]:
 def imported(place: str) -> object:
     """Import what "module:attribute" names."""
     module, _, attribute = place.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
 
 
 def attached(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:

@@ -91,12 +91,12 @@ def fraction(value: Exactly, name: str) -> Fraction:
     """
     exact = _exact(value)
     if exact is None:
-        asked = (
+        stated = (
             f"{name} = {shown(value)}"
             if isinstance(value, str | int | float)
             else f"{name} as {type(value).__name__}"
         )
-        raise UsageError(asked, *_unread(value, name))
+        raise UsageError(stated, *_unread(value, name))
     return exact
 
 
@@ -405,7 +405,7 @@ MOST_COUNTED = 2**28
 """Cells that one scan counts in arrays, for all questions of a plan: 2 GB at 8 bytes each."""
 
 
-def require_numbers(asked: str, numbers: int) -> None:
+def require_numbers(request: str, numbers: int) -> None:
     """Refuse an answer that no memory holds.
 
     Raises
@@ -415,10 +415,10 @@ def require_numbers(asked: str, numbers: int) -> None:
     """
     if numbers > MOST_NUMBERS:
         obstacle = f"it would have {numbers:,} cells, and the limit is {MOST_NUMBERS:,}"
-        raise UsageError(asked, obstacle, "Take fewer bins or fewer axes")
+        raise UsageError(request, obstacle, "Take fewer bins or fewer axes")
 
 
-def require_plan(asked: str, numbers: int, counted: int) -> None:
+def require_plan(request: str, numbers: int, counted: int) -> None:
     """Refuse a plan whose answers cannot be counted or stored together.
 
     Raises
@@ -431,10 +431,14 @@ def require_plan(asked: str, numbers: int, counted: int) -> None:
         obstacle = (
             f"its answers may hold {numbers:,} numbers, and {MOST_STORED:,} are stored at once"
         )
-        raise UsageError(asked, obstacle, "Ask its questions in several plans, or take fewer cells")
+        raise UsageError(
+            request, obstacle, "Ask its questions in several plans, or take fewer cells"
+        )
     if counted > MOST_COUNTED:
         obstacle = f"its scan would count {counted:,} cells, and the limit is {MOST_COUNTED:,}"
-        raise UsageError(asked, obstacle, "Ask its questions in several plans, or take fewer cells")
+        raise UsageError(
+            request, obstacle, "Ask its questions in several plans, or take fewer cells"
+        )
 
 
 # --- arrays ---------------------------------------------------------------------------------------

@@ -30,10 +30,10 @@ def renewed_in_children(thing: T, renew: Callable[[T], None]) -> None:
         Gives it new locks, and lets it forget what was half done.
     """
     # A plain reference would keep the thing alive: it would be reachable from its own entry.
-    found = weakref.ref(thing)
+    reference = weakref.ref(thing)
 
     def renew_it() -> None:
-        alive = found()
+        alive = reference()
         if alive is not None:
             renew(alive)
 

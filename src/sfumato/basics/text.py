@@ -167,7 +167,8 @@ def structs(axes: Mapping[str, msgspec.Struct]) -> str:
 
 def _declared(axis: msgspec.Struct) -> str:
     """The fields of an axis in words, without those that were left out."""
-    given = {name: each for name, each in msgspec.structs.asdict(axis).items() if each is not None}
+    fields = msgspec.structs.asdict(axis)
+    given = {name: field for name, field in fields.items() if field is not None}
     words = []
     if {"lower", "upper"} <= set(given):
         words.append(f"{given.pop('lower')} to {given.pop('upper')}")
@@ -245,9 +246,9 @@ def kind_of(text: str) -> str | None:
     >>> [kind_of(path) for path in ("budget.db", "2026-11-22T10:30.db", "C:\\\\budget.db", "a:b")]
     [None, None, None, None]
     """
-    found = _SCHEME.match(text)
-    if found is not None:
-        kind = found[1].lower()
+    scheme = _SCHEME.match(text)
+    if scheme is not None:
+        kind = scheme[1].lower()
         if kind.partition("+")[0] in KINDS or "://" in text:
             return kind
     return "" if "://" in text or _CREDENTIALS.search(text) else None
@@ -275,7 +276,7 @@ def is_clear(address: str) -> bool:
     return not at or not (set("/?#") & set(before) or "@" in after)
 
 
-def require_clear(address: str, asked: str) -> None:
+def require_clear(address: str, request: str) -> None:
     """Refuse an address in which a part of the password might be taken for a part of the place.
 
     Parameters
@@ -292,7 +293,7 @@ def require_clear(address: str, asked: str) -> None:
     """
     if not is_clear(address):
         raise UsageError(
-            asked,
+            request,
             "it is not clear where the user and the password end",
             "Write %40 for @, %2F for /, %3F for ? and %23 for # in a name, a password or a value",
         )

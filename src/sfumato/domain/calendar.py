@@ -102,9 +102,9 @@ class _Spanned(_Derived, frozen=True):
         """Bring the ends into the form that files hold, and refuse what is no span."""
         example = FORMS[self._part]
         remedy = f'Write first="{example}" and last="{example[:-1]}9"'
-        asked = f"{self._asked[:-1]}, first={shown(self.first)}, last={shown(self.last)})"
+        stated = f"{self._asked[:-1]}, first={shown(self.first)}, last={shown(self.last)})"
         if (self.first is None) != (self.last is None):
-            raise UsageError(asked, "a span has a first and a last period", remedy)
+            raise UsageError(stated, "a span has a first and a last period", remedy)
         numbers: list[int] = []
         for end in ("first", "last"):
             if getattr(self, end) is None:
@@ -113,15 +113,15 @@ class _Spanned(_Derived, frozen=True):
             number = None if text is None else period_number(self._part, text)
             if number is None:
                 obstacle = f"{end} is no {self._part} of the years 1 to 9999"
-                raise UsageError(asked, obstacle, remedy)
+                raise UsageError(stated, obstacle, remedy)
             numbers.append(number)
             msgspec.structs.force_setattr(self, end, self._plain(str(text)))
         first, last = numbers
         if last < first:
-            raise UsageError(asked, "the last period comes before the first", "Swap them")
+            raise UsageError(stated, "the last period comes before the first", "Swap them")
         if last - first >= MOST_PERIODS:
             obstacle = f"it has more than {MOST_PERIODS:,} periods"
-            raise UsageError(asked, obstacle, "Choose a shorter span, or longer periods")
+            raise UsageError(stated, obstacle, "Choose a shorter span, or longer periods")
 
     def _plain(self, text: str) -> int | str:
         return text

@@ -50,8 +50,8 @@ def plain_tree(tree: object) -> Tree:
     """
     if not _is_branching(tree):
         raise _no_tree("it is no dict of branches")
-    found = _plain(tree, 1)
-    depths = set(_depths(found, 1))
+    branches = _plain(tree, 1)
+    depths = set(_depths(branches, 1))
     if len(depths) > 1:
         raise UsageError(
             "Categories with a tree",
@@ -59,8 +59,8 @@ def plain_tree(tree: object) -> Tree:
             "Give every leaf the same number of parents: a city may be a region of its own",
         )
     for level in range(1, max(depths) + 1):
-        _require_one_parent([label for label, _ in cut(found, level)])
-    return found
+        _require_one_parent([label for label, _ in cut(branches, level)])
+    return branches
 
 
 def depth_of(tree: Tree) -> int:
@@ -87,13 +87,13 @@ def fanouts(tree: Tree) -> tuple[tuple[int, ...], ...]:
     >>> fanouts(plain_tree({"Bavaria": ["Munich", "Nuremberg"], "Hesse": ["Frankfurt"]}))
     ((2,), (2, 1))
     """
-    found: list[tuple[int, ...]] = []
+    levels: list[tuple[int, ...]] = []
     branches: list[Tree] = [tree]
     while True:
-        found.append(tuple(map(len, branches)))
+        levels.append(tuple(map(len, branches)))
         if not _is_branching(branches[0]):
-            return tuple(found)
-        branches = [branch for each in branches for _, branch in _pairs(each)]
+            return tuple(levels)
+        branches = [branch for parent in branches for _, branch in _pairs(parent)]
 
 
 def _is_branching(tree: object) -> bool:
@@ -141,9 +141,9 @@ def _require_one_parent(labels: Sequence[Label]) -> None:
 
 
 def _pairs(tree: Tree) -> Iterator[tuple[Label, Tree]]:
-    for each in tree:
-        assert isinstance(each, tuple)
-        yield each
+    for pair in tree:
+        assert isinstance(pair, tuple)
+        yield pair
 
 
 def _depths(tree: Tree, level: int) -> Iterator[int]:
@@ -176,47 +176,47 @@ OF_CLASS = {
 
 def no_list_of_labels(labels: object) -> UsageError:
     """The error of what is no list of labels."""
-    asked = f"Categories({type(labels).__name__})"
+    stated = f"Categories({type(labels).__name__})"
     remedy = 'Write Categories(["a", "b"])'
     if isinstance(labels, str):
         parts = ", ".join(repr(part.strip()) for part in labels[:LONGEST_SHOWN].split(","))
         if len(labels) < LONGEST_SHOWN:
             remedy = f"Write Categories([{parts}])"
-        return UsageError(asked, "it is one text, and categories are a list of labels", remedy)
+        return UsageError(stated, "it is one text, and categories are a list of labels", remedy)
     if isinstance(labels, set | frozenset):
         remedy = "Write Categories(sorted(labels)): answers list labels in this order"
     elif hasattr(labels, "tolist") or hasattr(labels, "to_list"):
         remedy = "Write the labels out in a list, from public knowledge and not from the column"
-    return UsageError(asked, "categories are a list of labels", remedy)
+    return UsageError(stated, "categories are a list of labels", remedy)
 
 
 def no_axis(name: str, given: object) -> BoundsRequired:
     """The error of what is no axis; where it is clear what was meant, how that is written."""
-    asked = f"axis {name!r} as {type(given).__name__}"
+    stated = f"axis {name!r} as {type(given).__name__}"
     obstacle = "an axis has public bounds or labels, and they are never read off the data"
     remedy = f'{name}=Interval(0, 100), {name}=Categories(["a", "b"]) or {name}=Keys()'
     if isinstance(given, type) and given.__name__ in OF_CLASS:
-        asked = f"axis {name!r}"
+        stated = f"axis {name!r}"
         obstacle, written = OF_CLASS[given.__name__]
         remedy = f"{name}={written}"
     elif isinstance(given, tuple | list) and _are_bounds(given):
         remedy = f"{name}=Interval({given[0]!r}, {given[1]!r})"
-    elif isinstance(given, list) and given and all(isinstance(each, str) for each in given):
+    elif isinstance(given, list) and given and all(isinstance(label, str) for label in given):
         remedy = f"{name}=Categories([...]), with the list in it"
-    return BoundsRequired(asked, obstacle, f"Write {remedy}")
+    return BoundsRequired(stated, obstacle, f"Write {remedy}")
 
 
 def _are_bounds(given: Sequence[object]) -> bool:
-    return len(given) == 2 and all(type(each) in (int, float) for each in given)
+    return len(given) == 2 and all(type(bound) in (int, float) for bound in given)
 
 
 def no_domain(given: object) -> UsageError:
     """The error of what is no dict of axes."""
-    asked = f"Domain({type(given).__name__})"
+    stated = f"Domain({type(given).__name__})"
     remedy = "Write Domain(age=Interval(0, 121, step=1))"
     if hasattr(given, "domain"):
         remedy = "Write source.domain"
-    return UsageError(asked, "a domain is a dict of axes by name", remedy)
+    return UsageError(stated, "a domain is a dict of axes by name", remedy)
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -273,24 +273,26 @@ class Listed(ExplainedStruct, frozen=True):
         """The cells along this axis, of the name given: its labels."""
         return self.label_axis(name)
 
-    def _check_labels(self, asked: str) -> None:
+    def _check_labels(self, stated: str) -> None:
         for name, label in (("other", self.other), ("missing", self.missing)):
             if label is not None and not isinstance(label, str):
                 raise UsageError(
-                    asked, f"{name} must be a text", f'Write {name}="{name}", or leave it out'
+                    stated, f"{name} must be a text", f'Write {name}="{name}", or leave it out'
                 )
         if not all(
             isinstance(label, str | int) and _is_writable(label) for label in self.all_labels
         ):
             obstacle = "labels must be text, integers of 64 bits or booleans"
-            raise UsageError(asked, obstacle, "Turn other values into text, or declare an Interval")
+            raise UsageError(
+                stated, obstacle, "Turn other values into text, or declare an Interval"
+            )
         if not self.listed:
-            raise UsageError(asked, "it lists no label", 'List them, as in ["a", "b"]')
+            raise UsageError(stated, "it lists no label", 'List them, as in ["a", "b"]')
         seen: set[tuple[type, Label]] = set()
         for each in self.all_labels:
             if (type(each), each) in seen:
                 obstacle = f"labels must be distinct, and {shown(each)} is there twice"
-                raise UsageError(asked, obstacle, "Name each category once")
+                raise UsageError(stated, obstacle, "Name each category once")
             seen.add((type(each), each))
 
 
@@ -356,9 +358,9 @@ class Categories(
             "labels",
             tuple(label.item() if hasattr(label, "item") else label for label in labels),
         )
-        asked = f"Categories of {len(self.labels)} labels"
-        check_column(asked, self.column)
-        self._check_labels(asked)
+        stated = f"Categories of {len(self.labels)} labels"
+        check_column(stated, self.column)
+        self._check_labels(stated)
 
     @property
     def listed(self) -> tuple[Label, ...]:
@@ -384,8 +386,8 @@ class Categories(
         names = self.levels or [f"{name}.{level}" for level in range(1, number + 1)]
         column = self.column or name
         return {
-            each: Level(cut(tree, level), column, self.other, self.missing)
-            for level, each in enumerate(names, start=1)
+            level_name: Level(cut(tree, level), column, self.other, self.missing)
+            for level, level_name in enumerate(names, start=1)
         }
 
     def _take_leaves(self) -> None:
@@ -413,7 +415,7 @@ class Categories(
         levels: object = self.levels
         is_list = isinstance(levels, Sequence) and not isinstance(levels, str)
         names = tuple(self.levels) if is_list else ()
-        if len(names) != number or not all(isinstance(each, str) and each for each in names):
+        if len(names) != number or not all(isinstance(level, str) and level for level in names):
             raise UsageError(
                 "Categories with levels",
                 f"the tree has {number} above its leaves, and each needs a name",
@@ -460,11 +462,11 @@ class Level(Listed, frozen=True, tag="level", omit_defaults=True, forbid_unknown
         return msgspec.structs.replace(flat, parts=tuple(leaves for _, leaves in self.groups))
 
 
-def check_column(asked: str, column: object) -> None:
+def check_column(stated: str, column: object) -> None:
     """Refuse what cannot be the name of a column."""
     if column is not None and not (isinstance(column, str) and column):
         raise UsageError(
-            asked,
+            stated,
             "the column is a text that is not empty",
             'Write column="AGE", as the table names it',
         )

@@ -158,19 +158,19 @@ def _labels(name: str, given: object) -> list[object]:
     listed: object = given.tolist() if hasattr(given, "tolist") else given
     if isinstance(listed, str | int):
         return [listed]
-    asked = f"where {name!r}"
+    stated = f"where {name!r}"
     if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
         obstacle = f"labels are a list, and this is of type {type(given).__name__}"
-        raise UsageError(asked, obstacle, f'Write where={{"{name}": ["a", "b"]}}')
+        raise UsageError(stated, obstacle, f'Write where={{"{name}": ["a", "b"]}}')
     labels: list[object] = [label.item() if hasattr(label, "item") else label for label in listed]
     if not labels:
         raise UsageError(
-            asked, "the list of labels is empty, and no row satisfies it", "Name a label"
+            stated, "the list of labels is empty, and no row satisfies it", "Name a label"
         )
     if isinstance(listed, tuple) and len(labels) == 2 and all(type(x) is int for x in labels):
         first, last = labels
         raise UsageError(
-            f"{asked} is ({first}, {last})",
+            f"{stated} is ({first}, {last})",
             "the axis has labels, and a pair in round brackets could mean a range of them",
             f"Write [{first}, {last}] for the two labels, or range({first}, {last})",
         )
@@ -181,24 +181,24 @@ def _labels(name: str, given: object) -> list[object]:
 
 
 def _within(name: str, given: object, axis: Interval) -> Within:
-    asked = f"where {name!r}"
+    stated = f"where {name!r}"
     remedy = f'Write where={{"{name}": ({axis.lower!r}, {axis.upper!r})}}, or a part of that range'
     pair: object = given.tolist() if hasattr(given, "tolist") else given
     if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise UsageError(asked, "the condition on an Interval is a pair of bounds", remedy)
+        raise UsageError(stated, "the condition on an Interval is a pair of bounds", remedy)
     low, high = axis.numbers
     ends = [None if end is None else plain_bound(end) for end in pair]
     if any(end is not None and unit_of(end) != axis.time for end in ends):
         obstacle = f"its bounds are not of the kind of the axis, which holds {axis.scale.declared}"
-        raise UsageError(asked, obstacle, remedy)
+        raise UsageError(stated, obstacle, remedy)
     lower = low if ends[0] is None else number_of(ends[0])
     upper = high if ends[1] is None else number_of(ends[1])
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise UsageError(asked, "its bounds must be finite numbers, or None", remedy)
+        raise UsageError(stated, "its bounds must be finite numbers, or None", remedy)
     if not lower < upper:
-        raise UsageError(asked, "its lower bound must be below its upper bound", remedy)
+        raise UsageError(stated, "its lower bound must be below its upper bound", remedy)
     if lower < low or upper > high:
-        raise UsageError(asked, "its range leaves the public bounds of the axis", remedy)
+        raise UsageError(stated, "its range leaves the public bounds of the axis", remedy)
     return Within(name, None if lower == low else ends[0], None if upper == high else ends[1])
 
 

@@ -106,10 +106,10 @@ class Interval(
         self._check()
 
     def _check(self) -> None:
-        asked = f"Interval({self.lower!r}, {self.upper!r})"
+        stated = f"Interval({self.lower!r}, {self.upper!r})"
         if unit_of(self.lower) != unit_of(self.upper):
             raise UsageError(
-                asked,
+                stated,
                 "one bound is a date and the other is not",
                 "Give both bounds as dates, both as times or both as numbers",
             )
@@ -117,20 +117,20 @@ class Interval(
         largest = max(abs(low), abs(high))
         if not (math.isfinite(low) and math.isfinite(high) and largest <= LARGEST_BOUND):
             raise UsageError(
-                asked,
+                stated,
                 "the bounds must be finite numbers of size at most 1e100",
                 "Choose public bounds that hold most values; the rest are clamped",
             )
         if not low < high:
-            raise UsageError(asked, "lower must be below upper", "Swap the bounds, or widen them")
+            raise UsageError(stated, "lower must be below upper", "Swap the bounds, or widen them")
         if self.missing is not None and not self._holds(self.missing):
             raise UsageError(
-                f"{asked[:-1]}, missing=...)",
+                f"{stated[:-1]}, missing=...)",
                 "what stands in for a missing value lies outside the bounds",
                 "Widen them",
             )
         if self.step is not None:
-            self._check_step(f"{asked[:-1]}, step={self.step!r})", self.step)
+            self._check_step(f"{stated[:-1]}, step={self.step!r})", self.step)
 
     def _holds(self, bound: float | str) -> bool:
         """Whether a value lies within the bounds; True stands for no value."""
@@ -139,28 +139,28 @@ class Interval(
         low, high = self.numbers
         return unit_of(bound) == self.time and low <= number_of(bound) <= high
 
-    def _check_step(self, asked: str, step: object) -> None:
+    def _check_step(self, stated: str, step: object) -> None:
         if not _is_positive(step):
             raise UsageError(
-                asked,
+                stated,
                 "the step must be a positive number",
                 "Give a step such as 1, or leave it out",
             )
         if self._steps().denominator != 1:
             raise UsageError(
-                asked,
+                stated,
                 "the step does not divide upper - lower",
                 "Move a bound so that a whole number of steps fits",
             )
         # Beyond a quarter of a cell, rounding could send a value on the lattice to a neighbour.
         if snap_of(*self.numbers, int(self._steps())) > 0.25:
             raise UsageError(
-                asked,
+                stated,
                 "doubles are coarser than that step at these bounds",
                 "Choose a wider step",
             )
         if self._steps() > FINEST_CELLS:
-            raise UsageError(asked, "that makes more than 2^40 cells", "Choose a wider step")
+            raise UsageError(stated, "that makes more than 2^40 cells", "Choose a wider step")
 
     def _width(self) -> Fraction:
         # As decimals: 0.3 - 0.1 is exactly .2 here, so that a step of .1 divides it.
@@ -360,16 +360,16 @@ class Domain(Mapping[str, "Axis"]):
     def intervals(self, axes: str | Sequence[str] | None) -> dict[str, Interval]:
         """Resolve an ``axes`` argument of a question that takes Interval axes only."""
         names = self.select(axes)
-        found = self.of_kind(Interval)
+        intervals = self.of_kind(Interval)
         for name in names:
-            if name not in found:
+            if name not in intervals:
                 kind = type(self[name]).__name__
                 raise UsageError(
                     f"axis {name!r}",
                     f"it is declared as {kind}, and this question takes Interval axes",
                     "Name Interval axes only",
                 )
-        return {name: found[name] for name in names}
+        return {name: intervals[name] for name in names}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -389,20 +389,20 @@ def with_levels(axes: Mapping[str, Axis]) -> dict[str, Axis]:
     UsageError
         If a level has the name of another axis.
     """
-    found: dict[str, Axis] = {}
+    with_levels: dict[str, Axis] = {}
     for name, axis in axes.items():
         levels = axis.above(name) if isinstance(axis, Categories) else {}
         for level, cells in levels.items():
-            if found.get(level, axes.get(level, cells)) != cells:
+            if with_levels.get(level, axes.get(level, cells)) != cells:
                 raise UsageError(
                     f"level {level!r} of axis {name!r}",
                     "another axis has that name",
                     "Give it another name: Categories(tree=..., levels=[...])",
                 )
-            found[level] = cells
-        if not isinstance(axis, Level) or name not in found:
-            found[name] = axis
-    return found
+            with_levels[level] = cells
+        if not isinstance(axis, Level) or name not in with_levels:
+            with_levels[name] = axis
+    return with_levels
 
 
 def named_axes(axes: object) -> tuple[str, ...]:

@@ -67,14 +67,14 @@ class Scale:
         """
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(plain_number(value))
-        found = self._moment(value)
-        if found is None:
+        moment = self._moment(value)
+        if moment is None:
             raise UsageError(
                 f"{name} = {type(value).__name__}",
                 "it is not a coordinate of that axis",
                 "Give numbers, or dates where the axis is one of dates",
             )
-        return found
+        return moment
 
     def _moment(self, value: object) -> float | None:
         """A date or time, as numbers of this scale count it; None where they count no time."""
@@ -157,10 +157,10 @@ class Dates(Scale):
     def _moment(self, value: object) -> float | None:
         # A date is also read on an axis of times, and the other way round, as it always was.
         try:
-            found = number_of(plain_bound(value))
+            number = number_of(plain_bound(value))
         except UsageError:
             return None
-        return None if math.isnan(found) else found
+        return None if math.isnan(number) else number
 
     def _length(self, step: dt.timedelta) -> float:
         return step / dt.timedelta(days=1)
@@ -243,15 +243,15 @@ def _no_bound(bound: object) -> BoundsRequired:
     """The error of a value that is no bound; it says what the text looks like."""
     remedy = 'Write a number such as 100, or a date such as "2014-01-31"'
     if not isinstance(bound, str):
-        asked = f"bound of type {type(bound).__name__}"
-        return BoundsRequired(asked, "a bound is a number, a date or a time", remedy)
-    asked = f"bound {shown(bound)}"
+        stated = f"bound of type {type(bound).__name__}"
+        return BoundsRequired(stated, "a bound is a number, a date or a time", remedy)
+    stated = f"bound {shown(bound)}"
     if float_of_text(bound) is not None:
-        return BoundsRequired(asked, "it is a number in quotes", "Write it without quotes")
+        return BoundsRequired(stated, "it is a number in quotes", "Write it without quotes")
     if _DAY_LIKE.fullmatch(bound):
         obstacle = "it is a date in another form than year-month-day, or no day of the calendar"
-        return BoundsRequired(asked, obstacle, 'Write dates as in "2014-01-31"')
-    return BoundsRequired(asked, "a bound is a number, a date or a time", remedy)
+        return BoundsRequired(stated, obstacle, 'Write dates as in "2014-01-31"')
+    return BoundsRequired(stated, "a bound is a number, a date or a time", remedy)
 
 
 def _plain_moment(moment: dt.date) -> str:

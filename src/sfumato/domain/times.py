@@ -116,8 +116,8 @@ def nanoseconds(value: object) -> int | None:
 
 def microseconds(value: object) -> int | None:
     """Turn a date or time into microseconds since 1970-01-01 in UTC, dropping what is finer."""
-    found = nanoseconds(value)
-    return None if found is None else found // 1000
+    count = nanoseconds(value)
+    return None if count is None else count // 1000
 
 
 # --- fields of text files -------------------------------------------------------------------------
@@ -139,17 +139,17 @@ def field_microseconds(field: bytes) -> int | None:
     >>> field_microseconds(b"1970-01-01T01:00:00.5+01:00")
     500000
     """
-    found = _FIELD.fullmatch(field.strip(BLANKS))
-    if found is None:
+    parts = _FIELD.fullmatch(field.strip(BLANKS))
+    if parts is None:
         return None
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    shift = _zone_seconds(found[8] or b"Z")
+    year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
+    shift = _zone_seconds(parts[8] or b"Z")
     if shift is None or not _is_date(year, month, day):
         return None
     if hour > 23 or minute > 59 or second > 59:
         return None
     seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
-    fraction = (found[7] or b"").ljust(6, b"0")[:6]
+    fraction = (parts[7] or b"").ljust(6, b"0")[:6]
     return seconds * MICROSECONDS_A_SECOND + int(fraction)
 
 
@@ -259,10 +259,10 @@ def period_number(part: Part, text: str) -> int | None:
     >>> period_number("week", "2021-W01") - period_number("week", "2020-W53")
     1
     """
-    found = _PATTERNS[part].fullmatch(text)
-    if found is None:
+    parts = _PATTERNS[part].fullmatch(text)
+    if parts is None:
         return None
-    numbers = [int(group) for group in found.groups()]
+    numbers = [int(group) for group in parts.groups()]
     if numbers[0] == 0:
         return None
     if part == "month":
@@ -329,7 +329,7 @@ def period_of(part: Part, given: object) -> str | None:
 _NO_ZONES = ("posix/", "right/", "localtime", "posixrules", "Factory")
 
 
-def check_zone(asked: str, timezone: object) -> None:
+def check_zone(stated: str, timezone: object) -> None:
     """Refuse what is not a time zone of the IANA database.
 
     Raises
@@ -342,7 +342,7 @@ def check_zone(asked: str, timezone: object) -> None:
     remedy = 'Write timezone="Europe/Berlin", or leave it out for UTC'
     if not isinstance(timezone, str):
         obstacle = f"a time zone is a text, and this is of type {type(timezone).__name__}"
-        raise UsageError(asked, obstacle, remedy)
+        raise UsageError(stated, obstacle, remedy)
     if not _is_zone(timezone):
         from zoneinfo import available_timezones
 
@@ -352,7 +352,7 @@ def check_zone(asked: str, timezone: object) -> None:
         same = sorted(zone for zone in zones if zone.rpartition("/")[2].casefold() == city)
         likely = f"did you mean {same[0]!r}?" if same else nearest(timezone, sorted(zones))
         obstacle = f"there is no time zone {shown(timezone)}; {likely}"
-        raise UsageError(asked, obstacle, remedy)
+        raise UsageError(stated, obstacle, remedy)
 
 
 def _is_zone(name: str) -> bool:

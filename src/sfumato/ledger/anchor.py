@@ -59,18 +59,18 @@ class Anchor:
         entry: tuple[int, str] = (0, "")
         streams: dict[int, tuple[int, str]] = {}
         for line in self._lines():
-            found = FACT.fullmatch(line)
-            if found is None:
+            fact = FACT.fullmatch(line)
+            if fact is None:
                 if TORN.fullmatch(line):
                     continue
                 obstacle = "it holds a line that is not an anchor's"
                 raise LedgerError(self.label, obstacle, "Name the file that this ledger wrote")
             # Several processes append, so a lower number may come later.
-            if found["entry"]:
-                entry = max(entry, (int(found["entry"]), found["digest"]))
+            if fact["entry"]:
+                entry = max(entry, (int(fact["entry"]), fact["digest"]))
             else:
-                number = int(found["stream"])
-                step = (int(found["step"]), found["digest"])
+                number = int(fact["stream"])
+                step = (int(fact["step"]), fact["digest"])
                 streams[number] = max(streams.get(number, (0, "")), step)
         return Reached(entry, streams)
 

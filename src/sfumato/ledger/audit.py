@@ -121,9 +121,9 @@ def audited(
 
 def first_fault(rows: PublicRows) -> str | None:
     """The first fault that can be seen quickly, before a charge: rules, last entry, totals."""
-    found = rows.damage(thorough=False)
-    if found:
-        return found[0]
+    damages = rows.damage(thorough=False)
+    if damages:
+        return damages[0]
     last = rows.entry(rows.tip("").sequence)
     if last is not None and (not _well_formed(last) or last.hash != link(*fields(last))):
         return f"entry {last.sequence} was edited: its hash does not match its content"
@@ -355,10 +355,10 @@ class _Audit:
 
     def _stored(self, entry: Entry) -> None:
         self._stores.add(entry.sequence)
-        found = self.books.payloads.get(entry.sequence)
-        if found is None:
+        payload_hash = self.books.payloads.get(entry.sequence)
+        if payload_hash is None:
             self._fault(f"the answer of entry {entry.sequence} is missing")
-        elif found != entry.payload_hash:
+        elif payload_hash != entry.payload_hash:
             self._fault(f"the answer of entry {entry.sequence} was edited: its hash does not match")
 
 

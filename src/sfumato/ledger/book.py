@@ -306,10 +306,10 @@ class Book:
     def _lacks_secrets(self) -> bool:
         return not self._store.caller(None).is_custodian or self._secrets_if_any() is None
 
-    def _require_custodian(self, asked: str, remedy: str) -> None:
+    def _require_custodian(self, request: str, remedy: str) -> None:
         caller = self._store.caller(None)
         if not caller.is_custodian:
-            raise refusals.custodians_only(asked, caller, remedy)
+            raise refusals.custodians_only(request, caller, remedy)
 
     # --- accounts ---------------------------------------------------------------------------------
 
@@ -780,13 +780,13 @@ def store_of(where: str | Path | None, *, create: bool) -> Store:
     kind = None if where is None else kind_of(str(where))
     if kind is not None:
         # An address may hold a password: only its kind is quoted.
-        asked = f"ledger = {kind}:..." if kind else "ledger = an address"
+        request = f"ledger = {kind}:..." if kind else "ledger = an address"
         obstacle = "a ledger is a file, or a PostgreSQL database"
         remedy = (
             'Give a path such as "budget.db", or "postgresql://user@host/database"; '
             "for a file with such a name, its path from the root"
         )
-        raise UsageError(asked, obstacle, remedy)
+        raise UsageError(request, obstacle, remedy)
     return SQLiteStore(where, create=create)
 
 

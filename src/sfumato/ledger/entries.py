@@ -198,10 +198,10 @@ class Entry:
 
     def plain(self) -> dict[str, object]:
         """All fields by name, ready for JSON; without the spender's where there is none."""
-        found = dataclasses.asdict(self)
+        fields = dataclasses.asdict(self)
         if not self.spender:
-            del found["spender"], found["own"]
-        return found
+            del fields["spender"], fields["own"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,8 +266,8 @@ def _left(
     if any(other.rule != rule and any(other.spent) for other in others):
         return None
     together = (*others, account)
-    first = ceiling[0] - sum(each.spent[0] for each in together)
-    second = ceiling[1] - sum(each.spent[1] for each in together)
+    first = ceiling[0] - sum(other.spent[0] for other in together)
+    second = ceiling[1] - sum(other.spent[1] for other in together)
     return first, second
 
 
@@ -291,14 +291,14 @@ def require_spender(
         return None
     if not caller.name:
         raise refusals.unstated_spender(account)
-    found = rows.spender(account.name, caller.name)
-    if found is None:
-        names = [each.name for each in rows.spenders(account.name)]
+    spender = rows.spender(account.name, caller.name)
+    if spender is None:
+        names = [spender.name for spender in rows.spenders(account.name)]
         raise refusals.no_spender(account, caller, nearest(caller.name, names) if names else "")
-    left = found.remaining
+    left = spender.remaining
     if cost[0] > left[0] or cost[1] > left[1]:
-        raise refusals.above_own_ceiling(found, cost)
-    return found
+        raise refusals.above_own_ceiling(spender, cost)
+    return spender
 
 
 def require_own(first: Entry, caller: Caller) -> None:
@@ -317,19 +317,19 @@ def name_spender(
     new : bool
         Whether the spender must be new, rather than known.
     """
-    found = rows.spender(account.name, name)
-    if found is not None and found.ceiling == ceiling:
-        return found
-    if new and found is not None:
-        raise refusals.spender_differs(found, ceiling)
-    if not new and found is None:
-        names = (each.name for each in rows.spenders(account.name))
+    known = rows.spender(account.name, name)
+    if known is not None and known.ceiling == ceiling:
+        return known
+    if new and known is not None:
+        raise refusals.spender_differs(known, ceiling)
+    if not new and known is None:
+        names = (spender.name for spender in rows.spenders(account.name))
         raise UsageError(
             f"the ceiling of {name!r} in account {account.name!r}",
             f"it has no such spender ({nearest(name, names)})",
             "Name the spender first: `sfumato ledger spender add`",
         )
-    spent = NOTHING if found is None else found.spent
+    spent = NOTHING if known is None else known.spent
     spender = Spender(account.name, name, account.rule, ceiling, spent)
     cap_spender(rows, spender)
     return spender

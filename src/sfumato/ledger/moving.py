@@ -54,10 +54,10 @@ def migrate(source: Store, target: Store) -> Migrated:
         empty, or is not the store to which a move that was cut off had copied.
     """
     with Book(source) as book:
-        found = book.verify()
-        if not found.ok:
+        verification = book.verify()
+        if not verification.ok:
             remedy = "Restore a copy that verifies, and move that one"
-            raise LedgerError(source.label, str(found.fault), remedy)
+            raise LedgerError(source.label, str(verification.fault), remedy)
         secrets = source.secrets(create=False)
         try:
             # While this transaction runs, nobody else can charge the old ledger.
@@ -235,7 +235,8 @@ def _account(account: Account, spenders: list[Spender]) -> dict[str, object]:
     }
     if spenders:
         plain["spenders"] = [
-            {"name": each.name, "ceiling": each.ceiling, "spent": each.spent} for each in spenders
+            {"name": spender.name, "ceiling": spender.ceiling, "spent": spender.spent}
+            for spender in spenders
         ]
     return plain
 

@@ -70,9 +70,9 @@ class PostgresPublicRows(SQLPublicRows):
 
     def foresee(self, look: Callable[[PublicRows], object]) -> None:
         if isinstance(self._ask, Statements):
-            asked: list[tuple[str, tuple[object, ...]]] = []
-            look(type(self)(noted(asked), self._reached, self._secrets))
-            self._ask.foresee(asked)
+            statements: list[tuple[str, tuple[object, ...]]] = []
+            look(type(self)(noted(statements), self._reached, self._secrets))
+            self._ask.foresee(statements)
 
     def add(self, entry: Entry) -> None:
         super().add(entry)
@@ -85,14 +85,14 @@ class PostgresPublicRows(SQLPublicRows):
         """The server's time: the clocks of several machines may differ."""
         now = self._reached.now
         if now is None:
-            found = self._one("SELECT clock_timestamp()")
-            assert found is not None
-            now = cast("datetime", found[0])
+            row = self._one("SELECT clock_timestamp()")
+            assert row is not None
+            now = cast("datetime", row[0])
         return now.astimezone(UTC)
 
     def highest(self) -> int:
-        found = self._one("SELECT sequence FROM reached")
-        return 0 if found is None else cast("int", found[0])
+        row = self._one("SELECT sequence FROM reached")
+        return 0 if row is None else cast("int", row[0])
 
     def damage(self, *, thorough: bool) -> list[str]:
         del thorough  # the server looks after its own files
@@ -130,24 +130,24 @@ class PostgresGuard(SQLRows, Guard):
     """Calls the functions of ``guard.sql``, which alone may look at the secrets."""
 
     def name(
-        self, account: str, key: str | None, asked: Sequence[str], fresh: tuple[str, str]
+        self, account: str, key: str | None, words: Sequence[str], fresh: tuple[str, str]
     ) -> Named:
         import psycopg
 
         try:
-            found = self._one(NAME_QUESTION, account, key, list(asked), *fresh)
+            row = self._one(NAME_QUESTION, account, key, list(words), *fresh)
         except psycopg.Error as error:
             if error.sqlstate != NO_SPENDER:
                 raise
             raise refusals.no_spender_here(account) from None
-        return Named(*cast("tuple[Verdict, str, str]", found))
+        return Named(*cast("tuple[Verdict, str, str]", row))
 
     def note_state(self, charge: int, state: str) -> None:
         self._one(IS_OF_STATE, charge, state, True)
 
     def is_of_state(self, charge: int, state: str) -> bool:
-        found = self._one(IS_OF_STATE, charge, state, False)
-        return found is not None and bool(found[0])
+        row = self._one(IS_OF_STATE, charge, state, False)
+        return row is not None and bool(row[0])
 
 
 class PostgresSecretRows(SQLSecretRows):
@@ -246,8 +246,8 @@ class PostgresStore(Store):
         return who
 
     def _logged_in(self) -> Caller:
-        found = self.database.reading(lambda ask: list(ask(WHO, (self._schema,))))
-        ((name, owns, enters, reads),) = found
+        rows = self.database.reading(lambda ask: list(ask(WHO, (self._schema,))))
+        ((name, owns, enters, reads),) = rows
         if not reads:
             obstacle = f"{str(name)!r} may not read it"
             remedy = (
@@ -274,7 +274,7 @@ class PostgresStore(Store):
         account = new.account
         key, tag, digest = new.name
         cost = new.cost
-        found = self.database.at_once(
+        columns = self.database.at_once(
             CHARGE,
             (
                 account,
@@ -292,9 +292,9 @@ class PostgresStore(Store):
                 None if new.ceiling is None else list(new.ceiling),
             ),
         )
-        if found is None:
+        if columns is None:
             return None
-        number, time, first, second, until, previous, linked = cast("Charged", found)
+        number, time, first, second, until, previous, linked = cast("Charged", columns)
         self.database.reached.known.entry = (number, linked)
         return Entry(
             number,
@@ -314,10 +314,10 @@ class PostgresStore(Store):
         )
 
     def answer(self, first: Entry, payload: bytes) -> bool:
-        found = self.database.at_once(ANSWER, (first.sequence, first.hash, payload))
-        if found is not None:
-            self.database.reached.known.entry = cast("tuple[int, str]", found)
-        return found is not None
+        tip = self.database.at_once(ANSWER, (first.sequence, first.hash, payload))
+        if tip is not None:
+            self.database.reached.known.entry = cast("tuple[int, str]", tip)
+        return tip is not None
 
     def has_secrets(self) -> bool:
         return self.database.exists(SECRETS.suffix)
@@ -370,9 +370,9 @@ class PostgresSecretStore(SecretStore):
     def require_owner_only(self) -> None:
         """Refuse secrets that a role was let into, as files are refused that others may open."""
         name = self.database.schema
-        found = self.database.reading(lambda ask: list(ask(OPEN_TO, (name,))))
-        if found:
-            others = ", ".join(str(who) for (who,) in found)
+        openers = self.database.reading(lambda ask: list(ask(OPEN_TO, (name,))))
+        if openers:
+            others = ", ".join(str(who) for (who,) in openers)
             obstacle = f"roles other than its owner may open its secrets: {others}"
             remedy = f"Run `REVOKE ALL ON SCHEMA {name} FROM {others}`, then ask again"
             raise LedgerError(self.label, obstacle, remedy)

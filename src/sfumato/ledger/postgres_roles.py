@@ -66,7 +66,7 @@ class Person:
     role: Role | None
 
 
-def give(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
+def give(store: PostgresStore, persons: Sequence[Person]) -> list[str]:
     """Give people exactly the rights of their roles. To give them twice is harmless.
 
     Returns
@@ -85,25 +85,25 @@ def give(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
     if not caller.is_custodian:
         remedy = "Ask the custodian to run `sfumato ledger roles`"
         raise refusals.custodians_only("giving roles", caller, remedy)
-    statements = grants(store, asked)
+    statements = grants(store, persons)
     store.database.run(statements)
     return statements
 
 
 def people(store: PostgresStore) -> list[Person]:
     """Who may log in and do something with a ledger, by name; superusers are not among them."""
-    found = store.database.reading(lambda ask: list(ask(PEOPLE, ())))
-    roles: list[tuple[str, bool, bool]] = cast("list[tuple[str, bool, bool]]", found)
+    rows = store.database.reading(lambda ask: list(ask(PEOPLE, ())))
+    roles: list[tuple[str, bool, bool]] = cast("list[tuple[str, bool, bool]]", rows)
     return [
         Person(name, "custodian" if owns else "analyst" if enters else "auditor")
         for name, owns, enters in roles
     ]
 
 
-def grants(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
+def grants(store: PostgresStore, persons: Sequence[Person]) -> list[str]:
     """The statements that `give` runs; parameters and errors are the same."""
     named: dict[str, Person] = {}
-    for person in asked:
+    for person in persons:
         if named.setdefault(person.name, person) != person:
             remedy = "Name each person once"
             raise UsageError(f"rights for {person.name!r}", "two roles are named for it", remedy)
@@ -111,7 +111,11 @@ def grants(store: PostgresStore, asked: Sequence[Person]) -> list[str]:
     def look(ask: Ask) -> list[str]:
         schema = store.database.schema
         ((owner,),) = ask(OWNER, (schema,))
-        return [each for person in asked for each in _grants(ask, schema, str(owner), person)]
+        return [
+            statement
+            for person in persons
+            for statement in _grants(ask, schema, str(owner), person)
+        ]
 
     return store.database.reading(look)
 
@@ -120,23 +124,23 @@ def _grants(ask: Ask, schema: str, owner: str, person: Person) -> list[str]:
     book = quoted(schema)
     who = quoted(person.name)
     if _is_member(ask, owner, person) and person.role != "custodian":
-        found = [f"REVOKE {quoted(owner)} FROM {who}"]
+        statements = [f"REVOKE {quoted(owner)} FROM {who}"]
     else:
-        found = []
+        statements = []
     if person.role == "custodian":
         return [f"GRANT {quoted(owner)} TO {who}"]
-    guard = ", ".join(each.format(book=book) for each in GUARD)
-    found += [
+    guard = ", ".join(template.format(book=book) for template in GUARD)
+    statements += [
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {book} FROM {who}",
         f"REVOKE ALL ON FUNCTION {guard} FROM {who}",
         f"REVOKE ALL ON SCHEMA {book} FROM {who}",
     ]
     if person.role is not None:
-        found.append(f"GRANT USAGE ON SCHEMA {book} TO {who}")
-        found.append(f"GRANT SELECT ON ALL TABLES IN SCHEMA {book} TO {who}")
+        statements.append(f"GRANT USAGE ON SCHEMA {book} TO {who}")
+        statements.append(f"GRANT SELECT ON ALL TABLES IN SCHEMA {book} TO {who}")
     if person.role == "analyst":
-        found.append(f"GRANT EXECUTE ON FUNCTION {guard} TO {who}")
-    return found
+        statements.append(f"GRANT EXECUTE ON FUNCTION {guard} TO {who}")
+    return statements
 
 
 def _is_member(ask: Ask, owner: str, person: Person) -> bool:

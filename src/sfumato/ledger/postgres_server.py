@@ -85,14 +85,14 @@ class Facts:
 
     def stand(self, ask: Ask) -> bool:
         """Whether the part of a ledger that is asked has all of them."""
-        asked: list[tuple[str, tuple[object, ...], str | bytes]] = []
+        marks: list[tuple[str, tuple[object, ...], str | bytes]] = []
         if self.entry is not None:
             number, digest = self.entry
-            asked.append((ENTRY, (number,), digest))
+            marks.append((ENTRY, (number,), digest))
         for stream, (number, digest) in self.steps.items():
-            asked.append((STEP, (stream, number), digest))
-        asked += [(VALUE, (name,), value) for name, value in self.values.items()]
-        return all(list(ask(query, values)) == [(found,)] for query, values, found in asked)
+            marks.append((STEP, (stream, number), digest))
+        marks += [(VALUE, (name,), value) for name, value in self.values.items()]
+        return all(list(ask(query, values)) == [(expected,)] for query, values, expected in marks)
 
 
 class Reached:
@@ -237,8 +237,8 @@ def expected_objects(kind: SchemaKind) -> frozenset[str]:
 def objects(ask: Ask) -> frozenset[str]:
     """The lines of ``OBJECTS`` for the schema in use."""
     (schema,) = next(iter(ask("SELECT quote_ident(current_schema())", ())))
-    found: Iterable[object] = (line for (line,) in ask(OBJECTS, ()))
-    return frozenset(str(line).replace(f"{schema}.", "") for line in found)
+    lines: Iterable[object] = (line for (line,) in ask(OBJECTS, ()))
+    return frozenset(str(line).replace(f"{schema}.", "") for line in lines)
 
 
 def differences(ask: Ask, kind: SchemaKind) -> list[str]:
@@ -302,8 +302,8 @@ def meaning_of(error: psycopg.Error) -> tuple[str, str]:
     code = error.sqlstate
     if code is None:
         return UNREACHABLE if is_lost(error) else UNKNOWN
-    found = MEANING.get(code) or MEANING.get(code[:2]) or UNKNOWN
-    return f"{found[0]} (SQLSTATE {code})", found[1]
+    meaning = MEANING.get(code) or MEANING.get(code[:2]) or UNKNOWN
+    return f"{meaning[0]} (SQLSTATE {code})", meaning[1]
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -401,24 +401,24 @@ class Statements:
     def __call__(self, query: str, values: tuple[object, ...]) -> Iterable[Row]:
         """Run a statement with the values of its question marks: the rows that it finds."""
         if query.lstrip().startswith(FINDS):
-            for known, of, found in self._foreseen:
+            for known, of, rows in self._foreseen:
                 if known == query and of == values:
-                    return found
+                    return rows
             (cursor,) = self._send([(marked(query), values)])
             return cursor.fetchall()
         self._forget(query)
         self._waiting.append((marked(query), values))
         return ()
 
-    def foresee(self, asked: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+    def foresee(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
         """Ask together what will be asked one by one, unless it is written to before.
 
         Nobody else writes meanwhile: the transaction has its turn.
         """
-        cursors = self._send([(marked(query), values) for query, values in asked])
+        cursors = self._send([(marked(query), values) for query, values in statements])
         self._foreseen += [
             (query, values, cursor.fetchall())
-            for (query, values), cursor in zip(asked, cursors, strict=True)
+            for (query, values), cursor in zip(statements, cursors, strict=True)
         ]
 
     def _forget(self, query: str) -> None:
@@ -426,7 +426,7 @@ class Statements:
         first, second, table, *_ = (*query.split(maxsplit=3), "", "", "")
         if f"{first} {second}" not in WRITES:
             self._foreseen = []
-        self._foreseen = [each for each in self._foreseen if table not in each[0]]
+        self._foreseen = [foreseen for foreseen in self._foreseen if table not in foreseen[0]]
 
     def commit(self) -> None:
         """Carry out what waits, and commit."""
@@ -446,18 +446,18 @@ class Statements:
         if len(everything) == 1:
             return [self._db.execute(*everything[0])]
         with self._db.pipeline():
-            cursors = [self._db.execute(*each) for each in everything]
+            cursors = [self._db.execute(*query) for query in everything]
         if opening and self._begun is not None:
             (row,) = cursors[len(opening) - 1].fetchall()
             self._begun(row)
         return cursors[len(first) + len(waiting) :]
 
 
-def noted(asked: list[tuple[str, tuple[object, ...]]]) -> Ask:
+def noted(statements: list[tuple[str, tuple[object, ...]]]) -> Ask:
     """Notes each statement, and finds nothing."""
 
     def ask(query: str, values: tuple[object, ...]) -> Iterable[Row]:
-        asked.append((query, values))
+        statements.append((query, values))
         return ()
 
     return ask
@@ -661,7 +661,7 @@ class Database:
         self.reached.begin(None)
         statements = Statements(db, BEGIN, begun)
         try:
-            found = action(statements)
+            outcome = action(statements)
         except BaseException as error:
             self._undo(db, error)
             raise
@@ -675,18 +675,18 @@ class Database:
             if not number or not self._was_committed(number):
                 raise Lost from None
         self.reached.settle()
-        return found
+        return outcome
 
     def _read(self, action: Callable[[Ask], T], db: Connection) -> T:
         self.reached.begin(None)
         try:
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            found = action(asking(db))
+            outcome = action(asking(db))
             db.execute("COMMIT")
         except BaseException as error:
             self._undo(db, error)
             raise
-        return found
+        return outcome
 
     def _apart(self, action: Callable[[Ask], T], db: Connection) -> T:
         import psycopg
@@ -806,12 +806,12 @@ class Database:
     def _reach(self) -> Connection:
         """A connection; wait for a server that was there before, or that is starting up."""
         psycopg = driver()
-        asked = CONNECTING | psycopg.conninfo.conninfo_to_dict(self._address)
+        options = CONNECTING | psycopg.conninfo.conninfo_to_dict(self._address)
         try:
-            db: Connection = psycopg.connect(**asked, autocommit=True)
+            db: Connection = psycopg.connect(**options, autocommit=True)
         except psycopg.Error:
             # The reason comes without a code, and its text may hold what is secret.
-            ping = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**asked).encode())
+            ping = psycopg.pq.PGconn.ping(psycopg.conninfo.make_conninfo(**options).encode())
             if self._was_reached or ping == psycopg.pq.Ping.REJECT:
                 raise Lost from None
             turned_away = ping == psycopg.pq.Ping.OK
@@ -877,10 +877,10 @@ class Database:
     def _version(self, db: Connection) -> int | None:
         """The version of the schema's tables; None where there is no schema."""
         query = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
-        found = db.execute(query, (self.schema,)).fetchall()
-        if not found:
+        rows = db.execute(query, (self.schema,)).fetchall()
+        if not rows:
             return None
-        comment = str(found[0][0] or "")
+        comment = str(rows[0][0] or "")
         _, is_ours, version = comment.rpartition(f"{self.kind.mark} ")
         if not is_ours or not version.isdecimal():
             obstacle = f"the database has a schema {self.schema!r} that is no ledger"
@@ -937,6 +937,6 @@ class Database:
 
 def _only(db: Connection, query: str) -> Row:
     """The only row of a query."""
-    found = db.execute(plain(query)).fetchone()
-    assert found is not None
-    return found
+    row = db.execute(plain(query)).fetchone()
+    assert row is not None
+    return row

@@ -12,15 +12,15 @@ from sfumato.ledger.store import Caller
 SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
 
 
-def differs(found: Account, rule: str, total: Amount | None) -> UsageError:
+def differs(account: Account, rule: str, total: Amount | None) -> UsageError:
     """An account exists with another rule or total than the one asked for."""
-    asked = f"rule {rule!r}" if total is None else f"a budget of {written(rule, total)}"
-    obstacle = f"it exists, and its budget is {written(found.rule, found.total)}"
-    if total is not None and rule != found.rule:
-        asked += f", rule {rule!r}"
-        obstacle += f", rule {found.rule!r}"
+    request = f"rule {rule!r}" if total is None else f"a budget of {written(rule, total)}"
+    obstacle = f"it exists, and its budget is {written(account.rule, account.total)}"
+    if total is not None and rule != account.rule:
+        request += f", rule {rule!r}"
+        obstacle += f", rule {account.rule!r}"
     return UsageError(
-        f"account {found.name!r} with {asked}",
+        f"account {account.name!r} with {request}",
         obstacle,
         "Leave the budget out to use that account, or choose another name "
         "(command line: --account NAME)",
@@ -84,15 +84,15 @@ def unknown(first: Entry) -> LedgerError:
 
 def protects_others(account: Account, binding: Binding) -> UsageError:
     """An account is charged for other persons, or another relation, than before."""
-    asked = f"charging account {account.name!r} to protect {binding.protects}"
+    request = f"charging account {account.name!r} to protect {binding.protects}"
     another = 'open another account for this: account="NAME" (command line: --account NAME)'
     if account.protects.casefold() == binding.protects.casefold():
         # They are most likely the same persons, on whom another account would spend once more.
         obstacle = f"it protects {account.protects}: only capital letters differ"
         remedy = "If these are the same persons, name the column as before in the table; if not,"
-        return UsageError(asked, obstacle, f"{remedy} {another}")
+        return UsageError(request, obstacle, f"{remedy} {another}")
     obstacle = f"it protects {account.protects}, and the two costs do not add up"
-    return UsageError(asked, obstacle, f"Name the same person column as before, or {another}")
+    return UsageError(request, obstacle, f"Name the same person column as before, or {another}")
 
 
 def mixed(account: Account) -> UsageError:
@@ -106,9 +106,9 @@ def mixed(account: Account) -> UsageError:
 
 def other_data(account: Account, binding: Binding) -> UsageError:
     """An account is charged for another data set than before."""
-    asked = f"the data set {binding.data!r}" if binding.data else "a data set without a name"
+    request = f"the data set {binding.data!r}" if binding.data else "a data set without a name"
     return UsageError(
-        f"charging account {account.name!r} for {asked}",
+        f"charging account {account.name!r} for {request}",
         f"it pays for the data set {account.data!r}",
         f"Write name={account.data!r} if this is that data set, or open another account",
     )
@@ -237,12 +237,12 @@ def above_own_ceiling(spender: Spender, cost: Amount) -> BudgetExceeded:
     )
 
 
-def spender_differs(found: Spender, ceiling: Amount) -> UsageError:
+def spender_differs(spender: Spender, ceiling: Amount) -> UsageError:
     """A spender is named again with another ceiling."""
-    asked = f"spender {found.name!r} with a ceiling of {written(found.rule, ceiling)}"
+    request = f"spender {spender.name!r} with a ceiling of {written(spender.rule, ceiling)}"
     return UsageError(
-        f"{asked} in account {found.account!r}",
-        f"this spender is there, with a ceiling of {written(found.rule, found.ceiling)}",
+        f"{request} in account {spender.account!r}",
+        f"this spender is there, with a ceiling of {written(spender.rule, spender.ceiling)}",
         "To change the ceiling, run `sfumato ledger spender set`",
     )
 
@@ -257,11 +257,11 @@ def of_another_spender(first: Entry) -> LedgerError:
     )
 
 
-def custodians_only(asked: str, caller: Caller, remedy: str) -> LedgerError:
+def custodians_only(request: str, caller: Caller, remedy: str) -> LedgerError:
     """Somebody asks for what only the custodian of the ledger may do."""
     role = f"an {caller.role}" if caller.role != "custodian" else "the custodian"
     obstacle = f"{caller.name!r} is {role} of this ledger, and only its custodian may do that"
-    return LedgerError(asked, obstacle, remedy)
+    return LedgerError(request, obstacle, remedy)
 
 
 def reads_only(account: str, caller: Caller) -> LedgerError:

@@ -113,8 +113,8 @@ class SQLRows:
     def _one(self, query: str, *values: object) -> Row | None:
         """The only row that a query finds, or the first."""
         # To its end: a statement that is not would keep an older view of the rows open.
-        found = list(self._ask(query, values))
-        return found[0] if found else None
+        rows = list(self._ask(query, values))
+        return rows[0] if rows else None
 
 
 class SQLPublicRows(SQLRows, PublicRows):
@@ -134,19 +134,19 @@ class SQLPublicRows(SQLRows, PublicRows):
     # --- what a charge needs ----------------------------------------------------------------------
 
     def identity(self) -> str | None:
-        found = self._one("SELECT value FROM about WHERE name = 'identity'")
-        return None if found is None else str(found[0])
+        row = self._one("SELECT value FROM about WHERE name = 'identity'")
+        return None if row is None else str(row[0])
 
     def tip(self, account: str) -> Tip:
-        found = self._one(TIP, account)
-        if found is None:
+        row = self._one(TIP, account)
+        if row is None:
             return Tip(0, "", NOTHING)
-        sequence, digest, first, second = cast("tuple[int, str, int, int]", found)
+        sequence, digest, first, second = cast("tuple[int, str, int, int]", row)
         return Tip(sequence, digest, (first, second))
 
     def entry(self, sequence: int) -> Entry | None:
-        found = self._one(f"SELECT {self._columns} FROM entries WHERE sequence = ?", sequence)
-        return None if found is None else entry_of(found)
+        row = self._one(f"SELECT {self._columns} FROM entries WHERE sequence = ?", sequence)
+        return None if row is None else entry_of(row)
 
     def entries(
         self,
@@ -164,8 +164,8 @@ class SQLPublicRows(SQLRows, PublicRows):
         # Ordered by an expression, which no index gives. While a ledger is small, PostgreSQL would
         # otherwise keep a plan that reads all entries of the account, in order, for every key.
         where = "WHERE account = ? AND key = ? ORDER BY sequence + 0"
-        found = self._ask(f"SELECT {self._columns} FROM entries {where}", (account, key))
-        return [entry_of(columns) for columns in found]
+        rows = self._ask(f"SELECT {self._columns} FROM entries {where}", (account, key))
+        return [entry_of(columns) for columns in rows]
 
     def has(self, account: str, key: str, kind: Kind) -> bool:
         query = "SELECT 1 FROM entries WHERE account = ? AND key = ? AND kind = ? LIMIT 1"
@@ -175,8 +175,8 @@ class SQLPublicRows(SQLRows, PublicRows):
         return self._one("SELECT 1 FROM entries WHERE kind = 'reserve' LIMIT 1") is not None
 
     def account(self, name: str) -> Account | None:
-        found = self._one(f"{ACCOUNTS} WHERE a.name = ?", name)
-        return None if found is None else _account(found)
+        row = self._one(f"{ACCOUNTS} WHERE a.name = ?", name)
+        return None if row is None else _account(row)
 
     def accounts(self, data: str | None = None) -> list[Account]:
         chosen, values = ("", ()) if data is None else ("WHERE b.data = ?", (data,))
@@ -185,39 +185,39 @@ class SQLPublicRows(SQLRows, PublicRows):
 
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
         query = "SELECT data, rule, first, second FROM ceilings"
-        found = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
-        return {data: (rule, (first, second)) for data, rule, first, second in found}
+        rows = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
+        return {data: (rule, (first, second)) for data, rule, first, second in rows}
 
     def has_spenders(self, account: str) -> bool:
         return self.with_spenders and self._one(HAS_SPENDERS, account) is not None
 
     def spender(self, account: str, name: str) -> Spender | None:
-        found = self._one(SPENDER, account, name) if self.with_spenders else None
-        if found is None:
+        row = self._one(SPENDER, account, name) if self.with_spenders else None
+        if row is None:
             return None
-        note, rule, first, second = cast("tuple[str, str, int, int]", found)
+        note, rule, first, second = cast("tuple[str, str, int, int]", row)
         return Spender(account, name, rule, ceiling_of(note), (first, second))
 
     def spenders(self, account: str) -> list[Spender]:
         names = self._ask(SPENDERS, (account,)) if self.with_spenders else ()
-        found = [self.spender(account, str(name)) for (name,) in list(names)]
-        return [one for one in found if one is not None]
+        spenders = [self.spender(account, str(name)) for (name,) in list(names)]
+        return [spender for spender in spenders if spender is not None]
 
     def answer(self, sequence: int) -> bytes | None:
-        found = self._one("SELECT payload FROM payloads WHERE sequence = ?", sequence)
-        return None if found is None else cast("bytes", found[0])
+        row = self._one("SELECT payload FROM payloads WHERE sequence = ?", sequence)
+        return None if row is None else cast("bytes", row[0])
 
     # --- what only an audit needs -----------------------------------------------------------------
 
     def totals(self) -> Mapping[str, tuple[str, Amount]]:
         query = f"SELECT name, rule, total_first, total_second FROM accounts ORDER BY {self.place}"
-        found = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
-        return {name: (rule, (first, second)) for name, rule, first, second in found}
+        rows = cast("Iterable[tuple[str, str, int, int]]", self._ask(query, ()))
+        return {name: (rule, (first, second)) for name, rule, first, second in rows}
 
     def bindings(self) -> Mapping[str, tuple[str, str]]:
         query = "SELECT account, protects, data FROM bindings"
-        found = cast("Iterable[tuple[str, str, str]]", self._ask(query, ()))
-        return {account: (protects, data) for account, protects, data in found}
+        rows = cast("Iterable[tuple[str, str, str]]", self._ask(query, ()))
+        return {account: (protects, data) for account, protects, data in rows}
 
     def answers(self) -> Iterator[tuple[int, bytes]]:
         query = "SELECT sequence, payload FROM payloads"
@@ -279,12 +279,12 @@ class SQLStreamRows(SQLRows, StreamRows):
     """What taking a step needs; each call is one statement, whose rows are all fetched."""
 
     def position(self, stream: int) -> Position | None:
-        found = self._one(POSITION, stream)
-        return None if found is None else Position._make(found)
+        row = self._one(POSITION, stream)
+        return None if row is None else Position._make(row)
 
     def step_of(self, stream: int, event: str) -> Step | None:
-        found = self._one(f"{STEPS} AND event = ? AND event <> ''", stream, event)
-        return None if found is None else _step(found)
+        row = self._one(f"{STEPS} AND event = ? AND event <> ''", stream, event)
+        return None if row is None else _step(row)
 
 
 class SQLNameRows(SQLRows, NameRows):
@@ -323,23 +323,23 @@ class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
     # --- names of questions -----------------------------------------------------------------------
 
     def values(self) -> Mapping[str, bytes]:
-        found = cast("Iterable[tuple[str, bytes]]", self._ask("SELECT name, value FROM about", ()))
-        return dict(found)
+        rows = cast("Iterable[tuple[str, bytes]]", self._ask("SELECT name, value FROM about", ()))
+        return dict(rows)
 
     def add_value(self, name: str, value: bytes) -> None:
         self._ask("INSERT INTO about (name, value) VALUES (?, ?)", (name, value))
 
     def names(self) -> list[tuple[str, NameRow, bool]]:
         query = "SELECT account, key, tag, digest, derived FROM requests ORDER BY account, key"
-        found = cast("Iterable[tuple[str, str, bytes, str, int]]", self._ask(query, ()))
+        rows = cast("Iterable[tuple[str, str, bytes, str, int]]", self._ask(query, ()))
         return [
             (account, NameRow(key, tag, digest), bool(derived))
-            for account, key, tag, digest, derived in found
+            for account, key, tag, digest, derived in rows
         ]
 
     def replaced(self, sequence: int) -> str | None:
-        found = self._one("SELECT hash FROM replaced WHERE sequence = ?", sequence)
-        return None if found is None else str(found[0])
+        row = self._one("SELECT hash FROM replaced WHERE sequence = ?", sequence)
+        return None if row is None else str(row[0])
 
     def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
         for sequence, digest in hashes:
@@ -352,8 +352,8 @@ class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
     # --- streams ----------------------------------------------------------------------------------
 
     def stream(self, number: int) -> StreamRow | None:
-        found = self._one(f"{STREAMS} WHERE stream = ?", number)
-        return None if found is None else _stream(found)
+        row = self._one(f"{STREAMS} WHERE stream = ?", number)
+        return None if row is None else _stream(row)
 
     def streams(self) -> list[StreamRow]:
         return [_stream(columns) for columns in self._ask(f"{STREAMS} ORDER BY stream", ())]
@@ -369,35 +369,35 @@ class SQLSecretRows(SQLStreamRows, SQLNameRows, SecretRows):
         self._ask(query, (row.number, row.spec, row.secret, *row.at))
 
     def step(self, stream: int, number: int) -> Step | None:
-        found = self._one(f"{STEPS} AND step = ?", stream, number)
-        return None if found is None else _step(found)
+        row = self._one(f"{STEPS} AND step = ?", stream, number)
+        return None if row is None else _step(row)
 
     def steps(self, stream: int, after: int = 0) -> list[Step]:
-        found = self._ask(f"{STEPS} AND step > ? ORDER BY step", (stream, after))
-        return [_step(columns) for columns in found]
+        rows = self._ask(f"{STEPS} AND step > ? ORDER BY step", (stream, after))
+        return [_step(columns) for columns in rows]
 
     def stepped(self) -> set[int]:
-        found = cast("Iterable[tuple[int]]", self._ask("SELECT DISTINCT stream FROM steps", ()))
-        return {number for (number,) in found}
+        rows = cast("Iterable[tuple[int]]", self._ask("SELECT DISTINCT stream FROM steps", ()))
+        return {number for (number,) in rows}
 
     def count(self, stream: int, person_token: bytes) -> int:
         where = (stream, person_token)
-        found = self._one("SELECT rows FROM tallies WHERE stream = ? AND who = ?", *where)
-        if found is None:
+        row = self._one("SELECT rows FROM tallies WHERE stream = ? AND who = ?", *where)
+        if row is None:
             self._ask("INSERT INTO tallies (stream, who, rows) VALUES (?, ?, 1)", where)
             return 1
         self._ask("UPDATE tallies SET rows = rows + 1 WHERE stream = ? AND who = ?", where)
-        return cast("int", found[0]) + 1
+        return cast("int", row[0]) + 1
 
     def counted(self, stream: int) -> Mapping[bytes, int]:
         query = "SELECT who, rows FROM tallies WHERE stream = ?"
-        found = cast("Iterable[tuple[bytes, int]]", self._ask(query, (stream,)))
-        return dict(found)
+        rows = cast("Iterable[tuple[bytes, int]]", self._ask(query, (stream,)))
+        return dict(rows)
 
     def tallies(self) -> Mapping[int, int]:
         query = "SELECT stream, sum(rows) FROM tallies GROUP BY stream"
-        found = cast("Iterable[tuple[int, int]]", self._ask(query, ()))
-        return {stream: int(rows) for stream, rows in found}
+        sums = cast("Iterable[tuple[int, int]]", self._ask(query, ()))
+        return {stream: int(rows) for stream, rows in sums}
 
 
 def _step(columns: Row) -> Step:

@@ -55,12 +55,12 @@ class SQLitePublicRows(SQLPublicRows):
 
     def highest(self) -> int:
         query = "SELECT seq FROM sqlite_sequence WHERE name = 'entries'"
-        found = self._db.execute(query).fetchone()
-        return found[0] if found else 0
+        row = self._db.execute(query).fetchone()
+        return row[0] if row else 0
 
     def damage(self, *, thorough: bool) -> list[str]:
-        found = differences(self._db, BOOK)
-        return [*damage(self._db), *found] if thorough else found
+        edited = differences(self._db, BOOK)
+        return [*damage(self._db), *edited] if thorough else edited
 
 
 # Where the ledger was moved to another store, no seal is the one that the step was computed from.

@@ -135,17 +135,17 @@ def expected_objects(kind: FileKind, version: int) -> Mapping[str, str]:
 def differences(db: sqlite3.Connection, kind: FileKind) -> list[str]:
     """Tables, indexes and triggers that are not what this version creates."""
     expected = expected_objects(kind, version_of(db))
-    found = dict(db.execute(OBJECTS).fetchall())
-    known = expected.keys() | found.keys()
-    names = sorted(name for name in known if expected.get(name) != found.get(name))
+    objects = dict(db.execute(OBJECTS).fetchall())
+    known = expected.keys() | objects.keys()
+    names = sorted(name for name in known if expected.get(name) != objects.get(name))
     edited = "was dropped, replaced or added to the ledger's tables and rules"
     return [f"{name!r} {edited}" for name in names]
 
 
 def damage(db: sqlite3.Connection) -> list[str]:
     """What SQLite itself finds wrong with the file."""
-    found = [str(line) for (line,) in db.execute("PRAGMA integrity_check(5)")]
-    return [] if found == ["ok"] else [f"the file is damaged: {line}" for line in found]
+    lines = [str(line) for (line,) in db.execute("PRAGMA integrity_check(5)")]
+    return [] if lines == ["ok"] else [f"the file is damaged: {line}" for line in lines]
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -306,8 +306,8 @@ def _cut_log(connection: sqlite3.Connection) -> None:
 
 def _keeps_log(connection: sqlite3.Connection) -> bool:
     """Ask for a write-ahead log; whether the file system allows one."""
-    found = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    return bool(found == "wal")
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    return bool(mode == "wal")
 
 
 _NUMBERS = itertools.count()

@@ -108,9 +108,9 @@ class Request:
             require_text("spender", self.spender)
         require_amount("cost", self.cost)
         if not 0 <= self.lease <= LONGEST_LEASE:
-            asked = f"lease={self.lease!r}"
+            request = f"lease={self.lease!r}"
             raise UsageError(
-                asked,
+                request,
                 "a lease lasts from 0 seconds to a year",
                 "Choose a lease such as 900 seconds",
             )
@@ -163,10 +163,10 @@ def require_text(name: str, value: object, *, empty: bool = False) -> None:
             fits = False
         if fits:
             return
-    asked, remedy = f"the {name} of a charge", f"Choose a shorter or plainer {name}"
+    request, remedy = f"the {name} of a charge", f"Choose a shorter or plainer {name}"
     if value == "":
-        asked, remedy = f"an empty {name} of a charge", f"Give a text that names the {name}"
-    raise UsageError(asked, f"it must be text of at most {LONGEST_TEXT} bytes", remedy)
+        request, remedy = f"an empty {name} of a charge", f"Give a text that names the {name}"
+    raise UsageError(request, f"it must be text of at most {LONGEST_TEXT} bytes", remedy)
 
 
 def require_amount(name: str, amount: object) -> None:
@@ -279,7 +279,7 @@ class Guard(ABC):
 
     @abstractmethod
     def name(
-        self, account: str, key: str | None, asked: Sequence[str], fresh: tuple[str, str]
+        self, account: str, key: str | None, words: Sequence[str], fresh: tuple[str, str]
     ) -> Named:
         """Find the name of a question, or give it the fresh key and digest.
 

@@ -186,14 +186,14 @@ class StreamRecord:
         """All steps after a given one (None: all there are), each checked against its hash."""
         stream = self.entry.sequence
         number, head = (0, self.entry.hash) if last is None else (last.number, last.hash)
-        found = self._store.reading(lambda rows: rows.steps(stream, number))
-        for step in found:
+        steps = self._store.reading(lambda rows: rows.steps(stream, number))
+        for step in steps:
             number += 1
             sound = step.number == number and isinstance(step.output, bytes)
             if not sound or step.hash != linked(head, stream, number, step.event, step.output):
                 raise damaged_stream(self.entry)
             head = step.hash
-        return found
+        return steps
 
     def head(self) -> tuple[int, str]:
         """How many steps were taken, and the hash that covers them."""

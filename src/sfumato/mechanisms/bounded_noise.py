@@ -122,8 +122,8 @@ class TruncatedLaplace(
         b = float(self.scale)
         beyond = math.exp(-(self.bound + 1) / b)
         whole = 1 + math.exp(-1 / b) - 2 * beyond
-        found = math.ceil(-b * math.log(alpha * whole / 2 + beyond) - 1)
-        k = min(max(0, found), self.bound)
+        guess = math.ceil(-b * math.log(alpha * whole / 2 + beyond) - 1)
+        k = min(max(0, guess), self.bound)
         while k < self.bound and self.tail(k) > alpha:
             k += 1
         while k > 0 and self.tail(k - 1) <= alpha:
@@ -196,10 +196,10 @@ def bounded_law(cost: CentralMeasure, unit: Unit) -> TruncatedLaplace:
     TruncatedLaplace(scale=Fraction(4, 1), bound=55)
     """
     if not isinstance(cost, ApproxDP) or not cost.delta:
-        asked = f"noise='bounded' at {cost}"
+        request = f"noise='bounded' at {cost}"
         obstacle = "noise that never exceeds a bound needs a delta"
         remedy = "Give epsilon and delta, such as delta=1e-6, from a budget that has a delta"
-        raise UsageError(asked, obstacle, remedy)
+        raise UsageError(request, obstacle, remedy)
     if cost.delta >= min(Fraction(1, 2), cost.epsilon / 2):
         obstacle = "delta must be below 1/2, and below half of epsilon"
         raise UsageError(f"noise='bounded' at {cost}", obstacle, "Choose a delta such as 1e-6")
@@ -245,35 +245,35 @@ def _is_safe(bound: int, scale: Fraction, delta: Fraction, moves: Moves) -> bool
     # Masses as small as q^bound, of so many cells, still show at this depth.
     depth = _DEPTH + delta.denominator.bit_length() + rows.bit_length()
     depth += math.ceil(1.5 * min(bound / float(scale), 1e4))
-    one = 1 << depth
+    unity = 1 << depth
     full, rest = divmod(rows, largest)
     within = _within(bound, largest, scale, depth)
     kept = _power(within, full, depth)
     if rest:
         kept = kept * _within(bound, rest, scale, depth) >> depth
     kept = _power(kept, sides, depth)
-    return one - kept <= delta * one
+    return unity - kept <= delta * unity
 
 
 def _within(bound: int, moved: int, scale: Fraction, depth: int) -> int:
     """F(k - moved) from below, at ``depth`` bits."""
-    one = 1 << depth
+    unity = 1 << depth
     largest_values = exp_minus((bound - moved + 1) / scale, depth)[1]
     q = exp_minus(1 / scale, depth)[0]
     beyond_low, beyond_high = exp_minus((bound + 1) / scale, depth)
-    whole = one + q - 2 * beyond_high
-    return one + (-(largest_values - beyond_low) << depth) // whole
+    whole = unity + q - 2 * beyond_high
+    return unity + (-(largest_values - beyond_low) << depth) // whole
 
 
 def _power(value: int, times: int, depth: int) -> int:
     """A share to a power, rounded down."""
-    found = 1 << depth
+    power = 1 << depth
     while times:
         if times & 1:
-            found = found * value >> depth
+            power = power * value >> depth
         value = value * value >> depth
         times >>= 1
-    return found
+    return power
 
 
 def unit_within(cost: CentralMeasure, unit: Unit, cells: int) -> Unit:

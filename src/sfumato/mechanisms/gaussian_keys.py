@@ -313,10 +313,10 @@ class _Noise:
         """The least threshold that is certainly private; None if none near the least one is."""
         delta = float(self.cost.delta)
         # Any of all keys of one person is shown with probability at most delta.
-        each = -math.expm1(math.log1p(-delta) / self.keys)
+        of_key = -math.expm1(math.log1p(-delta) / self.keys)
         sigma = math.sqrt(self.sigma_squared)
-        tau = 1 + math.floor(sigma * math.sqrt(-2 * math.log(each)) + 1)
-        while tau > 1 and _tail(tau - 2, float(self.sigma_squared))[0] <= each:
+        tau = 1 + math.floor(sigma * math.sqrt(-2 * math.log(of_key)) + 1)
+        while tau > 1 and _tail(tau - 2, float(self.sigma_squared))[0] <= of_key:
             tau -= 1
         for raised in range(MOST_RAISES):
             if self.delta(tau + raised) <= delta * (1 - SLACK):
@@ -346,9 +346,9 @@ class _Noise:
         return worst
 
 
-def _any(each: float, keys: int) -> float:
+def _any(of_key: float, keys: int) -> float:
     """How often any of so many keys is shown: 1 - (1 - each)^keys."""
-    return -math.expm1(keys * math.log1p(-each)) if each < 1 else 1.0
+    return -math.expm1(keys * math.log1p(-of_key)) if of_key < 1 else 1.0
 
 
 def _blocks(keys: int) -> list[tuple[int, int]]:
@@ -372,15 +372,15 @@ def _delta(keys: int, epsilon: Fraction, sigma_squared: Fraction) -> float:
     squared = float(sigma_squared * keys)
     above, slack = _tail(first, squared)
     beyond, other_slack = _tail(first + keys, squared)
-    found = above * (1 + slack) - math.exp(epsilon) * beyond * (1 - other_slack)
-    return max(found, 0.0) * (1 + SLACK)
+    excess = above * (1 + slack) - math.exp(epsilon) * beyond * (1 - other_slack)
+    return max(excess, 0.0) * (1 + SLACK)
 
 
 def _tail(least: int, squared: float) -> tuple[float, float]:
     """P(S >= least) for discrete Gaussian S, and a bound of its relative error."""
     if least <= 0:
-        found, slack = _tail(1 - least, squared)
-        return 1 - found, slack
+        beyond, slack = _tail(1 - least, squared)
+        return 1 - beyond, slack
     sigma = math.sqrt(squared)
     if sigma > WIDE:
         from scipy.special import ndtr

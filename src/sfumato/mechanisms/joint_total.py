@@ -207,7 +207,7 @@ class JointTotalLaw:
             return bits.choose(self._selection())
         weights = [chain.weights(self._best) for chain in self._chains]
         even_mass = math.exp(math.log(self._number) - float(self._clamp))
-        masses = np.array([even_mass, *(each.sum() for each in weights)])
+        masses = np.array([even_mass, *(choices.sum() for choices in weights)])
         while True:
             # Each pair is kept from one of the two sources only, as in ``JointLaw.draw``.
             which = index_by_weight(masses, bits) - 1
@@ -236,11 +236,11 @@ class JointTotalLaw:
         For audits: it holds true counts.
         """
         whole = sum(float(chain.weights(self._best).sum()) for chain in self._chains)
-        found = np.zeros(len(edges))
+        masses = np.zeros(len(edges))
         for chain in self._given:
             worse = (self._best - chain.utilities(edges)) * float(self._rate)
-            found += np.exp(-np.minimum(worse, float(self._clamp)))
-        return np.asarray(np.log(found) - math.log(whole))
+            masses += np.exp(-np.minimum(worse, float(self._clamp)))
+        return np.asarray(np.log(masses) - math.log(whole))
 
 
 def totals_around(total: int, number: int, step: int) -> list[int]:

@@ -87,16 +87,16 @@ def running(terms: Terms, rate: float, span: float) -> Terms:
     weight are empty: the exponents of such terms, which may lie on either side of NEVER, are no
     references.
     """
-    found = Terms(np.full(len(terms.weights), NEVER), np.zeros(len(terms.weights)))
+    running = Terms(np.full(len(terms.weights), NEVER), np.zeros(len(terms.weights)))
     weighty = np.flatnonzero(terms.weights)
     if len(weighty):
         rest = slice(int(weighty[0]), None)
         sums = _running(Terms(terms.exponents[rest], terms.weights[rest]), rate, span)
-        found.exponents[rest] = sums.exponents
-        found.weights[rest] = sums.weights
-    if not np.isfinite(found.weights).all():
+        running.exponents[rest] = sums.exponents
+        running.weights[rest] = sums.weights
+    if not np.isfinite(running.weights).all():
         raise InternalError("A sum of exponentials is not finite.")
-    return found
+    return running
 
 
 def _running(terms: Terms, rate: float, span: float) -> Terms:
@@ -236,9 +236,9 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
     else:
         number = math.comb(edges + quantiles - 1, quantiles)
     if math.log(number) + BEYOND + 1 > LARGEST_CLAMP:
-        asked = f"{quantiles} quantiles at once over {edges} edges"
+        request = f"{quantiles} quantiles at once over {edges} edges"
         raise Infeasible(
-            asked,
+            request,
             "there are too many tuples to choose from",
             'Ask for fewer, on a coarser lattice, or with method="recursive"',
         )
@@ -352,9 +352,9 @@ class JointLaw:
         """The rate a, for ranks scaled by the common denominator: rounded down to a double."""
         left = epsilon - joint_slack(len(self._at), self._ranks.edges, unit)
         if left <= 0:
-            asked = f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}"
+            request = f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}"
             raise UsageError(
-                asked,
+                request,
                 "that is less than the numerical slack",
                 "Choose a larger epsilon, or a coarser lattice",
             )
@@ -443,8 +443,8 @@ class JointLaw:
         reached = np.flatnonzero(prefix < lower)
         if len(reached):
             falling = Terms(ended.exponents - before.offsets, ended.weights)
-            found = windows(falling, prefix[reached], lower[reached], self._rate, self._span)
-            for which, sums in found:
+            windowed = windows(falling, prefix[reached], lower[reached], self._rate, self._span)
+            for which, sums in windowed:
                 groups = reached[which]
                 came = Terms(sums.exponents + offsets[groups], sums.weights)
                 parts.append(_spread(came, groups, len(offsets)))
@@ -571,7 +571,7 @@ class JointLaw:
         first = int(self._ranks.first[group])
         width = int(self._ranks.first[group + 1]) - first
         pick = subset if self._distinct else multiset
-        return [first + one for one in pick(width, count, bits)]
+        return [first + place for place in pick(width, count, bits)]
 
     def _came_from(self, i: int, group: int, bits: Bits) -> int:
         """The index in the previous window from which quantile i came to this group."""

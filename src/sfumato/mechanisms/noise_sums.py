@@ -182,7 +182,8 @@ def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int
     True
     """
     length = _circle(parts, alpha)
-    bound = math.ceil(_bound_of_sum(parts, alpha))
+    # The sum is an integer: where it exceeds the bound rounded down, it exceeds the bound.
+    bound = math.floor(_bound_of_sum(parts, alpha))
     if length > LARGEST_TRANSFORM:
         # So wide that a step of the lattice does not show: the bound serves.
         return bound
@@ -313,11 +314,11 @@ class Weighted:
             distinct, back = np.unique(-weights[weights > 0], return_inverse=True)
             lines.append((-distinct / 2.0**36, np.bincount(back, numbers[weights > 0])))
         longest = max((len(weights) for weights, _ in lines), default=0)
-        found = np.zeros((2, len(lines), longest))
+        packed = np.zeros((2, len(lines), longest))
         for row, (weights, numbers) in enumerate(lines):
-            found[0, row, : len(weights)] = weights
-            found[1, row, : len(weights)] = numbers
-        return Weighted(self.law, found[0], found[1])
+            packed[0, row, : len(weights)] = weights
+            packed[1, row, : len(weights)] = numbers
+        return Weighted(self.law, packed[0], packed[1])
 
     @property
     def farthest(self) -> Array:
@@ -351,12 +352,12 @@ class Weighted:
 
     def sign(self, angles: Array) -> Array:
         """The sign of the characteristic function; only that of noise with a bound may change."""
-        found = np.ones((1, 1))
+        sign = np.ones((1, 1))
         if isinstance(self.law, TruncatedLaplace):
             for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
                 of_one = np.sign(self.law.transform(self.weights[:, at : at + 1] * angles))
-                found = np.asarray(found * np.where(self.numbers[:, at : at + 1] % 2, of_one, 1.0))
-        return found
+                sign = np.asarray(sign * np.where(self.numbers[:, at : at + 1] % 2, of_one, 1.0))
+        return sign
 
 
 def weighted_half_widths(
@@ -386,13 +387,13 @@ def weighted_half_widths(
     safe = np.where(largest > 0, largest, 1)
     # Bounds are for weights of at most 1.
     scaled = [part.times(1 / safe) for part in parts]
-    found = _chernoff(scaled, alpha)
+    half_widths = _chernoff(scaled, alpha)
     if alpha >= FAINT:
         distinct, back = _distinct([part.packed() for part in scaled])
         if len(distinct[0].weights) <= MOST_SUMS:
-            found = np.minimum(found, _by_inversions(distinct, alpha, of_many)[back])
+            half_widths = np.minimum(half_widths, _by_inversions(distinct, alpha, of_many)[back])
     most = np.sum([part.farthest for part in parts], axis=0)
-    return np.asarray(np.where(largest > 0, np.minimum(largest * found, most), 0))
+    return np.asarray(np.where(largest > 0, np.minimum(largest * half_widths, most), 0))
 
 
 def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
@@ -411,11 +412,11 @@ def _by_inversions(parts: list[Weighted], alpha: float, of_many: bool) -> Array:
     # With more coefficients half-widths are nearer to the least ones.
     frequencies = FREQUENCIES * (1 if of_many or sums > FEW_SUMS else FINER)
     step = max(1, FREQUENCIES_AT_ONCE // frequencies)
-    found = [
+    blocks = [
         _by_inversion([part.rows(start, start + step) for part in parts], alpha, frequencies)
         for start in range(0, sums, step)
     ]
-    return np.concatenate(found) if found else np.zeros(0)
+    return np.concatenate(blocks) if blocks else np.zeros(0)
 
 
 def sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
@@ -440,9 +441,10 @@ def _sum_half_width(law: CountLaw, draws: int, alpha: float) -> int:
     if _circle([(law, draws)], alpha) <= LONG_CIRCLE:
         half_width = exact_half_width([(law, draws)], alpha)
     else:
-        half_width = weighted_half_widths([Weighted.of(law, np.ones(1), numbers)], alpha)[0]
+        drawn = Weighted.of(law, np.ones(1), numbers)
+        half_width = float(weighted_half_widths([drawn], alpha)[0])
     # All of these hold. The law seeks Chernoff's bound at other places, and may find less.
-    by_law = law.sum_half_width(numbers, alpha)[0]
+    by_law = float(law.sum_half_width(numbers, alpha)[0])
     return math.floor(min(half_width, by_law, farthest(law, draws), 2.0**62))
 
 
@@ -476,9 +478,9 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     mass = 2 * steps / points + sines
     is_enough = mass >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
     at = np.argmax(is_enough, axis=1)
-    found = at * length / points + reach + beyond
+    half_widths = at * length / points + reach + beyond
     is_inside = is_enough.any(axis=1) & (at * length / points <= widest + reach)
-    return np.asarray(np.where(is_inside, found, np.inf))
+    return np.asarray(np.where(is_inside, half_widths, np.inf))
 
 
 def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
@@ -519,10 +521,10 @@ def _log_transform(law: CountLaw, angles: Array) -> Array:
     squared = float(law.sigma_squared)
     if squared < 1:
         mass = np.exp(-(np.arange(1, 13) ** 2) / (2 * squared))
-        found = np.ones_like(angles)
+        sums = np.ones_like(angles)
         for x in range(1, 13):
-            found += 2 * mass[x - 1] * np.cos(x * angles)
-        return np.asarray(np.log(np.maximum(found / (1 + 2 * mass.sum()), 1e-300)))
+            sums += 2 * mass[x - 1] * np.cos(x * angles)
+        return np.asarray(np.log(np.maximum(sums / (1 + 2 * mass.sum()), 1e-300)))
     # By Poisson's formula it is a sum of normal curves around the multiples of 2 pi. Those beyond
     # the two next ones are below 1e-60.
     nearest = np.abs(angles - 2 * np.pi * np.rint(angles / (2 * np.pi)))
@@ -591,8 +593,8 @@ def _bound(law: Law, below: int, above: int, q: Fraction, alpha: float) -> int:
     """A Chernoff bound on the half-width."""
     weights = (float(1 - q) if below else 0.0, float(q) if above else 0.0)
     variance = spread(law) * (below * weights[0] ** 2 + above * weights[1] ** 2)
-    found = half_widths(np.array([variance]), [(law, max(weights))], alpha)
-    return math.ceil(float(found[0]))
+    half_width = half_widths(np.array([variance]), [(law, max(weights))], alpha)
+    return math.ceil(float(half_width[0]))
 
 
 def _smallest(x: Array, y_below: Array, q: Fraction, alpha: float, bound: int) -> int:
@@ -716,12 +718,12 @@ def tails(law: Law, weights: Array, at: Array) -> Array:
     norms = np.sqrt((sizes**2).sum(axis=1))
     safe = np.where(norms > 0, norms, 1.0)
     if isinstance(law, DiscreteGaussian):
-        found = _gaussian(law, sizes, safe, at)
+        bounds = _gaussian(law, sizes, safe, at)
     else:
-        found = _laplace(law, sizes, safe, at)
+        bounds = _laplace(law, sizes, safe, at)
     # A sum without weights is 0: it never reaches a positive number.
-    found = np.where(norms > 0, found, 0.0)
-    return np.asarray(np.where(at > 0, found, 1.0))
+    bounds = np.where(norms > 0, bounds, 0.0)
+    return np.asarray(np.where(at > 0, bounds, 1.0))
 
 
 def _gaussian(law: DiscreteGaussian, sizes: Array, norms: Array, at: Array) -> Array:
@@ -741,11 +743,11 @@ def _laplace(law: DiscreteLaplace, sizes: Array, norms: Array, at: Array) -> Arr
     deviations = math.sqrt(2) * scale * norms
     standard = (at - coupling_slack(law) * sizes.sum(axis=1)) / deviations
     shares = (scale * sizes / deviations[:, None]) ** 2
-    found = np.ones(len(sizes))
+    bounds = np.ones(len(sizes))
     for start in range(0, len(sizes), SUMS_AT_ONCE):
         some = slice(start, start + SUMS_AT_ONCE)
-        found[some] = _continuous_tails(shares[some], standard[some])
-    return found
+        bounds[some] = _continuous_tails(shares[some], standard[some])
+    return bounds
 
 
 def _continuous_tails(squared_scales: Array, at: Array) -> Array:

@@ -224,21 +224,21 @@ def read_quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
     (Fraction(1, 3), Fraction(1, 2))
     """
     given = at.tolist() if hasattr(at, "tolist") else at
-    found = tuple(_rounded(probability(q, "a quantile")) for q in _as_list(given))
-    if not found or len(found) > MOST_QUANTILES:
+    quantiles = tuple(_rounded(probability(q, "a quantile")) for q in _as_list(given))
+    if not quantiles or len(quantiles) > MOST_QUANTILES:
         raise UsageError(
-            f"{len(found)} quantiles",
+            f"{len(quantiles)} quantiles",
             f"there must be 1 to {MOST_QUANTILES:,}",
             "Write at=[0.25, 0.5, 0.75]",
         )
-    steps = pairwise((Fraction(0), *found, Fraction(1)))
+    steps = pairwise((Fraction(0), *quantiles, Fraction(1)))
     if any(above - below < CLOSEST for below, above in steps):
         raise UsageError(
-            f"quantiles at {', '.join(map(decimal, found[:6]))}",
+            f"quantiles at {', '.join(map(decimal, quantiles[:6]))}",
             "they must increase, by 10^-6 or more",
             "Sort them, and name each once",
         )
-    return found
+    return quantiles
 
 
 def _as_list(given: Exactly | Sequence[Exactly]) -> Sequence[Exactly]:
@@ -331,11 +331,11 @@ class RankLaw:
                 return self._outside(index)
             members = np.flatnonzero(buckets == bucket)
             ends = np.cumsum(widths[members])
-            one = int(np.searchsorted(ends, index, side="right"))
-            group = int(members[one])
+            place = int(np.searchsorted(ends, index, side="right"))
+            group = int(members[place])
             fraction = int(self._levels[group]) & ((1 << SHIFT) - 1)
             if survives(fraction, SHIFT, bits):
-                within = index - int(ends[one] - widths[group])
+                within = index - int(ends[place] - widths[group])
                 return int(first[self._start + group]) + within
 
     def _outside(self, index: int) -> int:

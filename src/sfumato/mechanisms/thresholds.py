@@ -302,13 +302,13 @@ def _one_step(cost: ApproxDP, steps: int) -> Fraction:
     if steps == 1:
         return Fraction(cost.delta)
     depth = _depth(cost.epsilon)
-    one = 1 << depth
-    each = cost.epsilon / steps
+    unity = 1 << depth
+    epsilon_a_step = cost.epsilon / steps
     # Of every enclosure the end that makes the share smaller.
-    _, u_high = exp_minus(each, depth)
-    power_low, _ = exp_minus(cost.epsilon - each, depth)
+    _, u_high = exp_minus(epsilon_a_step, depth)
+    power_low, _ = exp_minus(cost.epsilon - epsilon_a_step, depth)
     last_power_low, _ = exp_minus(cost.epsilon, depth)
-    share = Fraction(power_low * (one - u_high), one * (one - last_power_low))
+    share = Fraction(power_low * (unity - u_high), unity * (unity - last_power_low))
     return _rounded_down(cost.delta * share)
 
 

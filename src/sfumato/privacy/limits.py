@@ -241,14 +241,14 @@ class StackedNorm(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         # The next row adds at most (2 n + 1) times the weights to the squared norm of n rows.
-        at_once = sum(abs(each.weight) for each in self.weighed) * (2 * self.rows + 1)
+        at_once = sum(abs(weighed.weight) for weighed in self.weighed) * (2 * self.rows + 1)
         if self.most + at_once >= 2**63 or self.of_one_row < 1:
             raise InternalError("A stacked norm does not fit into 64 bits.")
 
     @property
     def of_one_row(self) -> int:
         """The squared norm of one row."""
-        return sum(each.weight for each in self.weighed)
+        return sum(weighed.weight for weighed in self.weighed)
 
     @property
     def all_kept(self) -> int:

@@ -249,8 +249,8 @@ def measure_of(
 
 def rho_with_delta(prefix: str = "") -> UsageError:
     """The error of a rho that is given beside a delta."""
-    asked = f"{prefix}rho with {prefix}delta"
-    return UsageError(asked, "zero-concentrated privacy has no delta", f"Leave {prefix}delta out")
+    stated = f"{prefix}rho with {prefix}delta"
+    return UsageError(stated, "zero-concentrated privacy has no delta", f"Leave {prefix}delta out")
 
 
 def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
@@ -403,11 +403,11 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
         a = 1 + math.exp(log_order)
         return a * r + (-log_delta - math.log(a - 1) + a * math.log1p(-1 / a)) / (a - 1)
 
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}
     )
     # A trifle more covers the rounding of floats. At least one unit, where delta alone pays.
-    units = max(1, math.ceil(found.fun * (1 + 1e-12) * EPSILON_UNITS))
+    units = max(1, math.ceil(minimum.fun * (1 + 1e-12) * EPSILON_UNITS))
     return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
 
 
@@ -490,15 +490,15 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
             float(cost.epsilon), float(cost.delta) if isinstance(cost, ApproxDP) else 0.0
         )
         losses.append(pld.from_privacy_parameters(worst, value_discretization_interval=1e-4))
-    together = functools.reduce(lambda one, other: one.compose(other), losses)
-    found = together.get_epsilon_for_delta(float(delta)) * (1 + 1e-12)
-    if not math.isfinite(found):
+    together = functools.reduce(lambda loss, other: loss.compose(other), losses)
+    epsilon = together.get_epsilon_for_delta(float(delta)) * (1 + 1e-12)
+    if not math.isfinite(epsilon):
         raise UsageError(
             "tight composition",
             "the costs' own deltas already use up the one that is asked for",
             "Ask at a larger delta",
         )
-    return Fraction(math.ceil(found * EPSILON_UNITS), EPSILON_UNITS)
+    return Fraction(math.ceil(epsilon * EPSILON_UNITS), EPSILON_UNITS)
 
 
 # --- costs that are nearly alike ------------------------------------------------------------------

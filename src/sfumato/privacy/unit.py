@@ -37,9 +37,9 @@ def squared_factor(neighbours: str, signed: bool = False) -> int:
         case "replace":
             return 4 if signed else 2
         case _:
-            asked = f"neighbours = {shown(neighbours)}"
+            stated = f"neighbours = {shown(neighbours)}"
             raise UsageError(
-                asked, "the unit relation is unknown", 'Choose "add-remove" or "replace"'
+                stated, "the unit relation is unknown", 'Choose "add-remove" or "replace"'
             )
 
 

@@ -396,8 +396,8 @@ def subset(size: int, count: int, bits: Bits) -> list[int]:
     """
     drawn: set[int] = set()
     for last in range(size - count, size):
-        one = integer_below(last + 1, bits)
-        drawn.add(last if one in drawn else one)
+        candidate = integer_below(last + 1, bits)
+        drawn.add(last if candidate in drawn else candidate)
     return sorted(drawn)
 
 
@@ -408,4 +408,4 @@ def multiset(size: int, count: int, bits: Bits) -> list[int]:
     + count - 1 maps their sets one to one onto these multisets.
     """
     distinct = subset(size + count - 1, count, bits)
-    return [one - i for i, one in enumerate(distinct)]
+    return [number - i for i, number in enumerate(distinct)]

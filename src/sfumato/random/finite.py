@@ -77,8 +77,8 @@ class FiniteSampler:
         """The only outcome that each prefix can lead to, and whether others are open after all."""
         # The first outcome whose high end exceeds the prefix is the only one that can contain all
         # of [prefix, prefix + 1): every outcome before it certainly ends at or below the prefix.
-        found = np.searchsorted(self._high, prefixes, side="right")
-        return found, prefixes + np.uint64(1) > self._low[found]
+        outcomes = np.searchsorted(self._high, prefixes, side="right")
+        return outcomes, prefixes + np.uint64(1) > self._low[outcomes]
 
     def _refine(self, prefix: int, bits: Bits) -> int:
         """Name the outcome of one U that its first bits leave open."""

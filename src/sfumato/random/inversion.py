@@ -99,11 +99,11 @@ def exp_minus(exponent: Fraction, depth: int) -> Pair:
     halvings = max(0, int(16 * exponent).bit_length())
     # Each squaring doubles the relative width of the pair, so each halving gets a bit of its own.
     work = depth + _GUARD_BITS + halvings
-    one = 1 << work
+    unity = 1 << work
     exp_low, exp_high = _exp_small(exponent / 2**halvings, work)
     # The reciprocal falls as its argument grows, so the ends change places.
-    low = one * one // exp_high
-    high = -(-one * one // exp_low)
+    low = unity * unity // exp_high
+    high = -(-unity * unity // exp_low)
     for _ in range(halvings):
         low = low * low >> work
         high = -(-high * high >> work)
@@ -147,9 +147,9 @@ def cumulative_law(law: Law, shift: int, depth: int) -> tuple[list[int], list[in
     inverse_low = (1 << 2 * work) // total_high
     inverse_high = -(-(1 << 2 * work) // total_low)
     spare = 2 * work - depth
-    one = 1 << depth
+    unity = 1 << depth
     lows = [low * inverse_low >> spare for low, _ in sums]
-    highs = [min(-(-high * inverse_high >> spare), one) for _, high in sums]
+    highs = [min(-(-high * inverse_high >> spare), unity) for _, high in sums]
     return lows, highs
 
 
@@ -161,16 +161,16 @@ def _partial_sums(law: Law, shift: int, work: int, depth: int) -> tuple[list[Pai
     # exp(-first).
     ratio_low, ratio_high = exp_minus(first, work)
     shrink_low, shrink_high = exp_minus(2 * first, work)
-    one = 1 << work
-    low = high = one
-    sum_low = sum_high = one if shift else one >> 1
+    unity = 1 << work
+    low = high = unity
+    sum_low = sum_high = unity if shift else unity >> 1
     sums = [(sum_low, sum_high)]
     while True:
         low = low * ratio_low >> work
         high = -(-high * ratio_high >> work)
-        if high << 2 * depth // 3 < one - ratio_high:
+        if high << 2 * depth // 3 < unity - ratio_high:
             # The ratio never grows, so a geometric series bounds all that is left out.
-            remainder = -(-(high << work) // (one - ratio_high))
+            remainder = -(-(high << work) // (unity - ratio_high))
             return sums, (sum_low, sum_high + remainder)
         sum_low += low
         sum_high += high

@@ -134,12 +134,12 @@ def fill(target: Floats, bits: Bits) -> Trace:
     """Fill a flat float64 array with independent normals, and describe what they were made of."""
     words = bits.words(target.size)
     slots, places = np.empty((2, min(target.size, _PIECE)), dtype=np.int64)
-    found = [np.empty(0, dtype=np.int64)]
+    places_in_rest = [np.empty(0, dtype=np.int64)]
     for start in range(0, target.size, _PIECE):
         part = slice(start, start + _PIECE)
         in_rest = _fill_piece(target[part], words[part].view(np.int64), slots, places)
-        found.append(in_rest + start)
-    rest = np.concatenate(found)
+        places_in_rest.append(in_rest + start)
+    rest = np.concatenate(places_in_rest)
     values, trials, doubtful = _draw_rest(rest.size, bits)
     # The table left zeros of the place's sign, which is the sign of the draw.
     target[rest] = np.copysign(values, target[rest])
@@ -188,9 +188,9 @@ def _draw_rest(count: int, bits: Bits) -> tuple[Floats, Words, Integers]:
 
 def unit(words: Words) -> Floats:
     """The upper 63 bits as numbers of [0, 1): right to a relative 2^-53 and an absolute 2^-63."""
-    found = (words >> np.uint64(1)).view(np.int64).astype(np.float64)
-    found *= 2.0**-63
-    return found
+    uniforms = (words >> np.uint64(1)).view(np.int64).astype(np.float64)
+    uniforms *= 2.0**-63
+    return uniforms
 
 
 @cache
@@ -214,10 +214,10 @@ def tables() -> Tables:
     widths = np.zeros(SLOTS)
     widths[: len(slab_widths)] = slab_widths * 2.0 ** (1 - PLACE_BITS)
     strips = np.stack((edges, step, below, envelope), axis=1)
-    found = Tables(widths, len(slab_widths), starts, weights, mass, strips, under)
-    for array in (found.widths, found.starts, found.weights, found.strips, found.under):
+    tables = Tables(widths, len(slab_widths), starts, weights, mass, strips, under)
+    for array in (tables.widths, tables.starts, tables.weights, tables.strips, tables.under):
         array.flags.writeable = False
-    return found
+    return tables
 
 
 def _strips(slab_widths: Floats) -> tuple[Floats, Integers]:

@@ -87,9 +87,9 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
         )
     depth = _FIRST_DEPTH
     while depth <= _DEEPEST:
-        found = _shape(epsilon, delta, 1 + max(0, math.floor(guess)), depth)
-        if found is not None:
-            return found
+        candidate = _shape(epsilon, delta, 1 + max(0, math.floor(guess)), depth)
+        if candidate is not None:
+            return candidate
         depth *= 2
     raise InternalError("The law that selects keys could not be told apart from a tie.")
 
@@ -113,18 +113,22 @@ def _shape(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> Shape |
     if exact_turn is None:
         return None
     low, high = _cumulative(epsilon, delta, exact_turn, depth)
-    one = 1 << depth
-    scaled_delta = delta * one
+    unity = 1 << depth
+    scaled_delta = delta * unity
     # The first n from the turn on at which at most delta is left may be so; it must certainly be
     # so.
     left = next(
-        (i for i, upper in enumerate(high) if i + 1 >= exact_turn and one - upper <= scaled_delta),
+        (
+            i
+            for i, upper in enumerate(high)
+            if i + 1 >= exact_turn and unity - upper <= scaled_delta
+        ),
         None,
     )
-    if left is None or one - low[left] > scaled_delta:
+    if left is None or unity - low[left] > scaled_delta:
         return None
-    half = one >> 1
-    middle = next(i for i, upper in enumerate([*high, one]) if upper >= half)
+    half = unity >> 1
+    middle = next(i for i, upper in enumerate([*high, unity]) if upper >= half)
     if middle <= left and low[middle] < half:
         return None
     # Index i of the lists is n = i + 1, and the step after ``left`` takes what is left.
@@ -160,15 +164,15 @@ def _grows(epsilon: Fraction, delta: Fraction, n: int, depth: int) -> bool | Non
     q_low, q_high = exp_minus(epsilon, work)
     # q^n stands below the line, so its ends change places.
     power_low, power_high = exp_minus(n * epsilon, work)
-    one = 1 << work
-    scaled_delta = delta * one
+    unity = 1 << work
+    scaled_delta = delta * unity
     if power_low == 0:
         # e^(n eps) is above 2^work: the left side is above 1 unless delta is as small as that.
         return False if delta * 2 ** (work - 8) > 1 else None
-    left_low = scaled_delta * one * (one + q_low) / (power_high * one)
-    left_high = scaled_delta * one * (one + q_high) / (power_low * one)
-    right_low = one - q_high + 2 * scaled_delta * q_low / one
-    right_high = one - q_low + 2 * scaled_delta * q_high / one
+    left_low = scaled_delta * unity * (unity + q_low) / (power_high * unity)
+    left_high = scaled_delta * unity * (unity + q_high) / (power_low * unity)
+    right_low = unity - q_high + 2 * scaled_delta * q_low / unity
+    right_high = unity - q_low + 2 * scaled_delta * q_high / unity
     if left_high <= right_low:
         return True
     return False if left_low > right_high else None
@@ -183,7 +187,7 @@ def _cumulative(
     """
     # Masses start at delta, which has so many bits less than 1.
     work = depth + _GUARD_BITS + delta.denominator.bit_length()
-    one = 1 << work
+    unity = 1 << work
     q_low, q_high = exp_minus(epsilon, work)
     scaled_delta = (
         (delta.numerator << work) // delta.denominator,
@@ -191,12 +195,12 @@ def _cumulative(
     )
     sums = _rising_sums(epsilon, scaled_delta, turn, work)
     low, high = sums[-1]
-    left_low = one - high
-    left_high = one - low
+    left_low = unity - high
+    left_high = unity - low
     while len(sums) < last - 1 and left_high > scaled_delta[0]:
         left_low = max(0, (left_low - scaled_delta[1]) * q_low >> work)
         left_high = -(-(left_high - scaled_delta[0]) * q_high >> work)
-        sums.append((one - left_high, one - left_low))
+        sums.append((unity - left_high, unity - left_low))
     spare = work - depth
     lows = [low >> spare for low, _ in sums]
     highs = [-(-high >> spare) for _, high in sums]
@@ -234,8 +238,8 @@ def _grown(epsilon: Fraction, scaled_delta: Pair, times: int, work: int) -> Pair
 @lru_cache(maxsize=16)
 def enclosed(epsilon: Fraction, delta: Fraction, depth: int) -> tuple[list[int], list[int]]:
     """Enclose pi(1), ..., pi(last) at ``depth`` bits; pi(last) is 1, exactly."""
-    found = shape(epsilon, delta)
-    low, high = _cumulative(epsilon, delta, found.turn, depth, found.last)
+    walk = shape(epsilon, delta)
+    low, high = _cumulative(epsilon, delta, walk.turn, depth, walk.last)
     return [*low, 1 << depth], [*high, 1 << depth]
 
 
