@@ -120,11 +120,7 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         UsageError
             Called before the charge.
         """
-        if not isinstance(self.measured_in, str):
-            for name in self.measured_in:
-                if name not in domain:
-                    obstacle = f"the domain has no axis {name!r}; {nearest(name, domain)}"
-                    raise UsageError(f"{title}, measured_in", obstacle, "Name an axis of it")
+        self._require_axes(title, domain)
         if any(axis.has_keys for axis in lattice.axes):
             return  # which keys there are is not known beforehand
         axes = [axis for axis in lattice.axes if isinstance(axis, LabelAxis)]
@@ -133,6 +129,14 @@ class Captions(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
             if label not in known:
                 obstacle = f"the question has no label {label!r}; {nearest(label, known)}"
                 raise UsageError(f"{title}, label_names", obstacle, "Name labels of its axes")
+
+    def _require_axes(self, title: str, domain: Domain) -> None:
+        if isinstance(self.measured_in, str):
+            return
+        for name in self.measured_in:
+            if name not in domain:
+                obstacle = f"the domain has no axis {name!r}; {nearest(name, domain)}"
+                raise UsageError(f"{title}, measured_in", obstacle, "Name an axis of it")
 
 
 def _shown_labels(axis: LabelAxis) -> Sequence[Label]:

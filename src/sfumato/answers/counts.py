@@ -266,8 +266,11 @@ class Needs(msgspec.Struct, frozen=True):
                 "rows add their own values, and persons one value of their rows",
                 "Give of_person where persons are counted, and only there",
             )
-        if not self.of_each_person:
-            return
+        if self.of_each_person:
+            self._require_axis_of_numbers()
+
+    def _require_axis_of_numbers(self) -> None:
+        """Refuse to count persons by a number that the lattice does not tell."""
         if len(self.lattice.axes) != 1 or not self.lattice.axes[0].has_edges or self.sums:
             raise UsageError(
                 "counting persons by a number that each of them has",

@@ -105,14 +105,12 @@ class CrossTable:
     def widths(self) -> Widths | None:
         """The half-widths, if those of all counts are equal, and those of all sums of one kind."""
         half = self.half_widths
-        inner = half[: -1 if self.has_column_sums else None, : -1 if self.has_row_sums else None]
-        parts = [
-            inner,
-            half[: len(inner), -1] if self.has_row_sums else half[:0],
-            half[-1, : inner.shape[1]] if self.has_column_sums else half[:0],
-            half[-1, -1:] if self.has_row_sums and self.has_column_sums else half[:0],
-        ]
-        if self.has_column_sums and not self.has_row_sums:
+        rows = len(half) - self.has_column_sums
+        columns = half.shape[1] - self.has_row_sums
+        # Parts that the table does not have are empty.
+        parts = [half[:rows, :columns], half[:rows, columns:]]
+        parts += [half[rows:, :columns], half[rows:, columns:]]
+        if not self.has_row_sums:
             # With one axis, the sum of its column is that of all.
             parts[2], parts[3] = parts[3], parts[2]
         widths = [_equal(part) for part in parts]
@@ -131,7 +129,8 @@ def _equal(half: Array) -> float | None:
 
 def reading(table: CrossTable) -> str:
     """How to read a table, and how accurate it is."""
-    rounded, widths = table.rounded_widths, table.widths
+    rounded = table.rounded_widths
+    widths = table.widths
     said = "each count is within " + (_reach(table.half_widths) if widths is None else "")
     if widths is not None:
         said = _widths(widths)

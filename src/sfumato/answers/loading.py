@@ -71,7 +71,8 @@ def load(path: str | os.PathLike[str]) -> Release:
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        reason, remedy = missing_file(path), "Check the path"
+        reason = missing_file(path)
+        remedy = "Check the path"
     except OSError as error:
         reason = error.strerror or "the file cannot be read"
     else:

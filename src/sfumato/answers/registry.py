@@ -146,13 +146,7 @@ def register(question: Q) -> Q:
     """
     answer = answer_of(question)
     for kind in (question, answer):
-        config = kind.__struct_config__
-        if not (config.frozen and config.tag and config.forbid_unknown_fields):
-            raise _not_registered(
-                kind,
-                "files could not tell its values from others",
-                'Write class ...(..., frozen=True, tag="a-name", forbid_unknown_fields=True)',
-            )
+        _require_tag(kind)
     for name in ("title", "needs", "preview", "answer"):
         if getattr(question, name) is getattr(Question, name):
             raise _not_registered(
@@ -221,6 +215,17 @@ def declared_question(declaration: Declared) -> type[Question[Release]]:
         _clear()
         raise UsageError(request, _undecodable(error), remedy) from None
     return kind
+
+
+def _require_tag(kind: type[msgspec.Struct]) -> None:
+    """Refuse a class whose values a file could not tell from those of others."""
+    config = kind.__struct_config__
+    if not (config.frozen and config.tag and config.forbid_unknown_fields):
+        raise _not_registered(
+            kind,
+            "files could not tell its values from others",
+            'Write class ...(..., frozen=True, tag="a-name", forbid_unknown_fields=True)',
+        )
 
 
 def require_registered(charged: Sequence[Question[Release]]) -> None:

@@ -146,22 +146,27 @@ def _write_about(book: Workbook, about: Lines) -> None:
 
 def _write(sheet: Worksheet, row: int, column: int, value: object, form: Format) -> None:
     """Write one value as what it is; a text is never read as a formula, a link or a number."""
-    if isinstance(value, bool):
-        sheet.write_string(row, column, "yes" if value else "no")
-    elif isinstance(value, str):
-        sheet.write_string(row, column, value[:LONGEST_TEXT])
+    text = _as_text(value)
+    if text is not None:
+        sheet.write_string(row, column, text[:LONGEST_TEXT])
     elif isinstance(value, dt.date):
-        # A date before 1900 is one that a sheet has no number for.
-        if value.year < 1900:
-            sheet.write_string(row, column, value.isoformat())
-        else:
-            sheet.write_datetime(row, column, _local(value), form)
-    elif isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-        sheet.write_string(row, column, str(value))
-    elif isinstance(value, int | float) and abs(value) < float("inf"):
+        sheet.write_datetime(row, column, _local(value), form)
+    elif isinstance(value, int | float) and not math.isnan(value):
         sheet.write_number(row, column, value, form)
-    elif isinstance(value, float) and math.isinf(value):
-        sheet.write_string(row, column, "not known")
+
+
+def _as_text(value: object) -> str | None:
+    """The text of what is written as one; None of what a sheet has a number for, and of nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dt.date):
+        # A date before 1900 is one that a sheet has no number for.
+        return value.isoformat() if value.year < 1900 else None
+    if isinstance(value, int):
+        return str(value) if abs(value) > LARGEST_WHOLE else None
+    return "not known" if isinstance(value, float) and math.isinf(value) else None
 
 
 def _local(value: dt.date) -> dt.date:
@@ -175,7 +180,11 @@ def _number_format(values: Sequence[object], kind: Kind) -> str:
         return TIME
     if any(isinstance(value, dt.date) for value in values):
         return DATE
-    numbers = [abs(value) for value in values if isinstance(value, int | float)]
+    return _form_of([abs(value) for value in values if isinstance(value, int | float)], kind)
+
+
+def _form_of(numbers: Sequence[float], kind: Kind) -> str:
+    """Return how a sheet is told to show numbers, which are given without their signs."""
     if all(isinstance(value, int) or value.is_integer() for value in numbers):
         return WHOLE[kind]
     if kind != "amount" and all(round(value, 3) == value for value in numbers):

@@ -83,11 +83,11 @@ def cell(value: object, kind: Kind = "amount") -> str:
         return "yes" if value else "no"
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
-    if isinstance(value, str):
-        return plain(value, LONGEST_CELL)
     if not isinstance(value, int | float):
         return plain(value, LONGEST_CELL)
-    parted = kind == "amount" or (kind == "value" and abs(value) >= 10_000)
+    # From these on, thousands are parted.
+    least = {"amount": 0, "value": 10_000, "label": math.inf}
+    parted = abs(value) >= least[kind]
     form = ("," if parted else "") + ("" if isinstance(value, int) else ".6g")
     return format(value, form).replace("-", "−")
 

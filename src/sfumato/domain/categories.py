@@ -9,8 +9,8 @@ An axis that is declared wrongly is refused with what to write in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -113,14 +113,17 @@ def _plain(tree: object, level: int) -> Tree:
         raise _no_tree("a branch is neither a dict nor a list of labels")
     if not tree:
         raise _no_tree("a branch of it is empty")
-    if isinstance(tree, Mapping):
-        return tuple((label, _plain(branch, level + 1)) for label, branch in tree.items())
     if _is_branching(tree):
-        return tuple((label, _plain(branch, level + 1)) for label, branch in tree)
+        pairs = tree.items() if isinstance(tree, Mapping) else tree
+        return tuple((label, _plain(branch, level + 1)) for label, branch in pairs)
+    return _plain_leaves(tree)
+
+
+def _plain_leaves(tree: Iterable[object]) -> tuple[Label, ...]:
     leaves = tuple(label.item() if hasattr(label, "item") else label for label in tree)
     if not all(isinstance(leaf, str | int) for leaf in leaves):
         raise _no_tree("its labels are neither text nor integers nor booleans")
-    return leaves
+    return cast("tuple[Label, ...]", leaves)
 
 
 def _no_tree(obstacle: str) -> UsageError:

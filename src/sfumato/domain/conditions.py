@@ -153,21 +153,26 @@ def _one_of(name: str, given: object, axis: Listed) -> OneOf:
     return OneOf(name, tuple(label for key, label in known.items() if key in wanted))
 
 
+def _as_listed(given: object) -> object:
+    """What an array of NumPy or a column of pandas lists; anything else as it is."""
+    return given.tolist() if hasattr(given, "tolist") else given
+
+
 def _labels(name: str, given: object) -> list[object]:
     """The labels of a condition: a list of them, or a single one."""
-    listed: object = given.tolist() if hasattr(given, "tolist") else given
+    listed = _as_listed(given)
     if isinstance(listed, str | int):
         return [listed]
     stated = f"where {name!r}"
     if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
         obstacle = f"labels are a list, and this is of type {type(given).__name__}"
         raise UsageError(stated, obstacle, f'Write where={{"{name}": ["a", "b"]}}')
-    labels: list[object] = [label.item() if hasattr(label, "item") else label for label in listed]
+    labels = [label.item() if hasattr(label, "item") else label for label in listed]
     if not labels:
         raise UsageError(
             stated, "the list of labels is empty, and no row satisfies it", "Name a label"
         )
-    if isinstance(listed, tuple) and len(labels) == 2 and all(type(x) is int for x in labels):
+    if isinstance(listed, tuple) and list(map(type, labels)) == [int, int]:
         first, last = labels
         raise UsageError(
             f"{stated} is ({first}, {last})",
@@ -183,7 +188,7 @@ def _labels(name: str, given: object) -> list[object]:
 def _within(name: str, given: object, axis: Interval) -> Within:
     stated = f"where {name!r}"
     remedy = f'Write where={{"{name}": ({axis.lower!r}, {axis.upper!r})}}, or a part of that range'
-    pair: object = given.tolist() if hasattr(given, "tolist") else given
+    pair = _as_listed(given)
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise UsageError(stated, "the condition on an Interval is a pair of bounds", remedy)
     low, high = axis.numbers
@@ -193,13 +198,22 @@ def _within(name: str, given: object, axis: Interval) -> Within:
         raise UsageError(stated, obstacle, remedy)
     lower = low if ends[0] is None else number_of(ends[0])
     upper = high if ends[1] is None else number_of(ends[1])
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise UsageError(stated, "its bounds must be finite numbers, or None", remedy)
-    if not lower < upper:
-        raise UsageError(stated, "its lower bound must be below its upper bound", remedy)
-    if lower < low or upper > high:
-        raise UsageError(stated, "its range leaves the public bounds of the axis", remedy)
+    fault = _fault_of_range(lower, upper, axis)
+    if fault is not None:
+        raise UsageError(stated, fault, remedy)
     return Within(name, None if lower == low else ends[0], None if upper == high else ends[1])
+
+
+def _fault_of_range(lower: float, upper: float, axis: Interval) -> str | None:
+    """Say what is wrong with a range of an axis, if anything is."""
+    low, high = axis.numbers
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        return "its bounds must be finite numbers, or None"
+    if not lower < upper:
+        return "its lower bound must be below its upper bound"
+    if lower < low or upper > high:
+        return "its range leaves the public bounds of the axis"
+    return None
 
 
 def as_written(conditions: Iterable[Condition]) -> dict[str, object]:

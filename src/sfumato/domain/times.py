@@ -144,13 +144,16 @@ def field_microseconds(field: bytes) -> int | None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
     shift = _zone_seconds(parts[8] or b"Z")
-    if shift is None or not _is_date(year, month, day):
-        return None
-    if hour > 23 or minute > 59 or second > 59:
+    if shift is None or not _is_date(year, month, day) or not _is_time(hour, minute, second):
         return None
     seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
     fraction = (parts[7] or b"").ljust(6, b"0")[:6]
     return seconds * MICROSECONDS_A_SECOND + int(fraction)
+
+
+def _is_time(hour: int, minute: int, second: int) -> bool:
+    # Without leap seconds: the count since 1970 has no place for one.
+    return hour <= 23 and minute <= 59 and second <= 59
 
 
 def _is_date(year: int, month: int, day: int) -> bool:
@@ -302,13 +305,7 @@ def period_of(part: Part, given: object) -> str | None:
     """
     plain: object = given.item() if hasattr(given, "item") else given
     if isinstance(plain, dt.date):
-        year, week, _ = plain.isocalendar()
-        texts = {
-            "month": f"{plain.year:04}-{plain.month:02}",
-            "week": f"{year:04}-W{week:02}",
-            "year": f"{plain.year:04}",
-        }
-        return texts[part]
+        return _period_of_date(part, plain)
     if part == "year" and isinstance(plain, int) and not isinstance(plain, bool):
         plain = f"{plain:04}" if 0 < plain < 10_000 else ""
     if not isinstance(plain, str):
@@ -316,10 +313,20 @@ def period_of(part: Part, given: object) -> str | None:
     text = plain.strip()
     if _DATE.fullmatch(text):
         try:
-            return period_of(part, dt.date.fromisoformat(text))
+            return _period_of_date(part, dt.date.fromisoformat(text))
         except ValueError:
             return None
     return text if period_number(part, text) is not None else None
+
+
+def _period_of_date(part: Part, date: dt.date) -> str:
+    year, week, _ = date.isocalendar()
+    texts = {
+        "month": f"{date.year:04}-{date.month:02}",
+        "week": f"{year:04}-W{week:02}",
+        "year": f"{date.year:04}",
+    }
+    return texts[part]
 
 
 # --- time zones ---------------------------------------------------------------------------------

@@ -276,15 +276,17 @@ class _Audit:
 
     def _meaning(self, entry: Entry) -> None:
         """Follow the life of accounts and keys."""
-        if entry.kind == "open":
-            self._open(entry)
-            return
-        if entry.kind == "bind" or (entry.kind == "cap" and not entry.spender):
-            self._settle(entry)
-            return
-        if entry.kind == "cap":
-            self._cap_spender(entry)
-            return
+        match entry.kind:
+            case "open":
+                self._open(entry)
+            case "cap" if entry.spender:
+                self._cap_spender(entry)
+            case "bind" | "cap":
+                self._settle(entry)
+            case _:
+                self._of_key(entry)
+
+    def _of_key(self, entry: Entry) -> None:
         at = (entry.account, entry.key)
         key = self._keys.get(at)
         if entry.account not in self._totals:

@@ -212,10 +212,12 @@ def _keep(payer: Payer, first: Entry, payload: bytes) -> bytes:
             is_done = payer.store.answer(first, payload)
         except Unclear:
             is_unclear = True
-    kept, is_first = payload, is_done
-    if not is_done:
-        store = partial(keep, first=first, payload=payload, secrets=payer.secrets)
-        kept, is_first = payer.store.writing(store)
+    if is_done:
+        payer.note_entry()
+        return payload
+    store = partial(keep, first=first, payload=payload, secrets=payer.secrets)
+    kept, is_first = payer.store.writing(store)
+    # Unclear: the call may have handed the answer out, and nothing of it is in the anchor yet.
     if is_first or is_unclear:
         payer.note_entry()
     return kept

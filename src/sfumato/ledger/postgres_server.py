@@ -439,8 +439,12 @@ class Statements:
         self, queries: Sequence[tuple[QueryNoTemplate, tuple[object, ...]]]
     ) -> list[psycopg.Cursor[Row]]:
         """Send the opening, what waits and some queries: the cursors of these."""
-        opening, self._opening = self._opening, ()
-        waiting, self._waiting = self._waiting, []
+        opening = self._opening
+        waiting = self._waiting
+        # Taken off before they are sent: after an error the transaction is undone, and nothing of
+        # it may be sent once more.
+        self._opening = ()
+        self._waiting = []
         first = [(plain(query), ()) for query in opening]
         everything = [*first, *waiting, *queries]
         if len(everything) == 1:

@@ -108,9 +108,8 @@ class Request:
             require_text("spender", self.spender)
         require_amount("cost", self.cost)
         if not 0 <= self.lease <= LONGEST_LEASE:
-            request = f"lease={self.lease!r}"
             raise UsageError(
-                request,
+                f"lease={self.lease!r}",
                 "a lease lasts from 0 seconds to a year",
                 "Choose a lease such as 900 seconds",
             )
@@ -163,10 +162,11 @@ def require_text(name: str, value: object, *, empty: bool = False) -> None:
             fits = False
         if fits:
             return
-    request, remedy = f"the {name} of a charge", f"Choose a shorter or plainer {name}"
+    obstacle = f"it must be text of at most {LONGEST_TEXT} bytes"
     if value == "":
-        request, remedy = f"an empty {name} of a charge", f"Give a text that names the {name}"
-    raise UsageError(request, f"it must be text of at most {LONGEST_TEXT} bytes", remedy)
+        remedy = f"Give a text that names the {name}"
+        raise UsageError(f"an empty {name} of a charge", obstacle, remedy)
+    raise UsageError(f"the {name} of a charge", obstacle, f"Choose a shorter or plainer {name}")
 
 
 def require_amount(name: str, amount: object) -> None:
@@ -283,7 +283,7 @@ class Guard(ABC):
     ) -> Named:
         """Find the name of a question, or give it the fresh key and digest.
 
-        ``asked`` is the question, first in the words of now, then of earlier versions.
+        ``words`` are the question, first in the words of now, then of earlier versions.
         """
 
     @abstractmethod

@@ -397,7 +397,8 @@ def _least_variance(cost: ApproxDP, most: int) -> float:
     """The least sigma^2 at which counts alone stay within delta, to a relative 1e-4."""
     low = high = max(LEAST_VARIANCE, most / 2 / float(cost.epsilon))
     while not _is_enough(high, cost, most):
-        low, high = high, 2 * high
+        low = high
+        high *= 2
     return root(lambda squared: _is_enough(squared, cost, most), low, high, 1e-4)[1]
 
 

@@ -341,7 +341,8 @@ class Weighted:
         every = logs.reshape(-1)
         left = np.flatnonzero(every > NOTHING)
         for at in np.flatnonzero(self.weights.any(axis=0)).tolist():
-            weights, numbers = self.weights[:, at : at + 1], self.numbers[:, at : at + 1]
+            weights = self.weights[:, at : at + 1]
+            numbers = self.numbers[:, at : at + 1]
             if len(left) == len(every):
                 logs += numbers * _log_transform(self.law, weights * angles)
             else:

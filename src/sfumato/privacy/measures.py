@@ -545,11 +545,19 @@ def common_cost(costs: Sequence[Measure]) -> CommonCost | None:
         return None
     largest: dict[str, Fraction] = {}
     for field in type(first).__struct_fields__:
-        values = [getattr(cost, field) for cost in costs]
-        if not all(isinstance(value, Fraction) for value in values):
+        most = _rounded_up([getattr(cost, field) for cost in costs])
+        if most is None:
             return None
-        most = max(values)
-        if most - min(values) > most * NEARLY:
-            return None
-        largest[field] = Fraction(rounded(most, DIGITS, up=True)) if most else most
+        largest[field] = most
     return CommonCost(msgspec.structs.replace(first, **largest), is_rounded=True)
+
+
+def _rounded_up(amounts: Sequence[object]) -> Fraction | None:
+    """The largest of amounts that are nearly equal, rounded up; None if they differ more."""
+    fractions = [amount for amount in amounts if isinstance(amount, Fraction)]
+    if len(fractions) < len(amounts):
+        return None
+    most = max(fractions)
+    if most - min(fractions) > most * NEARLY:
+        return None
+    return Fraction(rounded(most, DIGITS, up=True)) if most else most
