@@ -113,6 +113,8 @@ class Anchor:
 
     def note_entry(self, store: Store) -> None:
         """Append the last entry."""
+        # Read again, and not the caller's own entry: another process may have added a later one,
+        # and the anchor takes the highest in any case.
         tip = store.reading(lambda rows: rows.tip(""))
         self.note(f"entry {tip.sequence} {tip.hash}")
 
@@ -130,6 +132,8 @@ class Anchor:
         """
         reached = self.read()
         sequence, digest = reached.entry
+        # A ledger that went on since is fine. One that lacks the entry, or has another under its
+        # number, is an older copy or another history.
         agrees = sequence == 0 or hash_of(store, sequence) == digest
         if agrees and secrets is not None:
             agrees = secrets.store.reading(lambda rows: _has_steps(rows, reached))

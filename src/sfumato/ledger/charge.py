@@ -198,6 +198,7 @@ def _held(payer: Payer, settled: Settled) -> Hold:
         first = past[0]
         stored = _hand_out(payer, first)
         return Hold(first, stored, partial(_keep, payer, first), lambda: None)
+    # Receipts name the reservation, also where a later entry is the lease that counts.
     first = (*past, mine)[0]
     # The charge is durable by now. If the anchor cannot be written, there is no answer yet.
     payer.note_entry()
@@ -331,6 +332,8 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
     """Check everything that limits a charge, then enter it."""
     _require_here(payer, named)
     account = require_account(rows, request.account, payer.store.label)
+    # All limits are looked up in the transaction that charges. Looked up before it, two callers
+    # might each find room for themselves, and together pass the total.
     cost = (request.cost[0], request.cost[1])
     left = account.remaining
     if cost[0] > left[0] or cost[1] > left[1]:
@@ -340,6 +343,7 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
         raise refusals.mixed(account)
     if request.binding is not None:
         journal.fix(rows, account, request.binding)
+    # After the binding is fixed: the ceiling adds up accounts by the data set they are bound to.
     journal.require_under_ceiling(rows, account, request.binding, cost)
     draft = journal.Draft(
         request.account,
@@ -360,6 +364,8 @@ def _go_on(
 ) -> Entry | None:
     """The entry by which the caller may work on a charge of before; None where others do."""
     last = past[-1]
+    # The order matters: a lease that runs is waited for, whoever asks; everything that refuses
+    # comes before the entry that takes the key over.
     if is_leased(rows, last):
         return None
     journal.require_own(past[0], payer.caller)
@@ -403,6 +409,8 @@ def keep(
     if not rows.has(first.account, first.key, "store"):
         if secrets is not None:
             secrets.require_here(secrets.moved_to(rows.name_rows()))
+        # Stored and handed out in one transaction, the answer entered before the hand: whatever
+        # anybody saw, the ledger can show again.
         stored = journal.store_answer(rows, journal.follow(first, "store"), payload)
         journal.append(rows, journal.follow(first, "hand"), last=stored)
         return payload, True

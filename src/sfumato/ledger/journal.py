@@ -39,6 +39,8 @@ from sfumato.ledger.store import Caller, PublicRows, Tip
 
 def stamp(time: datetime) -> str:
     """A time in UTC as it is entered. Texts of this form sort as times do; leases rely on it."""
+    # Always with microseconds: isoformat() leaves them out where they are 0, and a text without
+    # them sorts behind one that has them.
     return time.isoformat(timespec="microseconds")
 
 
@@ -138,6 +140,7 @@ def follow(
 
 def open_account(rows: PublicRows, name: str, rule: str, total: Amount) -> Account:
     """Write an account and the entry that opens it."""
+    # In one transaction: an account without its entry would be a fault of the ledger.
     rows.add_account(name, rule, total)
     append(rows, Draft(name, "open", note=opening(rule, total)))
     return Account(name, rule, (total[0], total[1]), NOTHING)
@@ -241,12 +244,14 @@ def _require_together(
     if kept is None:
         if stated is None:
             return
+        # In the transaction of the charge: two processes cannot both be the first to state it.
         cap(rows, account.name, data, account.rule, stated)
         kept = (account.rule, stated)
     rule, ceiling = kept
     left = _left(rows, account, data, rule, ceiling)
     if left is None or (stated is not None and stated != ceiling):
         raise refusals.other_ceiling(account, data, rule, ceiling)
+    # In whole units, component by component: no rounding lets a last charge through.
     if cost[0] > left[0] or cost[1] > left[1]:
         raise refusals.above_ceiling(account, data, cost, left, ceiling)
 
@@ -261,6 +266,8 @@ def _left(
     """What is left of a ceiling over all accounts; None where they do not add up in its rule."""
     if rule != account.rule:
         return None
+    # Amounts of two rules do not add up. An account of another rule that has spent nothing has
+    # nothing to add, and may be there.
     # The account itself is not yet among those of the data set if this is its first charge.
     others = [other for other in rows.accounts(data) if other.name != account.name]
     if any(other.rule != rule and any(other.spent) for other in others):

@@ -74,6 +74,7 @@ class OwnLeases:
 
     def use(self, entry: Entry) -> bool:
         """Take an unused lease; no where another thread was faster."""
+        # Asked and taken under one lock: two threads would otherwise answer under one lease.
         with self._lock:
             if not self.is_unused(entry):
                 return False
@@ -142,6 +143,8 @@ def ended(identity: str) -> bool:
     """
     without_start, _, started = identity.rpartition("/")
     namespace, _, number = without_start.rpartition("/")
+    # A process of another machine or boot cannot be asked about. Its lease is left to run out:
+    # taken over early, two processes would draw noise for one charge.
     if not namespace or not number.isdigit() or namespace != _namespace():
         return False
     # Signal 0 is not sent; it only asks whether there is such a process.
@@ -151,5 +154,7 @@ def ended(identity: str) -> bool:
         return True
     except OSError:
         return False
+    # The number may have been given to a later process. Where the start cannot be read, the
+    # process counts as alive.
     now = _started(int(number))
     return now is not None and now != started

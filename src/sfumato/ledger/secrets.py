@@ -102,6 +102,7 @@ class Secrets:
             return Named("named", name.key, name.digest, where)
         if name is not None and charged(name.key):
             return Named("conflict")
+        # A name that nothing was charged under stays free: its question may have been refused.
         fresh_key, digest = fresh_name(key)
         row = NameRow(fresh_key, tags[0], digest)
         if rows is not None:
@@ -213,6 +214,7 @@ def _state_name(digest: str) -> str:
 
 def _settle(rows: SecretRows, identity: str) -> None:
     """Fill new secrets: the ledger's identity, and the key of all HMACs."""
+    # Both or none: an identity without a secret would look like secrets that were emptied.
     if rows.value("identity") is None:
         rows.add_value("identity", identity.encode())
         rows.add_value("secret", secrets.token_bytes(SECRET_BYTES))

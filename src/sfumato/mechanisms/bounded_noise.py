@@ -123,6 +123,7 @@ class TruncatedLaplace(
         beyond = math.exp(-(self.bound + 1) / b)
         whole = 1 + math.exp(-1 / b) - 2 * beyond
         guess = math.ceil(-b * math.log(alpha * whole / 2 + beyond) - 1)
+        # The logarithm of floats is a guess from below; the exact tail decides, upwards.
         k = min(max(0, guess), self.bound)
         while k < self.bound and self.tail(k) > alpha:
             k += 1
@@ -248,6 +249,7 @@ def _is_safe(bound: int, scale: Fraction, delta: Fraction, moves: Moves) -> bool
     unity = 1 << depth
     full, rest = divmod(rows, largest)
     within = _within(bound, largest, scale, depth)
+    # Every factor is rounded down, so what is kept is understated, and delta overstated.
     kept = _power(within, full, depth)
     if rest:
         kept = kept * _within(bound, rest, scale, depth) >> depth

@@ -329,6 +329,7 @@ def count_law(cost: CentralMeasure, unit: Unit) -> Law:
     >>> count_law(sf.PureDP("0.5"), sf.Unit(rows_per_person=2))
     DiscreteLaplace(scale=Fraction(4, 1))
     """
+    # Fractions throughout: a scale that was rounded down would promise more than it keeps.
     match cost:
         case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
             return DiscreteLaplace(unit.counts_l1 / epsilon)

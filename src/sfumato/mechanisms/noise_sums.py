@@ -310,6 +310,7 @@ class Weighted:
         Weights are rounded up to multiples of 2^-36, so none may exceed 1 by much.
         """
         lines = []
+        # Up, never to the nearest: larger weights make a wider sum, and its half-width still holds.
         for weights, numbers in zip(np.ceil(self.weights * 2.0**36), self.numbers, strict=True):
             distinct, back = np.unique(-weights[weights > 0], return_inverse=True)
             lines.append((-distinct / 2.0**36, np.bincount(back, numbers[weights > 0])))
@@ -480,6 +481,8 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     is_enough = mass >= 1 - alpha * (1 - 4 * SHARE) + ROUNDING
     at = np.argmax(is_enough, axis=1)
     half_widths = at * length / points + reach + beyond
+    # Where no point is enough, or only one beyond what Chernoff's bound says, infinity leaves the
+    # choice to that bound.
     is_inside = is_enough.any(axis=1) & (at * length / points <= widest + reach)
     return np.asarray(np.where(is_inside, half_widths, np.inf))
 
@@ -580,6 +583,7 @@ def sum_masses(law: Law, number: int, outside: float) -> Array | None:
 
     R is such that the sum lies farther away with a probability of at most ``outside``.
     """
+    # A sum of nothing, or of draws that are never anything but 0, is 0.
     if not number or not law.variance:
         return np.ones(1)
     reach = math.ceil(_bound_of_sum([(law, number)], outside))

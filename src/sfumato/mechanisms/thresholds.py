@@ -302,6 +302,7 @@ def _one_step(cost: ApproxDP, steps: int) -> Fraction:
     if steps == 1:
         return Fraction(cost.delta)
     depth = _depth(cost.epsilon)
+    # In whole numbers of 2^-depth: floats could round a share up, and spend more than delta.
     unity = 1 << depth
     epsilon_a_step = cost.epsilon / steps
     # Of every enclosure the end that makes the share smaller.

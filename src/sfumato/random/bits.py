@@ -126,6 +126,7 @@ class Keystream:
             return fresh
 
     def _from_pool(self, count: int) -> Words:
+        # What is left of the pool is dropped, not used first: words are handed out in one piece.
         if self._next + count > _POOL_WORDS:
             self._encrypt(self._pool.data.cast("B"))
             self._next = 0
@@ -214,6 +215,7 @@ class PublicSeed:
 
 def secret_key(bits: Bits | None = None) -> bytes:
     """Draw a key: 32 bytes of the given bits, or of those in force."""
+    # 256 bits, so that keys never repeat by chance, however many there are.
     source = current() if bits is None else bits
     return source.words(4).tobytes()
 

@@ -47,6 +47,8 @@ class FiniteSampler:
     def __init__(self, enclose: Enclosure) -> None:
         self._enclose = enclose
         low, high = enclose(self.FIRST_BITS)
+        # 63 bits, not 64: the last high end is 2^63, which 64-bit words hold, and a prefix plus one
+        # cannot overflow.
         self._low = np.array(low, dtype=np.uint64)
         self._high = np.array(high, dtype=np.uint64)
 
@@ -84,6 +86,8 @@ class FiniteSampler:
         """Name the outcome of one U that its first bits leave open."""
         depth = self.FIRST_BITS
         while True:
+            # U is refined, never drawn anew: drawing anew would favour outcomes that are decided
+            # early.
             more = int(bits.words(1)[0]) >> (64 - self.MORE_BITS)
             prefix = prefix << self.MORE_BITS | more
             depth += self.MORE_BITS

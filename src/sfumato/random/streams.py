@@ -83,6 +83,8 @@ class Macs:
         n_blocks = int(-(-lengths.max(initial=0) // BLOCK))
         padded = _padded(offsets[messages], lengths, data, n_blocks * BLOCK)
         blocks = padded.view(np.uint64).reshape(len(messages), n_blocks, 2)
+        # Rows that have ended drop out, so a message is hashed alike in whatever class it is: how
+        # it is padded decides nothing.
         # The length comes first, so that no message is a prefix of another.
         first_block = np.empty((len(messages), 2), np.uint64)
         first_block[:, 0] = lengths
@@ -213,6 +215,7 @@ class Stream:
         while len(self._known) < last:
             block = self._streams.block(len(self._known) // 2, self._index)
             self._known = np.append(self._known, block[0])
+        # A copy: the caller may write to it, and the words known ahead must stay.
         fresh = self._known[self._next : last].copy()
         self._next = last
         return fresh
