@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.answers.captions import Captions
+from sfumato.basics.lazily import Deferred
 from sfumato.basics.numbers import Array
 from sfumato.basics.text import Kind, Table, cell
 from sfumato.domain import BinsAndMissing, Lattice, LatticeAxis
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+else:
+    pa = Deferred("pyarrow")
 
 ENDS = ("_lower", "_upper")
 """What the columns of the edges of bins end with."""
@@ -51,8 +54,6 @@ def intervals_in_words(table: pa.Table, shares: Sequence[str]) -> pa.Table:
     shares : sequence of str
         The names of columns of shares: they are shown in percent, their intervals rounded outwards.
     """
-    import pyarrow as pa
-
     names = table.column_names
     ends_of = {name: (f"{name}_low", f"{name}_high") for name in names} | {"count": ("low", "high")}
     ends = {end for pair in ends_of.values() for end in pair}
@@ -161,7 +162,6 @@ def to_csv(table: pa.Table) -> bytes:
 
     A text that a spreadsheet program would run as a formula gets an apostrophe before it.
     """
-    import pyarrow as pa
     from pyarrow import csv
 
     columns = {
@@ -184,7 +184,6 @@ def as_text(text: str) -> str:
 
 def _written(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """A column as CSV holds it: labels as text or numbers, and no formula."""
-    import pyarrow as pa
     from pyarrow import types
 
     if types.is_dictionary(column.type):
@@ -206,8 +205,6 @@ def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
     are in the bin, such as "65 and above"; ``name_lower`` and ``name_upper`` are its edges, which
     the bins at the ends reach beyond; the cell of missing values has none.
     """
-    import pyarrow as pa
-
     columns: dict[str, pa.Array | Array] = {}
     places = np.unravel_index(np.arange(lattice.size), lattice.shape) if lattice.axes else ()
     for axis, index in zip(lattice.axes, places, strict=True):
@@ -221,8 +218,6 @@ def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
 
 def _edge_columns(axis: LatticeAxis, index: Array) -> dict[str, pa.Array | Array]:
     """The edges of the cells named by their indices; null for the cell of missing values."""
-    import pyarrow as pa
-
     bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
     if not bins.has_edges:
         return {}

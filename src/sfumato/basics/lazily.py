@@ -1,6 +1,6 @@
-"""Names that a stub lists, imported when they are first used.
+"""Names and modules that are imported when they are first used.
 
-The stub is the one list, for type checkers and here.
+The stub of a package is the one list of its names, for type checkers and here.
 """
 
 import ast
@@ -52,6 +52,23 @@ def imported(place: str) -> object:
     module, _, attribute = place.partition(":")
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
+
+
+class Deferred:
+    """A module under its own name, which is imported when something of it is first needed.
+
+    What is slow to import, or an extra that may be missing, then costs nothing where it is not
+    used.
+
+    >>> Deferred("math").floor(2.5)
+    2
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(importlib.import_module(self._module), name)
 
 
 def attached(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:

@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
+from sfumato.basics.lazily import Deferred
 from sfumato.domain.axes import DROPPED, MOST_KEYS, AxisCells, KeyAxis, Label, LabelAxis
 from sfumato.domain.scale import AxisKind, Scale, ValueKind, scale_of
 from sfumato.domain.times import TimeUnit
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sfumato.basics.numbers import Array
+else:
+    np = Deferred("numpy")
 
 __all__ = [
     "DROPPED",
@@ -156,8 +161,6 @@ class GridAxis(
         return self.points(range(self.cells + 1))
 
     def extremes(self) -> tuple[Array, Array]:
-        import numpy as np
-
         edges = self.edges()
         if self.step is None:
             return edges[:-1], edges[1:]
@@ -183,8 +186,6 @@ class GridAxis(
         A point belongs to the cell that it opens, as the kernel sees it: where rounding puts the
         nearest double below, the least one that the kernel puts right is taken.
         """
-        import numpy as np
-
         index = np.asarray(index)
         at = np.asarray(self.lower + index * (self.upper - self.lower) / self.cells)
         low = (index < self.cells) & (self.locate(at) < index)
@@ -197,8 +198,6 @@ class GridAxis(
 
         Rounding is off by at most 4 ulp of the largest bound, so the double lies within 8 of them.
         """
-        import numpy as np
-
         from sfumato.basics.numbers import roots
 
         above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
@@ -212,8 +211,6 @@ class GridAxis(
         ``nudge`` is added before the floor: 0.57 lies on the lattice of cents, but (0.57 - 0) *
         10000 / 100 is 56.99999999999999, and its cell is the 57th.
         """
-        import numpy as np
-
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.multiply(
                 values - self.lower if self.lower else values, self.cells
@@ -290,13 +287,9 @@ class EdgesAxis(
 
     def edges(self) -> Array:
         """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
-        import numpy as np
-
         return np.array(self.bounds)
 
     def extremes(self) -> tuple[Array, Array]:
-        import numpy as np
-
         edges = self.edges()
         if self.step is None:
             return edges[:-1], edges[1:]
@@ -315,8 +308,6 @@ class EdgesAxis(
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped."""
-        import numpy as np
-
         cells = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right").astype(np.int64)
         if (gone := np.isnan(values)).any():
             cells[gone] = _cell_of_missing(self)
@@ -373,8 +364,6 @@ class BinsAndMissing(
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN to the last one."""
-        import numpy as np
-
         return np.where(np.isnan(values), self.bins.size, self.bins.locate(values))
 
     def refines(self, other: LatticeAxis) -> bool:
@@ -434,8 +423,6 @@ class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
-    import numpy as np
-
     return DROPPED if axis.missing is None else int(axis.locate(np.array([axis.missing]))[0])
 
 
@@ -454,8 +441,6 @@ def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple
 
     Such a cell holds only what lies between two steps.
     """
-    import numpy as np
-
     held = first[:-1] < first[1:]
     return np.where(held, lowest, edges[:-1]), np.where(held, highest, edges[1:])
 

@@ -38,6 +38,7 @@ from importlib import resources
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from sfumato.basics.lazily import Deferred
 from sfumato.basics.processes import renewed_in_children
 from sfumato.basics.text import require_clear
 from sfumato.errors import LedgerError, UsageError
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from psycopg.abc import QueryNoTemplate
 
     Connection: TypeAlias = psycopg.Connection[Row]
+else:
+    psycopg = Deferred("psycopg")
 
 
 # --- what a process saw committed -----------------------------------------------------------------
@@ -308,8 +311,6 @@ def meaning_of(error: psycopg.Error) -> tuple[str, str]:
 
 def is_lost(error: psycopg.Error) -> bool:
     """Whether the connection is gone. No code comes with one that was cut."""
-    import psycopg
-
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate.startswith(LOST)
@@ -632,8 +633,6 @@ class Database:
 
     def _until_settled(self, action: Callable[[Connection], T]) -> T:
         """Try until no other transaction gets in the way, and the connection holds."""
-        import psycopg
-
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -653,8 +652,6 @@ class Database:
             time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
 
     def _write(self, action: Callable[[Ask], T], db: Connection) -> T:
-        import psycopg
-
         number = ""
 
         def begun(row: Row) -> None:
@@ -693,8 +690,6 @@ class Database:
         return outcome
 
     def _apart(self, action: Callable[[Ask], T], db: Connection) -> T:
-        import psycopg
-
         try:
             return action(asking(db))
         except psycopg.Error as error:
@@ -703,8 +698,6 @@ class Database:
             raise
 
     def _call(self, query: str, values: tuple[object, ...], db: Connection) -> Row | None:
-        import psycopg
-
         try:
             return db.execute(marked(query), values).fetchone()
         except psycopg.Error as error:
@@ -717,8 +710,6 @@ class Database:
 
     def _undo(self, db: Connection, error: BaseException) -> None:
         """Roll back; a connection that was cut has nothing to roll back, and may be made again."""
-        import psycopg
-
         if isinstance(error, psycopg.Error) and self._is_cut(db, error):
             raise Lost from None
         try:
@@ -732,8 +723,6 @@ class Database:
 
     def _was_committed(self, number: str) -> bool:
         """What became of a transaction whose commit nobody answered."""
-        import psycopg
-
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
@@ -752,8 +741,6 @@ class Database:
     @staticmethod
     def _is_under_way(db: Connection, number: str) -> bool:
         """Whether the server is still at work on a transaction."""
-        import psycopg
-
         try:
             (status,) = _only(db, f"SELECT pg_xact_status('{int(number)}'::xid8)")
         except psycopg.errors.InvalidParameterValue:
@@ -824,8 +811,6 @@ class Database:
 
     def _require_same_ledger(self, db: Connection) -> None:
         """Refuse a server that lacks what this process saw committed on it."""
-        import psycopg
-
         try:
             stands = self.reached.known.stand(asking(db))
         except psycopg.errors.UndefinedTable:
@@ -852,8 +837,6 @@ class Database:
 
     def _prepare(self, db: Connection, *, create: bool) -> None:
         """Check what the schema is before anything in it is touched, and make a missing one."""
-        import psycopg
-
         try:
             version = self._version(db)
             if version is None:
