@@ -15,7 +15,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from sfumato.ledger.entries import (
     BEGUN,
@@ -37,6 +37,7 @@ from sfumato.ledger.entries import (
     payload_digest,
     sealed,
 )
+from sfumato.ledger.sql import Columns, SpenderColumns, columns_of
 from sfumato.ledger.store import PublicRows, SecretRows, StreamRow
 
 # --- spenders -------------------------------------------------------------------------------------
@@ -82,6 +83,7 @@ class Spenders:
 
 MOST_FAULTS = 100
 NOTE_ERRORS = (ValueError, TypeError, KeyError)  # of reading a note that may be any text
+COLUMN_TYPES = (*get_args(Columns), *get_args(SpenderColumns))
 NOT_AS_OPENED = "its rule or total is not the one with which it was opened"
 
 
@@ -366,24 +368,11 @@ class _Audit:
 
 def _well_formed(entry: Entry) -> bool:
     """Whether each field of an entry is of its type."""
-    numbers = (entry.sequence, *entry.cost, *entry.spent, *entry.own)
-    texts = (
-        entry.account,
-        entry.kind,
-        entry.time,
-        entry.key,
-        entry.digest,
-        entry.note,
-        entry.payload_hash,
-        entry.until,
-        entry.holder,
-        entry.previous,
-        entry.hash,
-        entry.spender,
+    columns = (*columns_of(entry), entry.spender, *entry.own)
+    return all(
+        type(column) is int and 0 <= column <= LARGEST if kind is int else isinstance(column, str)
+        for column, kind in zip(columns, COLUMN_TYPES, strict=True)
     )
-    if not all(type(number) is int and 0 <= number <= LARGEST for number in numbers):
-        return False
-    return all(isinstance(text, str) for text in texts)
 
 
 # --- streams --------------------------------------------------------------------------------------
