@@ -16,7 +16,7 @@ together are charged one by one, and their costs add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -191,22 +191,31 @@ def _within(name: str, given: object, axis: Interval) -> Within:
     pair = _as_listed(given)
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise UsageError(stated, "the condition on an Interval is a pair of bounds", remedy)
-    low, high = axis.numbers
     ends = [None if end is None else plain_bound(end) for end in pair]
-    if any(end is not None and unit_of(end) != axis.time for end in ends):
-        obstacle = f"its bounds are not of the kind of the axis, which holds {axis.scale.declared}"
-        raise UsageError(stated, obstacle, remedy)
-    lower = low if ends[0] is None else number_of(ends[0])
-    upper = high if ends[1] is None else number_of(ends[1])
-    fault = _fault_of_range(lower, upper, axis)
+    fault = _fault_of_range(ends, axis)
     if fault is not None:
         raise UsageError(stated, fault, remedy)
+    low, high = axis.numbers
+    lower, upper = _range_of(ends, axis)
     return Within(name, None if lower == low else ends[0], None if upper == high else ends[1])
 
 
-def _fault_of_range(lower: float, upper: float, axis: Interval) -> str | None:
-    """Say what is wrong with a range of an axis, if anything is."""
+def _range_of(ends: Sequence[float | str | None], axis: Interval) -> tuple[float, float]:
+    """The range between two ends; None stands for that end of the axis."""
     low, high = axis.numbers
+    lower, upper = ends
+    return (
+        low if lower is None else number_of(lower),
+        high if upper is None else number_of(upper),
+    )
+
+
+def _fault_of_range(ends: Sequence[float | str | None], axis: Interval) -> str | None:
+    """Say what is wrong with a range of an axis, if anything is."""
+    if any(end is not None and unit_of(end) != axis.time for end in ends):
+        return f"its bounds are not of the kind of the axis, which holds {axis.scale.declared}"
+    low, high = axis.numbers
+    lower, upper = _range_of(ends, axis)
     if not (math.isfinite(lower) and math.isfinite(upper)):
         return "its bounds must be finite numbers, or None"
     if not lower < upper:

@@ -310,7 +310,10 @@ def period_of(part: Part, given: object) -> str | None:
         plain = f"{plain:04}" if 0 < plain < 10_000 else ""
     if not isinstance(plain, str):
         return None
-    text = plain.strip()
+    return _period_of_text(part, plain.strip())
+
+
+def _period_of_text(part: Part, text: str) -> str | None:
     if _DATE.fullmatch(text):
         try:
             return _period_of_date(part, dt.date.fromisoformat(text))
