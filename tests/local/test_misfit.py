@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,10 @@ def test_the_shape_of_clusters_is_tested(mechanism: sf.BPM) -> None:
         assert not looks_normal(reported(mechanism, points, 9), right, mechanism, rng)
 
 
-def test_outside_the_model_intervals_are_wider_and_marked() -> None:
+@pytest.mark.deep
+def test_outside_the_model_intervals_are_wider_and_marked(
+    evidence: Callable[[str, object], None],
+) -> None:
     """Four dimensions, where only normal clusters are fitted: with tails their centres are off, and
     were said not to be.
 
@@ -39,6 +44,11 @@ def test_outside_the_model_intervals_are_wider_and_marked() -> None:
     """
     inside, narrow, right = rehearsed(people(30_000, 4, 0.05, 4), 24, 4)
     outside, wide, wrong = rehearsed(people(30_000, 4, 0.05, 4, "tail"), 24, 4)
+    figures = {
+        "covered": {"normal": float(inside.mean()), "tails": float(outside.mean())},
+        "half-widths": {"normal": float(narrow.mean()), "tails": float(wide.mean())},
+    }
+    evidence("clusters_outside_the_model", figures)
     assert right
     assert not wrong
     assert wide.mean() > 1.2 * narrow.mean()
