@@ -15,7 +15,7 @@ from typing import TypeVar
 import sfumato as sf
 from sfumato.privacy import CentralMeasure
 from sfumato.privacy.limits import Limits
-from sfumato.publishing.plan_choice import plan_cost
+from sfumato.publishing.plan import plan_cost
 from sfumato.publishing.previews import previews
 
 TABLE = Path(__file__).with_name("picks.json")

@@ -81,7 +81,7 @@ def check(
     needs: list[tuple[str, Needs]] | None = None
     if path.suffix.lower() == ".toml":
         stated = (*msgspec.structs.astuple(limits), *msgspec.structs.astuple(written))
-        if axes or where or person or any(each is not None for each in stated):
+        if axes or where or person or any(option is not None for option in stated):
             raise UsageError(
                 "options of a file with a plan",
                 "the plan says so itself",
@@ -93,9 +93,9 @@ def check(
         if rows.unit.by_cell:
             needs = _in_cells(rows)
     with scanning() as progress:
-        found = checked(rows, needs, progress)
-    click.echo(found.to_json() if as_json else str(found))
-    return 0 if found.refused is None else DataError.exit_code
+        losses = checked(rows, needs, progress)
+    click.echo(losses.to_json() if as_json else str(losses))
+    return 0 if losses.refused is None else DataError.exit_code
 
 
 def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:

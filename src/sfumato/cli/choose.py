@@ -236,7 +236,7 @@ def choose(
     if as_json:
         decision = windows[0].explain().splitlines()[0]
         listed = None if choices is None else list(choices.values())
-        plain = [_plain(found) for found in windows]
+        plain = [_plain(window) for window in windows]
         emit_json({"decision": decision, "windows": plain, "choices": listed})
     else:
         _say(windows)
@@ -267,7 +267,7 @@ def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> C
 
     curve = settings.curve
     name, colon, percentile = settings.query.partition(":")
-    found = chosen(
+    choices = chosen(
         file,
         settings.size,
         (name, percentile) if colon else name,
@@ -278,12 +278,12 @@ def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> C
         epsilons=curve[0] if curve is not None and len(curve) == 1 else curve,
         **msgspec.structs.asdict(stated),
     )
-    assert isinstance(found, Choices)
-    left_out = [] if settings.columns else other_columns(file, found.keys(), file_options(stated))
+    assert isinstance(choices, Choices)
+    left_out = [] if settings.columns else other_columns(file, choices.keys(), file_options(stated))
     if left_out:
         names = textwrap.shorten(", ".join(left_out), 200, placeholder=" ...")
         talk(f"Left out, because they hold no numbers: {names}.")
-    return found
+    return choices
 
 
 def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings) -> list[Window]:
@@ -308,12 +308,12 @@ def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings)
             delta=settings.delta,
         )
 
-    found = [window_for(_risk(settings), None)]
+    windows = [window_for(_risk(settings), None)]
     if choices is not None:
         exceeded = float(fraction(settings.exceeded, "--exceeded"))
         limit = Risk(disclosure=float(probability(disclosure, "--risk")), exceeded=exceeded)
-        found.append(window_for(limit, choices))
-    return found
+        windows.append(window_for(limit, choices))
+    return windows
 
 
 def _risk(settings: WindowSettings) -> Risk:
@@ -346,15 +346,15 @@ def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:
     return Plan([Histogram(axis)]), domain, Unit(settings.rows_per_person, settings.neighbours)
 
 
-def _plain(found: Window) -> dict[str, object]:
+def _plain(window: Window) -> dict[str, object]:
     """A window as JSON."""
     return {
-        "floor": found.floor,
-        "ceiling": found.ceiling,
-        "feasible": found.feasible,
-        "measure": found.kind.letter,
-        "explained": found.explain(),
-        "window": found,
+        "floor": window.floor,
+        "ceiling": window.ceiling,
+        "feasible": window.feasible,
+        "measure": window.kind.letter,
+        "explained": window.explain(),
+        "window": window,
     }
 
 
@@ -408,9 +408,9 @@ def _say(windows: list[Window]) -> None:
     first = windows[0].explain()
     for line in first.splitlines():
         _wrap(line)
-    for found in windows[1:]:
+    for further in windows[1:]:
         click.echo()
-        for line in found.explain().splitlines():
+        for line in further.explain().splitlines():
             if line.startswith(("Decision", "Ceiling", "Feasible", "  ")) and line not in first:
                 _wrap(line)
 

@@ -101,28 +101,28 @@ def own_questions() -> dict[str, str]:
     """
     from sfumato.basics.lazily import listed
 
-    found = {}
+    places = {}
     for name, place in listed("sfumato.questions").items():
         _, _, package, *_ = place.split(".")  # sfumato.questions.PACKAGE...
         package = package.partition(":")[0]
         if COMMAND_OF_PACKAGE.get(package, package) not in COMMANDS:
             command_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
-            found[command_name] = place
-    return found
+            places[command_name] = place
+    return places
 
 
 def outside_questions() -> dict[str, Declared]:
     """Questions of installed packages by command name, read from metadata: nothing is imported."""
     from sfumato.answers import declared
 
-    return {found.name: found for found in declared() if _no_command(found) is None}
+    return {question.name: question for question in declared() if _no_command(question) is None}
 
 
-def _no_command(found: Declared) -> str | None:
+def _no_command(question: Declared) -> str | None:
     """Why a question that a package declares is no command; None if it is one."""
-    if not COMMAND_NAME.fullmatch(found.name):
+    if not COMMAND_NAME.fullmatch(question.name):
         return "the name of a command has lower-case letters, digits and hyphens"
-    if found.name in {*COMMANDS, *own_questions()}:
+    if question.name in {*COMMANDS, *own_questions()}:
         return "Sfumato has a command of that name"
     return None
 
@@ -131,10 +131,11 @@ def unavailable_questions() -> dict[str, str]:
     """Questions of installed packages that are no commands, by name, and why."""
     from sfumato.answers import declared
 
-    reasons = {found: _no_command(found) for found in declared()}
+    reasons = {question: _no_command(question) for question in declared()}
     return {
-        found.name: f"From the package {found.package}. No command: {reason}. Ask it in a plan."
-        for found, reason in reasons.items()
+        question.name: f"From the package {question.package}. No command: {reason}. "
+        "Ask it in a plan."
+        for question, reason in reasons.items()
         if reason is not None
     }
 
@@ -224,7 +225,9 @@ class LazyGroup(click.Group):
             with formatter.section(section):
                 formatter.write_dl([(name, own[name]) for name in names])
         outside = outside_questions()
-        rows = [(name, f"From the package {found.package}.") for name, found in outside.items()]
+        rows = [
+            (name, f"From the package {question.package}.") for name, question in outside.items()
+        ]
         rows += [(printable(name), printable(why)) for name, why in unavailable_questions().items()]
         if rows:
             with formatter.section("Questions of installed packages"):
@@ -287,18 +290,17 @@ def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
     for_help = f"Type {command} --help for all that it takes"
     match error:
         case click.NoSuchOption():
-            found = _unknown_option(error, args, command)
+            return _unknown_option(error, args, command)
         case click.BadOptionUsage():
-            asked = f"{command} {error.option_name}"
+            attempt = f"{command} {error.option_name}"
             remedy = f"Write the value behind it. {for_help}"
-            found = UsageError(asked, "a value must follow it", remedy)
+            return UsageError(attempt, "a value must follow it", remedy)
         case click.MissingParameter():
-            found = _lacking(error, command, for_help)
+            return _lacking(error, command, for_help)
         case click.BadParameter():
-            found = _bad_value(error, command, for_help)
+            return _bad_value(error, command, for_help)
         case _:
-            found = _of_message(error, context, command)
-    return found
+            return _of_message(error, context, command)
 
 
 def _of_message(
@@ -328,7 +330,7 @@ def _options(error: click.UsageError) -> list[str]:
     context = error.ctx
     if context is None:
         return []
-    names = [name for each in context.command.get_params(context) for name in each.opts]
+    names = [name for parameter in context.command.get_params(context) for name in parameter.opts]
     return [name for name in names if name.startswith("-")]
 
 
@@ -340,8 +342,8 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
         if re.match(rf"{re.escape(name)}[A-Za-z]", word) and not word.startswith("--"):
             long = f"-{word.partition('=')[0]}"
             near = long if long in known else "--epsilon"
-            asked = f"{command} {word}"
-            return UsageError(asked, "one hyphen stands before it", f"Write {near}, with two")
+            attempt = f"{command} {word}"
+            return UsageError(attempt, "one hyphen stands before it", f"Write {near}, with two")
     if name == "--preview":
         obstacle = "of the commands that ask one question, only sfumato histogram has this option"
         remedy = "Write a plan with sfumato init, and type: sfumato preview PLAN.toml"
@@ -369,33 +371,33 @@ def _lacking(error: click.MissingParameter, command: str, for_help: str) -> Usag
 
 def _bad_value(error: click.BadParameter, command: str, for_help: str) -> UsageError:
     name = error.param.opts[0] if error.param is not None and error.param.opts else ""
-    asked = f"{command} {name}".rstrip()
+    attempt = f"{command} {name}".rstrip()
     obstacle = error.message.rstrip(".")
     wrong = re.match(r"'(.*?)' is not one of ", obstacle)
     if wrong is not None and error.param is not None and isinstance(error.param.type, click.Choice):
         choices = [str(choice) for choice in error.param.type.choices]
         obstacle = f"{wrong[1]!r} is none of its values; {nearest(wrong[1], choices)}"
-        return UsageError(asked, obstacle, f"Write {name} and one of {', '.join(choices)}")
+        return UsageError(attempt, obstacle, f"Write {name} and one of {', '.join(choices)}")
     wanted = re.search(r" is not (an? .*)$", obstacle)
     remedy = for_help if wanted is None else f"Give {wanted[1]}"
-    return UsageError(asked, obstacle, remedy)
+    return UsageError(attempt, obstacle, remedy)
 
 
 def _extra_words(extra: str, command: str, context: click.Context | None) -> UsageError:
     """Words that belong to no option: most often a value that the shell took apart."""
     first = extra.split(maxsplit=1)[0] if extra.split() else extra
-    asked = f"{command} ... {shown(extra)}"
+    attempt = f"{command} ... {shown(extra)}"
     if first[0] in LONG_DASHES:
         obstacle = "it begins with a long dash, which a text processor makes of two hyphens"
-        return UsageError(asked, obstacle, f"Write --{first.lstrip(LONG_DASHES)}")
+        return UsageError(attempt, obstacle, f"Write --{first.lstrip(LONG_DASHES)}")
     if ".." in extra or "=" in extra:
         obstacle = "it stands alone, because a blank before it was not quoted"
         remedy = "Write --axis 'NAME=VALUES' with no blank around =, in quotes if NAME has one"
-        return UsageError(asked, obstacle, remedy)
+        return UsageError(attempt, obstacle, remedy)
     obstacle = "it is one word too many"
     taken = [] if context is None else context.command.get_params(context)
-    if not any(isinstance(each, click.Argument) for each in taken):
+    if not any(isinstance(parameter, click.Argument) for parameter in taken):
         remedy = f"Leave it out, or write an option before it: {command} --help lists them"
-        return UsageError(asked, obstacle, remedy)
+        return UsageError(attempt, obstacle, remedy)
     remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
-    return UsageError(asked, obstacle, remedy)
+    return UsageError(attempt, obstacle, remedy)

@@ -97,19 +97,19 @@ def _version(name: str) -> str | None:
 
 
 def _libraries() -> Line:
-    found = {name: _version(name) for name in NEEDED}
-    missing = [name for name, version in found.items() if version is None]
+    versions = {name: _version(name) for name in NEEDED}
+    missing = [name for name, version in versions.items() if version is None]
     if missing:
         return Line("libraries", False, f"missing: {', '.join(missing)}")
-    return Line("libraries", True, ", ".join(f"{name} {found[name]}" for name in NEEDED))
+    return Line("libraries", True, ", ".join(f"{name} {versions[name]}" for name in NEEDED))
 
 
 def _extras() -> Line:
     """The optional libraries. Nothing is wrong if one is missing."""
-    found = [
+    extras = [
         f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
     ]
-    return Line("extras", True, ", ".join(found))
+    return Line("extras", True, ", ".join(extras))
 
 
 def _spark() -> Line:
@@ -168,8 +168,10 @@ def _ledger(ledger: str | Path) -> str:
     if isinstance(ledger, Path) and not ledger.exists():
         return f"{ledger} does not exist yet; the first release creates it"
     with open_ledger(ledger, create=False) as book:
-        found = book.verify()
+        verification = book.verify()
         label = book.label
-    if not found.ok:
-        raise LedgerError(f"verifying {label}", str(found.fault), "Restore a copy that verifies")
-    return f"{label} verifies, with {found.entries} entries"
+    if not verification.ok:
+        raise LedgerError(
+            f"verifying {label}", str(verification.fault), "Restore a copy that verifies"
+        )
+    return f"{label} verifies, with {verification.entries} entries"

@@ -79,7 +79,8 @@ def whole_bins(axis: Axis) -> str:
     """
     if not _has_whole_bounds(axis) or axis.step != 1:
         return ""
-    start, end = int(axis.lower), int(axis.upper)
+    start = int(axis.lower)
+    end = int(axis.upper)
     if end - start <= MOST_SINGLE:
         return ""
     width = _round_width(end - start)
@@ -91,7 +92,8 @@ def whole_bins(axis: Axis) -> str:
         edges.insert(0, start)
     if end - edges[-1] >= width / 2:
         edges.append(end)
-    edges[0], edges[-1] = start, end
+    edges[0] = start
+    edges[-1] = end
     lines = [edges[at : at + NUMBERS_PER_LINE] for at in range(0, len(edges), NUMBERS_PER_LINE)]
     text = "\n".join(f"  {toml_value(line)[1:-1]}," for line in lines)
     return NUMBER_BINS.format(width=width, edges=text)
@@ -129,7 +131,8 @@ def whole_comment(axis: Axis, kind: str) -> str:
     """
     if not _has_whole_bounds(axis):
         return ""
-    start, end = int(axis.lower), int(axis.upper)
+    start = int(axis.lower)
+    end = int(axis.upper)
     if axis.step == 1:
         return f"The whole numbers {start} to {end - 1}; those beyond count as the nearest:"
     if axis.step is None and kind == "unknown":
@@ -310,8 +313,8 @@ def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> Non
         likely = likely_separator(file, file_options(written))
         written = msgspec.structs.replace(written, separator=likely)
         given = msgspec.structs.replace(given, written=written)
-    found = kinds(file, file_options(written))
-    columns = {name: kind for name, kind in found.items() if name and kind in AXIS_OF_KIND}
+    kind_of_column = kinds(file, file_options(written))
+    columns = {name: kind for name, kind in kind_of_column.items() if name and kind in AXIS_OF_KIND}
     if not columns:
         raise DataError(
             f"a plan for {file}", "it has no column of numbers, times or text", "Name another file"
@@ -425,7 +428,7 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
     named = {axis.column or name: f"--axis {name}" for name, axis in axes.items()}
     if given.person is not None:
         named[given.person] = f"--person {given.person}"
-    for name, asked in named.items():
+    for name, option in named.items():
         if name not in columns:
             near = nearest(name, columns)
             obstacle = f"{file} has no column {name!r}"
@@ -437,7 +440,7 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
                 column = _only_label(axes[name])
                 axis = f"{name}={name}:{column if column in columns else 'COLUMN'}:{SPANS[name]}"
                 remedy = f"For {name}s of a column of dates write {axis}"
-            raise UsageError(asked, obstacle, remedy)
+            raise UsageError(option, obstacle, remedy)
 
 
 def _only_label(axis: Axis) -> str:
@@ -462,15 +465,8 @@ def _write(out: Path, text: str) -> None:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        obstacle = None
+        obstacle = "there is such a file, and it may be filled in already"
+        raise UsageError(f"writing {out}", obstacle, "Choose another name") from None
     except OSError as error:
         obstacle = error.strerror or "it cannot be written"
-    else:
-        return
-    if obstacle is None:
-        raise UsageError(
-            f"writing {out}",
-            "there is such a file, and it may be filled in already",
-            "Choose another name",
-        )
-    raise DataError(f"writing {out}", obstacle, "Choose a path that can be written")
+        raise DataError(f"writing {out}", obstacle, "Choose a path that can be written") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import click
 from sfumato.cli.options import (
     LEDGER,
     anchored_option,
+    grouped,
     json_ignored_option,
     json_option,
     ledger_option,
@@ -28,12 +30,42 @@ from sfumato.ledger import Account, Amount, Book, Entry, Ledger, Spender, open_l
 from sfumato.ledger.moving import exported
 from sfumato.privacy import measure_of, rule_of, total_of
 
+AMOUNTS = ("total", "ceiling", "spent", "remaining")
+"""The fields that are amounts of budget."""
+
+ACCOUNT = {
+    "account": "name",
+    "total": "total",
+    "spent": "spent",
+    "remaining": "remaining",
+    "protects": "protects",
+}
+ONLY_IN_JSON = ("rule", "data")
+SPENDER = {
+    "account": "account",
+    "spender": "name",
+    "ceiling": "ceiling",
+    "spent": "spent",
+    "remaining": "remaining",
+}
+"""What the columns of a table show, by the fields of an account and of a spender."""
+
 # --- people ---------------------------------------------------------------------------------------
 
 CEILING_HELP = (
     "The most that this spender may ever spend from the account, in the measure of the account: "
     "EPSILON, EPSILON,DELTA or RHO."
 )
+
+
+spender_options = grouped(
+    click.argument("name"),
+    click.option("--account", default="default", show_default=True, help="The account."),
+    click.option("--ceiling", required=True, help=CEILING_HELP),
+    anchored_option,
+    json_option,
+)
+"""Who spends, from which account, and up to what."""
 
 
 @click.group(short_help="Name who may spend from an account, and how much.")
@@ -46,11 +78,7 @@ def spender() -> None:
 
 
 @spender.command()
-@click.argument("name")
-@click.option("--account", default="default", show_default=True, help="The account.")
-@click.option("--ceiling", required=True, help=CEILING_HELP)
-@anchored_option
-@json_option
+@spender_options
 def add(name: str, account: str, ceiling: str, ledger: str | Path, as_json: bool) -> None:
     """Let NAME spend from an account, up to a ceiling.
 
@@ -61,21 +89,17 @@ def add(name: str, account: str, ceiling: str, ledger: str | Path, as_json: bool
       sfumato ledger spender add ann --account trips-2026 --ceiling 0.5
     """
     with opened(ledger) as book:
-        found = book.add_spender(account, name, _amount(book, account, ceiling))
-    _show_spenders([found], as_json)
+        added = book.add_spender(account, name, _amount(book, account, ceiling))
+    _show([added], SPENDER, as_json)
 
 
 @spender.command(name="set")
-@click.argument("name")
-@click.option("--account", default="default", show_default=True, help="The account.")
-@click.option("--ceiling", required=True, help=CEILING_HELP)
-@anchored_option
-@json_option
+@spender_options
 def change(name: str, account: str, ceiling: str, ledger: str | Path, as_json: bool) -> None:
     """Raise or lower the ceiling of NAME; with --ceiling 0, NAME spends no more."""
     with opened(ledger) as book:
-        found = book.set_spender(account, name, _amount(book, account, ceiling))
-    _show_spenders([found], as_json)
+        changed = book.set_spender(account, name, _amount(book, account, ceiling))
+    _show([changed], SPENDER, as_json)
 
 
 @spender.command(name="list")
@@ -86,52 +110,24 @@ def show_spenders(account: str | None, ledger: str | Path, as_json: bool) -> Non
     """List the spenders: the ceiling of each, what is spent and what remains."""
     with open_ledger(ledger, create=False) as book:
         accounts = book.accounts() if account is None else [book.account(account)]
-        found = [each for one in accounts for each in book.spenders(one.name)]
-    _show_spenders(found, as_json)
+        spenders = [spender for paying in accounts for spender in book.spenders(paying.name)]
+    _show(spenders, SPENDER, as_json)
 
 
 def _amount(book: Ledger, account: str, ceiling: str) -> Amount:
-    """A ceiling in the units of an account."""
+    """Return a ceiling in the units of an account."""
     if ceiling.strip() == "0":
         return 0, 0
-    found: Account = book.account(account)
-    total = parse_budget(ceiling, gaussian=found.rule == "zcdp", option="--ceiling")
+    paying = book.account(account)
+    total = parse_budget(ceiling, gaussian=paying.rule == "zcdp", option="--ceiling")
     assert total is not None
-    if found.rule == "pure" and total_of(total)[1]:
+    if paying.rule == "pure" and total_of(total)[1]:
         raise UsageError(
             f"--ceiling {ceiling}",
             f"account {account!r} counts epsilon only",
             "Leave the delta out",
         )
     return total_of(total)
-
-
-def _show_spenders(spenders: list[Spender], as_json: bool) -> None:
-    if as_json:
-        emit_json([_plain_spender(each) for each in spenders])
-        return
-    rows = [
-        (
-            each.account,
-            each.name,
-            written(each.rule, each.ceiling),
-            written(each.rule, each.spent),
-            written(each.rule, each.remaining),
-        )
-        for each in spenders
-    ]
-    table(["account", "spender", "ceiling", "spent", "remaining"], rows)
-
-
-def _plain_spender(each: Spender) -> dict[str, object]:
-    """A spender as JSON; amounts are whole numbers of the ledger's units."""
-    return {
-        "account": each.account,
-        "name": each.name,
-        "ceiling": each.ceiling,
-        "spent": each.spent,
-        "remaining": each.remaining,
-    }
 
 
 @click.command()
@@ -238,8 +234,8 @@ def init(
     """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     with opened(ledger, create=True) as book:
-        found = book.open_account(account, rule_of(total), total_of(total))
-    _show([found], as_json)
+        opened_account = book.open_account(account, rule_of(total), total_of(total))
+    _show([opened_account], ACCOUNT, as_json, ONLY_IN_JSON)
 
 
 @ledger.command()
@@ -249,7 +245,7 @@ def show(ledger: str | Path, as_json: bool) -> None:
     """List the accounts: the total of each, what is spent and what remains."""
     with open_ledger(ledger, create=False) as book:
         _tell_if_moved(book)
-        _show(book.accounts(), as_json)
+        _show(book.accounts(), ACCOUNT, as_json, ONLY_IN_JSON)
 
 
 @ledger.command()
@@ -272,7 +268,7 @@ def log(account: str | None, ledger: str | Path, as_json: bool) -> None:
     with open_ledger(ledger, create=False) as book:
         _tell_if_moved(book)
         entries = list(book.log(account))
-        rules = {found.name: found.rule for found in book.accounts()}
+        rules = {account_now.name: account_now.rule for account_now in book.accounts()}
     if as_json:
         emit_json([entry.plain() for entry in entries])
         return
@@ -294,26 +290,27 @@ def verify(head: str | None, ledger: str | Path, as_json: bool) -> None:
     """
     with opened(ledger) as book:
         label = book.label
-        found = book.verify(_head(head))
+        verification = book.verify(_head(head))
     if as_json:
         emit_json(
             {
-                "ok": found.ok,
-                "entries": found.entries,
-                "head": list(found.head),
-                "faults": list(found.faults),
+                "ok": verification.ok,
+                "entries": verification.entries,
+                "head": list(verification.head),
+                "faults": list(verification.faults),
             }
         )
-    elif found.ok:
-        say(f"{found.entries} entries, all in order.\nHead: {found.head[0]}:{found.head[1]}")
+    elif verification.ok:
+        sequence, digest = verification.head
+        say(f"{verification.entries} entries, all in order.\nHead: {sequence}:{digest}")
         talk(
             "Keep the head in another place: only a copy outside the ledger shows "
             "that its whole history was rewritten."
         )
-    if not found.ok:
+    if not verification.ok:
         raise LedgerError(
             f"verifying {label}",
-            str(found.fault),
+            str(verification.fault),
             "Restore a copy that verifies; do not publish from this one",
         )
 
@@ -418,7 +415,7 @@ def _log_row(entry: Entry, rule: str) -> tuple[object, ...]:
 
 
 def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
-    """Cost and note of an entry, in words.
+    """Return cost and note of an entry, in words.
 
     The entries that say what an account is ("open", "bind", "cap") have a note in JSON.
     """
@@ -466,31 +463,23 @@ def _tell_if_moved(book: Book) -> None:
         )
 
 
-def _show(accounts: list[Account], as_json: bool) -> None:
+def _show(
+    rows: Sequence[Account] | Sequence[Spender],
+    columns: Mapping[str, str],
+    as_json: bool,
+    only_in_json: Sequence[str] = (),
+) -> None:
+    """Print accounts or spenders; amounts in JSON are whole numbers of the ledger's units.
+
+    ``columns`` has the field that each of them shows.
+    """
     if as_json:
-        emit_json([_plain(account) for account in accounts])
+        fields = [*columns.values(), *only_in_json]
+        emit_json([{field: getattr(row, field) for field in fields} for row in rows])
         return
-    rows = [
-        (
-            account.name,
-            written(account.rule, account.total),
-            written(account.rule, account.spent),
-            written(account.rule, account.remaining),
-            account.protects,
-        )
-        for account in accounts
-    ]
-    table(["account", "total", "spent", "remaining", "protects"], rows)
+    table(list(columns), [[_cell(row, field) for field in columns.values()] for row in rows])
 
 
-def _plain(account: Account) -> dict[str, object]:
-    """An account as JSON; amounts are whole numbers of the ledger's units."""
-    return {
-        "name": account.name,
-        "rule": account.rule,
-        "total": account.total,
-        "spent": account.spent,
-        "remaining": account.remaining,
-        "protects": account.protects,
-        "data": account.data,
-    }
+def _cell(row: Account | Spender, field: str) -> object:
+    shown = getattr(row, field)
+    return written(row.rule, shown) if field in AMOUNTS else shown

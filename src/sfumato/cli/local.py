@@ -119,7 +119,7 @@ def show_clusters(
     centers = from_unit(decoded.centers, bounds)
     half_widths = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
     if as_json:
-        found = {
+        plain = {
             "axes": list(domain),
             "centers": centers,
             "half_widths": half_widths,
@@ -127,7 +127,7 @@ def show_clusters(
             "in_model": decoded.in_model,
             "evident": decoded.evident,
         }
-        emit_json(found | figures)
+        emit_json(plain | figures)
         return
     columns = ["share"]
     for name in domain:
@@ -260,7 +260,7 @@ def simulate(
 
 def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_json: bool) -> None:
     """Print sums of squares over epsilon and L."""
-    found = local_table(
+    table_of_sums = local_table(
         points,
         clusters,
         epsilon=rehearsal.epsilons,
@@ -268,12 +268,12 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
         repeats=rehearsal.repeats,
         random_state=seed,
     )
-    said = _drawn(rehearsal, found.plot) + page_of([found], rehearsal.page)
+    said = _drawn(rehearsal, table_of_sums.plot) + page_of([table_of_sums], rehearsal.page)
     if as_json:
-        emit_json(found)
+        emit_json(table_of_sums)
     else:
-        table(list(COLUMNS), found.lines(), "Sums of squares, over epsilon and L")
-        for fact in found.facts():
+        table(list(COLUMNS), table_of_sums.lines(), "Sums of squares, over epsilon and L")
+        for fact in table_of_sums.facts():
             talk(fact)
     talk("These figures are not private: they were computed from true rows.")
     for line in said:
@@ -344,8 +344,8 @@ def _read(file: Path, columns: tuple[str, ...], stated: StatedOptions) -> Array:
     """The columns of a file as float64 of shape (n_rows, n_columns), without missing values."""
     from sfumato.data.describe import read_numbers
 
-    found = read_numbers(file, columns, file_options(stated))
-    values = np.stack([found[name] for name in columns], axis=1)
+    numbers = read_numbers(file, columns, file_options(stated))
+    values = np.stack([numbers[name] for name in columns], axis=1)
     return np.asarray(values[~np.isnan(values).any(axis=1)])
 
 

@@ -200,7 +200,7 @@ def _framed_table(
         is_number = bool(rows) and isinstance(rows[0][i], int | float)
         drawn.add_column(Text(printable(column)), justify="right" if is_number else "left")
     for row in rows[:ROWS_SHOWN]:
-        drawn.add_row(*[Text(_cell_text(*each)) for each in zip(row, kinds, strict=True)])
+        drawn.add_row(*[Text(_cell_text(*field)) for field in zip(row, kinds, strict=True)])
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
@@ -256,18 +256,18 @@ def _guaranteed(releases: Sequence[Release]) -> list[str]:
     common = common_cost([guarantee.measure for guarantee in guarantees])
     if common is None or not common.is_rounded:
         return [guarantee.sentence() for guarantee in guarantees]
-    rounded = (msgspec.structs.replace(each, measure=common.cost) for each in guarantees)
-    return [each.sentence().replace(str(common.cost), str(common), 1) for each in rounded]
+    rounded = (msgspec.structs.replace(guarantee, measure=common.cost) for guarantee in guarantees)
+    return [guarantee.sentence().replace(str(common.cost), str(common), 1) for guarantee in rounded]
 
 
 def _show_release(release: Release, frame_of: FrameOf) -> None:
     """Print the table on stdout, and its accuracy on stderr."""
     # On a terminal each table of a family stands by itself, without the columns of the others.
     members = release.members if sys.stdout.isatty() else {}
-    for heading, one in members.items() or [(release.heading, release)]:
-        frame = _for_people(one, frame_of)
+    for heading, member in members.items() or [(release.heading, release)]:
+        frame = _for_people(member, frame_of)
         columns = [column.to_pylist() for column in frame.columns]
-        kinds = list(map(one.kind_of_column, frame.column_names))
+        kinds = list(map(member.kind_of_column, frame.column_names))
         table(frame.column_names, list(zip(*columns, strict=True)), heading, kinds)
     for fact in release.facts:
         talk(fact)

@@ -176,7 +176,8 @@ def _interval(name: str, parts: Parts) -> Axis:
 
 def _refuse_months(name: str, parts: Parts) -> Axis:
     """Refuse bounds that are months: the bounds of dates are days."""
-    first, last = parts["first"], parts["last"]
+    first = parts["first"]
+    last = parts["last"]
     year, month = (int(part) for part in last.split("-"))
     after = f"{year + month // 12:04}-{month % 12 + 1:02}-01"
     raise UsageError(

@@ -70,12 +70,12 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     check_rows(rows)
     domain = domain_of(spec)
     unit = spec.source.unit(domain)
-    asked = spec.plan()
+    planned = spec.plan()
     total = spec.budget.total
     rule = None if total is None else rule_of(total)
-    previews = previewed(asked, domain, unit, spec.release.stated(asked), rows=rows, rule=rule)
+    previews = previewed(planned, domain, unit, spec.release.stated(planned), rows=rows, rule=rule)
     if as_json:
-        emit_json([_plain(one, previews.choice) for one in previews])
+        emit_json([_plain(answer, previews.choice) for answer in previews])
         return
     for text in previews.answers():
         prose(text)
@@ -83,16 +83,16 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         prose(f"Picked: {previews.choice}")
         prose(_at(previews.choice.cost, unit))
     elif len(previews) > 1:
-        prose(_together([one.cost for one in previews], unit))
+        prose(_together([answer.cost for answer in previews], unit))
 
 
-def _plain(one: Preview, choice: Choice | None) -> dict[str, object]:
+def _plain(answer: Preview, choice: Choice | None) -> dict[str, object]:
     """A preview as JSON, with what was picked for its plan."""
-    found = {"preview": one, "accuracy": one.accuracy(), "counted": one.counted}
+    plain = {"preview": answer, "accuracy": answer.accuracy(), "counted": answer.counted}
     if choice is None:
-        return found
+        return plain
     picked = {"cost": choice.cost, "in_rho": choice.in_rho, "sentences": choice.sentences}
-    return found | {"picked": picked}
+    return plain | {"picked": picked}
 
 
 def _at(cost: CentralMeasure, unit: Unit) -> str:

@@ -102,8 +102,8 @@ class AnswerFiles(msgspec.Struct, frozen=True):
                 raise UsageError(f"{option} {path}", obstacle, remedy)
             for question in questions:
                 if answer_of(type(question)).to_frame is Release.to_frame:
-                    asked = f"{option} of a {type(question).__name__}"
-                    raise UsageError(asked, "its answer has no table", f"Leave {option} out")
+                    attempt = f"{option} of a {type(question).__name__}"
+                    raise UsageError(attempt, "its answer has no table", f"Leave {option} out")
         if self.excel is not None and importlib.util.find_spec("xlsxwriter") is None:
             obstacle = "writing Excel needs xlsxwriter, which is not installed"
             raise UsageError("--excel", obstacle, "Run: pip install 'sfumato[excel]'")
@@ -125,7 +125,7 @@ class AnswerFiles(msgspec.Struct, frozen=True):
             _write_each(releases, self.csv, ".csv", forms.to_csv, families_are_folders=True)
             said.append(f"CSV: {self.csv}")
         if self.excel is not None:
-            _write_each(releases, self.excel, ".xlsx", lambda one, path: one.to_excel(path))
+            _write_each(releases, self.excel, ".xlsx", lambda release, path: release.to_excel(path))
             said.append(f"Excel: {self.excel}")
         return said
 
@@ -335,7 +335,7 @@ def _write_files(settings: PublishSettings, answer: Release, forms: Forms) -> li
     """Write all files of an answer; return what to say of them."""
     said = settings.files.write([answer], forms)
     if settings.plot is not None:
-        save_plot(answer, settings.plot)
+        save_picture(answer.plot, settings.plot)
         said.append(f"Plot: {settings.plot}")
     return said + forms.write_others(answer)
 
@@ -385,13 +385,8 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
 def _require_picture(kind: type[Question[R]]) -> None:
     """Refuse --plot for an answer that cannot be drawn: before it is paid for."""
     if answer_of(kind).plot is Release.plot:
-        asked = f"--plot of a {kind.__name__}"
-        raise UsageError(asked, "its answer has no picture", "Leave --plot out")
-
-
-def save_plot(answer: Release, path: Path) -> None:
-    """Draw a release to a file. The ending of its name sets the format."""
-    save_picture(answer.plot, path)
+        attempt = f"--plot of a {kind.__name__}"
+        raise UsageError(attempt, "its answer has no picture", "Leave --plot out")
 
 
 def save_picture(draw: Callable[[], Axes], path: Path) -> None:

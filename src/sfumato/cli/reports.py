@@ -173,7 +173,8 @@ def _findings(path: Path) -> list[Finding]:
     try:
         return from_bytes(path.read_bytes(), list[Finding])
     except FileNotFoundError:
-        reason, remedy = missing_file(path), "Check the path"
+        reason = missing_file(path)
+        remedy = "Check the path"
     except OSError as error:
         reason = error.strerror or "the file cannot be read"
     except UNREADABLE:

@@ -129,13 +129,13 @@ def _show_error(args: list[str], message: str, error: Exception, code: int) -> i
     if "--json" in args:
         import json
 
-        found = {
+        failure = {
             "error": type(error).__name__,
             "message": message,
             "notes": notes,
             "exit_code": code,
         }
-        click.echo(json.dumps(found), err=True)
+        click.echo(json.dumps(failure), err=True)
         return code
     _tell(f"{ERROR} {printable(message)}")
     for note in notes:

@@ -34,7 +34,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import plain_json, talk
 from sfumato.cli.parsing import parse_axes, parse_captions
 from sfumato.cli.paths import NewFile, Picture
-from sfumato.cli.publishing import save_plot
+from sfumato.cli.publishing import save_picture
 from sfumato.cli.running import StopRequest
 from sfumato.data import steps
 from sfumato.data.steps import Arrival, StepColumns
@@ -515,7 +515,7 @@ def _write_files(opened: Stream, save: Path | None, plot: Path | None) -> list[s
         release.save(save)
         said.append(f"Saved: {save}")
     if plot is not None:
-        save_plot(release, plot)
+        save_picture(release.plot, plot)
         said.append(f"Plot: {plot}")
     return said
 
@@ -603,7 +603,7 @@ def _print(total: Total) -> None:
         number = getattr(total, name)
         key = "total" if name == "value" else name
         if isinstance(number, np.ndarray):
-            plain = [_plain(one) for one in number]
+            plain = [_plain(total) for total in number]
             line[key] = dict(zip(total.names, plain, strict=True))
         else:
             line[key] = _plain(number)

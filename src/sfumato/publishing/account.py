@@ -18,7 +18,7 @@ from sfumato.answers import Receipt, Release, signed_part
 from sfumato.basics.numbers import Exactly, positive
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
-from sfumato.ledger import Account, Binding, Entry, Ledger, written
+from sfumato.ledger import Account, Binding, Entry, Ledger
 from sfumato.ledger.book import open_to_charge
 from sfumato.privacy import CentralMeasure, Money, charge, in_measure, measure_of, rule_of, total_of
 
@@ -96,16 +96,8 @@ class PublisherAccount:
 
     def money(self, costs: Sequence[CentralMeasure]) -> Money:
         """What several answers cost together, in the account's units, each rounded up."""
-        charges = [self.charge_for(cost) for cost in costs]
+        charges = [charge(cost, self.rule) for cost in costs]
         return sum(first for first, _ in charges), sum(second for _, second in charges)
-
-    def charge_for(self, cost: CentralMeasure) -> Money:
-        """A cost in the account's units, rounded up."""
-        return charge(cost, self.rule)
-
-    def written(self, money: Money) -> str:
-        """An amount for people, exactly."""
-        return written(self.rule, money)
 
     @contextmanager
     def refusing_in_measure(self, money: Money) -> Iterator[None]:

@@ -46,7 +46,7 @@ from sfumato.answers import (
 from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
-from sfumato.ledger import Entry, Hold
+from sfumato.ledger import Entry, Hold, written
 from sfumato.privacy import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
@@ -337,7 +337,7 @@ class Answering:
     ) -> list[Release]:
         self.counting.begin(planned.label, planned.noise)
         counted = self.counting.counts(planned.needs, progress)
-        charged = self._account.written(planned.money)
+        charged = written(self._account.rule, planned.money)
         rows = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
         for number, (question, counts, cost, used) in enumerate(rows, 1):
@@ -366,7 +366,7 @@ class Answering:
         try:
             return question.answer(counts, self._source.unit, cost, noise)
         except SfumatoError as error:
-            if type(question).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            if _is_ours(question):
                 raise
             place = place_of(error)
         # Raised outside the except block, so that the error above does not go along.
@@ -375,6 +375,11 @@ class Answering:
             f"its answer raised {place}; the text is withheld, because it may quote true counts",
             "Refuse in needs or preview, which see parameters alone",
         )
+
+
+def _is_ours(question: AnyQuestion) -> bool:
+    """Tell whether a question is one of the library's own."""
+    return type(question).__module__.startswith("sfumato.")
 
 
 def _captioned(answer: Release, captions: Captions | None) -> Release:
@@ -449,7 +454,9 @@ def as_stored(plan: Plan) -> Plan:
     An answer holds its question. Signed with the question as it was asked, it would not match the
     signature once it is saved and loaded. Words for people are no part of what is stored there.
     """
-    require_registered(plan.questions)
+    from_elsewhere = [question for question in plan.questions if not _is_ours(question)]
+    if from_elsewhere:
+        require_registered(from_elsewhere)
     questions = [question.uncaptioned().as_in_files() for question in plan.questions]
     return msgspec.structs.replace(plan, questions=questions)
 

@@ -18,12 +18,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 import sfumato.answers.registry  # noqa: F401  # it knows how questions are decoded
-from sfumato.answers import LONGEST, AnyQuestion, Needs, Question, Within
+from sfumato.answers import LONGEST, AnyQuestion, Kind, Needs, Question, Within
 from sfumato.basics.numbers import Exactly, GivenNumbers, fraction, positive, require_plan
 from sfumato.basics.structs import ExplainedStruct
 from sfumato.domain import DENSE_LIMIT, Domain, Interval, LatticeAxis, named_axes
 from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
-from sfumato.privacy import CentralMeasure, Unit, share
+from sfumato.privacy import CentralMeasure, Unit, asked_cost, share
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
 from sfumato.questions.tables import Tables
@@ -45,6 +45,8 @@ Accuracies: TypeAlias = tuple[Within | None, ...]
 Weights: TypeAlias = tuple[Fraction, ...]
 
 if TYPE_CHECKING:
+    from sfumato.publishing.divisions import Choice
+
     # What is given; what is stored is one entry for each question, in their order. A Mapping would
     # have to have exactly this type of keys: a dict of histograms would be refused.
     Wanted: TypeAlias = Within | Exactly | None
@@ -448,7 +450,8 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
 
         Picked shares depend on domain and unit: ``sf.preview(plan, ...).choice`` has them.
         """
-        return share(cost, self.proportions)
+        # One question has all of it: a cost is in whole units of the budget already.
+        return [cost] if len(self.questions) == 1 else share(cost, self.proportions)
 
     @property
     def proportions(self) -> list[Fraction]:
@@ -561,6 +564,33 @@ class Plan(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     def title(self) -> str:
         """The questions in a few words."""
         return "; ".join(question.title for question in self.questions)
+
+
+def plan_cost(
+    plan: Plan, *, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None
+) -> CentralMeasure | Kind:
+    """Read what a plan may cost; a kind: the least cost of it that is accurate enough.
+
+    A plan with accuracies may leave epsilon and rho out.
+
+    Raises
+    ------
+    UsageError
+        As ``asked_cost``.
+    """
+    if epsilon is None and rho is None and plan.accuracy is not msgspec.UNSET:
+        return Kind.of("pure", delta)
+    return asked_cost(epsilon=epsilon, delta=delta, rho=rho)
+
+
+def costs_of(
+    plan: Plan, stated: CentralMeasure | Kind, choice: Choice | None
+) -> list[CentralMeasure]:
+    """Return what each question of a plan may spend: as was picked, or as the plan states it."""
+    if choice is not None:
+        return list(choice.costs)
+    assert not isinstance(stated, Kind)  # a least cost is always picked
+    return plan.costs(stated)
 
 
 def _merged(entries: Sequence[T], family: Sequence[int], of_family: T) -> tuple[T, ...]:

@@ -18,10 +18,10 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Preview, Within, kind_of
-from sfumato.basics.numbers import Exactly, decimal
+from sfumato.basics.numbers import decimal
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError
-from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Unit, asked_cost, share
+from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Unit, share
 from sfumato.publishing.divisions import Candidate, Choice, divide, needed, spent
 from sfumato.publishing.plan import Plan
 
@@ -98,33 +98,6 @@ class Terms:
     def at(self, level: Fraction) -> CentralMeasure:
         """Return the cost of an epsilon or rho."""
         return self.kind.cost(int(level * self.kind.units))
-
-
-def plan_cost(
-    plan: Plan, *, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None
-) -> CentralMeasure | Kind:
-    """Read what a plan may cost; a kind: the least cost of it that is accurate enough.
-
-    A plan with accuracies may leave epsilon and rho out.
-
-    Raises
-    ------
-    UsageError
-        As ``asked_cost``.
-    """
-    if epsilon is None and rho is None and plan.accuracy is not msgspec.UNSET:
-        return Kind.of("pure", delta)
-    return asked_cost(epsilon=epsilon, delta=delta, rho=rho)
-
-
-def costs_of(
-    plan: Plan, stated: CentralMeasure | Kind, choice: Choice | None
-) -> list[CentralMeasure]:
-    """Return what each question of a plan may spend: as was picked, or as the plan states it."""
-    if choice is not None:
-        return list(choice.costs)
-    assert not isinstance(stated, Kind)  # a least cost is always picked
-    return plan.costs(stated)
 
 
 def is_picked(plan: Plan, stated: CentralMeasure | Kind) -> bool:

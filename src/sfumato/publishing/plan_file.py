@@ -35,8 +35,7 @@ from sfumato.privacy import (
     measure_of,
     unit_within,
 )
-from sfumato.publishing.plan import Plan
-from sfumato.publishing.plan_choice import plan_cost
+from sfumato.publishing.plan import Plan, plan_cost
 from sfumato.publishing.plan_text import WISHES
 from sfumato.publishing.verifying import Publication
 

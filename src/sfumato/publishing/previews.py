@@ -18,8 +18,8 @@ from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, explained
 from sfumato.privacy import ZCDP, CentralMeasure, CommonCost, Unit, asked_cost, common_cost
 from sfumato.publishing.divisions import Choice
-from sfumato.publishing.plan import Plan, as_plan, check_rows
-from sfumato.publishing.plan_choice import choose, costs_of, plan_cost
+from sfumato.publishing.plan import Plan, as_plan, check_rows, costs_of, plan_cost
+from sfumato.publishing.plan_choice import choose
 from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.questions.tables import Tables
 
@@ -186,15 +186,30 @@ def preview(
             "it is not a unit of privacy",
             "Write unit=source.unit, or sf.Unit(rows_per_person=4)",
         )
-    check_rows(rows)
     declared = domain if isinstance(domain, Domain) else Domain(domain)
+    return previewed(question, declared, unit, rows, epsilon=epsilon, delta=delta, rho=rho)
+
+
+def previewed(
+    question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
+    domain: Domain,
+    unit: Unit,
+    rows: int | None,
+    rule: str | None = None,
+    *,
+    epsilon: Exactly | None,
+    delta: Exactly,
+    rho: Exactly | None,
+) -> Preview | PlanPreviews:
+    """Preview whatever may be asked; ``rule`` is the measure of the account, if there is one."""
+    check_rows(rows)
     if isinstance(question, Counter):
         cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
-        return question.preview(declared, unit, cost, rows)
+        return question.preview(domain, unit, cost, rows)
     plan = as_plan(question)
     stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
     single = isinstance(question, Question)
-    answers = previews(plan, declared, unit, stated, rows=rows, single=single)
+    answers = previews(plan, domain, unit, stated, rows=rows, rule=rule, single=single)
     return answers[0] if single else answers
 
 

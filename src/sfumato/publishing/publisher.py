@@ -22,8 +22,8 @@ from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
 from sfumato.errors import DataError, UsageError, explained, warn_once, without_frames
-from sfumato.ledger import Account, Hold, Ledger
-from sfumato.privacy import CentralMeasure, Unit, asked_cost
+from sfumato.ledger import Account, Hold, Ledger, written
+from sfumato.privacy import CentralMeasure, Unit, asked_cost, charge
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import (
     LONGEST_NOTE,
@@ -33,9 +33,9 @@ from sfumato.publishing.answering import (
     release_hashes,
     stream_hash,
 )
-from sfumato.publishing.plan import Plan, as_plan, check_rows
-from sfumato.publishing.plan_choice import choose, costs_of, plan_cost
-from sfumato.publishing.previews import PlanPreviews, needs_to_check, preview, previews
+from sfumato.publishing.plan import Plan, as_plan, costs_of, plan_cost
+from sfumato.publishing.plan_choice import choose
+from sfumato.publishing.previews import PlanPreviews, needs_to_check, previewed
 from sfumato.publishing.stream import Opening, Stream, first_state, spec
 from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.random.bits import current
@@ -270,22 +270,16 @@ class Publisher:
         The parameters are those of ``sf.preview``; domain and unit are the source's. What is picked
         for a plan is what the account can pay for.
         """
-        domain = self.source.domain
-        unit = self.source.unit
-        if isinstance(question, Question | Counter):
-            return preview(
-                question,
-                domain=domain,
-                unit=unit,
-                epsilon=epsilon,
-                delta=delta,
-                rho=rho,
-                rows=rows,
-            )
-        check_rows(rows)
-        plan = as_plan(question)
-        stated = plan_cost(plan, epsilon=epsilon, delta=delta, rho=rho)
-        return previews(plan, domain, unit, stated, rows=rows, rule=self._account.rule)
+        return previewed(
+            question,
+            self.source.domain,
+            self.source.unit,
+            rows,
+            self._account.rule,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+        )
 
     def check(
         self,
@@ -497,8 +491,8 @@ class Publisher:
         settled = counter.settle(self.source.domain, self.source.unit, cost)
         if captions is not None:
             captions.require(counter.title, settled.categories, self.source.domain)
-        money = self._account.charge_for(settled.cost)
-        charged = self._account.written(money)
+        money = charge(settled.cost, self._account.rule)
+        charged = written(self._account.rule, money)
         words = msgspec.UNSET if captions is None else captions
         opening = Opening(settled, noise.private, charged, self.source.title, words)
         with self._account.refusing_in_measure(money):

@@ -465,8 +465,8 @@ class Stream:
                 kept = brought.rows
                 if brought.tokens is not None:
                     # The ledger counted each person's rows, this one included.
-                    paired = zip(known, counts, strict=True)
-                    kept = [row for row, count in paired if self._is_within_limit(count)]
+                    limit = self._settled.unit.rows_per_person
+                    kept = [row for row, count in zip(known, counts, strict=True) if count <= limit]
                 return name or last, self._summed(kept)
 
             self._check_horizon(number)
@@ -541,9 +541,6 @@ class Stream:
                 "Leave them out, or open with a person",
             )
         return _Rows(self._increments.rows(increment), None)
-
-    def _is_within_limit(self, count: int) -> bool:
-        return count <= self._settled.unit.rows_per_person
 
     def _check_horizon(self, number: int) -> None:
         horizon = self._mechanism.horizon
