@@ -104,7 +104,7 @@ def _keys(known: Array) -> list[Artist]:
 
 
 def _note(release: AggregateRelease, groups: int) -> str:
-    """What the picture leaves out, and which rows it is about."""
+    """Return what the picture leaves out, and which rows it is about."""
     cut = f"The first {MOST_GROUPS} of {groups:,} groups." if groups > MOST_GROUPS else ""
     chosen = "Of the intervals shown, on average at most 5% miss."
     said = (

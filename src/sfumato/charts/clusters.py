@@ -103,7 +103,7 @@ def _map_keys(release: KMeansRelease) -> list[Artist]:
 
 
 def _unknown_key() -> Line2D:
-    """The legend entry of a centre that is not known."""
+    """Return the legend entry of a centre that is not known."""
     return Line2D(
         [],
         [],

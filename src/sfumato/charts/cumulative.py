@@ -54,7 +54,7 @@ def _ends(estimate: Estimate, along: int) -> tuple[Array, Array, Array]:
 
 
 def _lines(others: tuple[LatticeAxis, ...]) -> tuple[list[str], list[tuple[int, ...]], str]:
-    """Which lines are drawn, and their names: all of one short axis, else the first ones."""
+    """Return which lines are drawn, and their names: all of one short axis, else the first ones."""
     if not others:
         return [], [()], ""
     places = list(np.ndindex(*(axis.size for axis in others)))
@@ -69,7 +69,7 @@ def _lines(others: tuple[LatticeAxis, ...]) -> tuple[list[str], list[tuple[int, 
 
 
 def _edges(axis: LatticeAxis) -> tuple[Array, Array]:
-    """Where the steps lie, and which of the totals are drawn."""
+    """Return where the steps lie, and which of the totals are drawn."""
     bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
     positions = scales.edges_of(bins)
     edges = np.arange(bins.size + 1) - 0.5 if positions is None else positions

@@ -227,7 +227,7 @@ def _overlaps(ring: Array, frame: Extent) -> bool:
 
 
 def _lines(moved: Array, ring: Array, frame: Extent) -> list[Array]:
-    """The pieces of an outline that come near a frame.
+    """Return the pieces of an outline that come near a frame.
 
     The seams where the earth was cut open, at 180 degrees and at the south pole, are no coast.
     """

@@ -70,14 +70,14 @@ def draw(
 
 
 def _fits(table: Table, slot: float) -> bool:
-    """Whether each count can be written into its cell, so many pixels wide."""
+    """Return whether each count can be written into its cell, so many pixels wide."""
     if table.values.size > MOST_NUMBERS:
         return False
     return slot >= 4 + DIGIT * max(len(style.number(count)) for count in table.values.flat)
 
 
 def _norm(table: Table) -> Normalize:
-    """A scale from 0, or a logarithmic one where the counts that are shaded span decades."""
+    """Return a scale from 0, or a logarithmic one where the counts that are shaded span decades."""
     shaded = table.values[table.low > 0]
     low, high = scales.reach_of(shaded, table.values)
     return LogNorm(low, high) if scales.spans_decades(low, high) else Normalize(0, max(1.0, high))
@@ -123,7 +123,7 @@ def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
 
 
 def _reach(table: Table) -> str:
-    """What the shades do not show: how far off each number may be."""
+    """Return what the shades do not show: how far off each number may be."""
     single, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
     return (
         f"each count is within ±{single} of the truth with 95% confidence; "

@@ -98,7 +98,7 @@ def draw_counts(
 
 
 def _runs_on(axis: LatticeAxis) -> bool:
-    """Whether labels are many fields of the calendar: time runs from left to right."""
+    """Return whether labels are many fields of the calendar: time runs from left to right."""
     return axis.calendar is not msgspec.UNSET and axis.size > MOST_UPWARD
 
 
@@ -156,7 +156,7 @@ def _scaled(axis: LatticeAxis) -> LatticeAxis:
 
 
 def _keys_note(selection: KeyLaw, axes: tuple[LatticeAxis, ...]) -> str:
-    """Which keys are not in the picture."""
+    """Return which keys are not in the picture."""
     if not all(axis.size for axis in axes):
         return f"No {style.plain(axes[0].name)} had enough rows to be shown."
     rows = selection.count_kept(0.95)
@@ -240,7 +240,7 @@ def _per_width(table: Table, factor: Array) -> Table:
 
 
 def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
-    """Where the bins lie along x, and the ticks there."""
+    """Return where the bins lie along x, and the ticks there."""
     main = picture.main
     edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
     ax.set_xlabel(scales.name_of(main), parse_math=False)
@@ -384,7 +384,7 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
 
 
 def _goes_by_size(picture: Picture) -> bool:
-    """Whether labels are drawn by size.
+    """Return whether labels are drawn by size.
 
     Not where they have an order: numbers, fields of the calendar, and the few labels of a domain.
     """

@@ -92,7 +92,7 @@ def raster_of(release: Partition, corners: Corners, area: Area, placed: Placed) 
 
 
 def _of_tree(regions: Regions, area: Array) -> tuple[Array, Array]:
-    """The density of every node, and which nodes are shown."""
+    """Return the density of every node, and which nodes are shown."""
     density = regions.counts / area
     seen = regions.counts > regions.half
     parent = regions.parent
@@ -157,7 +157,7 @@ class Level:
 
 
 def _of_grid(release: Partition, cells: Level) -> Array:
-    """The densities of a grid's cells: those of the smallest squares that are clear."""
+    """Return the densities of a grid's cells: those of the smallest squares that are clear."""
     levels = [cells]
     above = max(1, math.ceil(math.log2(max(cells.counts.shape))))
     for _ in range(above):
@@ -179,7 +179,7 @@ def _of_grid(release: Partition, cells: Level) -> Array:
 
 
 def _is_divided(whole: Level, parts: Level) -> Array:
-    """Which squares are shown by their parts: one of these is seen, and all are clear."""
+    """Return which squares are shown by their parts: one of these is seen, and all are clear."""
     size = parts.counts.shape
     starts = [np.arange(0, length, 2) for length in size]
     most = (parts.counts + UNSURE * parts.half) / parts.area
@@ -199,7 +199,7 @@ def _add(part: Array, starts: list[Array]) -> Array:
 
 
 def _slots(edges: Array) -> Array:
-    """Which slice each row of pixels shows.
+    """Return which slice each row of pixels shows.
 
     Slices of equal width get one row each, others as many rows as they are wide.
     """
@@ -445,7 +445,7 @@ def _at(ends: Array, column: int, axis: LatticeAxis) -> Array:
 
 
 def _height(extent: Extent, aspect: float | None) -> int:
-    """A figure as tall as the map needs."""
+    """Return how many pixels tall a figure the map needs."""
     width = style.width_of(None)
     room = width - (70 if width < 500 else 150)
     tall = (
@@ -490,7 +490,7 @@ def _area_unit(plane: Plane) -> int:
 
 
 def _norm(shown: Array) -> Normalize:
-    """A logarithmic scale where densities differ much, else an even one from 0."""
+    """Return a logarithmic scale where densities differ much, else an even one from 0."""
     seen = shown[~np.isnan(shown)]
     if not len(seen):
         return Normalize(0, 1)
@@ -500,7 +500,7 @@ def _norm(shown: Array) -> Normalize:
 
 
 def _one(axis: LatticeAxis) -> str:
-    """What one step of an axis is called."""
+    """Return what one step of an axis is called."""
     return "day" if axis.time else f"unit of {style.plain(axis.name, 20)}"
 
 

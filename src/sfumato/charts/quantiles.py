@@ -113,7 +113,7 @@ def _band(ax: Axes, x: Array, lowest: Array, highest: Array) -> None:
 
 
 def _room(values: Array, ends: Array) -> tuple[float, float]:
-    """The values with as much again on either side, within the bounds of the axis."""
+    """Return the values with as much again on either side, within the bounds of the axis."""
     spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
     low = max(float(ends[0]), float(values[0]) - spread)
     high = min(float(ends[1]), float(values[-1]) + spread)
@@ -210,7 +210,7 @@ def _middles(ax: Axes, drawn: Array, at: Sequence[Fraction]) -> list[Artist]:
 
 
 def _parts(at: Sequence[Fraction]) -> tuple[int, int | None, int]:
-    """Which quantiles end the box, and which is the median."""
+    """Return which quantiles end the box, and which is the median."""
     quarters = [at.index(q) for q in (HALF / 2, 3 * HALF / 2) if q in at]
     low, high = quarters if len(quarters) == 2 else (len(at) // 4, len(at) - 1 - len(at) // 4)
     return low, at.index(HALF) if HALF in at else None, high

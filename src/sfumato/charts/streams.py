@@ -80,7 +80,7 @@ def _largest(totals: Array) -> Array:
 
 
 def _panels() -> tuple[Axes, Axes]:
-    """A figure with a large panel above a low one, on one horizontal axis."""
+    """Return a figure with a large panel above a low one, on one horizontal axis."""
     narrow = style.is_narrow(None)
     fig, first = style.figure(400 if narrow else 470)
     first.remove()

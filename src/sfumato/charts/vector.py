@@ -225,7 +225,7 @@ def _hooked(body: str) -> str:
 
 
 def _compact(body: str) -> str:
-    """The same picture in fewer bytes."""
+    """Return the same picture in fewer bytes."""
     body = re.sub(r"(base64,)([^\"]*)", lambda m: m[1] + re.sub(r"\s+", "", m[2]), body)
     body = re.sub(r'(\sd=")([^"]*)', lambda m: m[1] + _path(m[2]), body)
     body = re.sub(r'(\s(?:x|y|transform)=")([\d. -]+\.\d{3,}|rotate\([^)]*\))', _rounded, body)

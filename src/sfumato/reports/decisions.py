@@ -102,7 +102,7 @@ def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
 
 
 def _headline(choice: Choice) -> str:
-    """The text under the number: what it is for, and whether it may be used."""
+    """Return the text under the number: what it is for, and whether it may be used."""
     what = f"largest epsilon for one {choice.query}"
     if choice.column:
         what += f" of {choice.column}"

@@ -160,7 +160,7 @@ def _measures(releases: list[Release]) -> list[Measure]:
 
 
 def _together(releases: list[Release]) -> CentralMeasure | None:
-    """The cost of all answers together.
+    """Return the cost of all answers together.
 
     None if their measures or units differ, so that costs do not add up, or if one is not private.
     """
@@ -179,7 +179,7 @@ def _together(releases: list[Release]) -> CentralMeasure | None:
 
 
 def _is_of_one_entity(releases: Collection[Release]) -> bool:
-    """Whether all answers are private, and protect the same kind of person."""
+    """Return whether all answers are private, and protect the same kind of person."""
     entities = {_entity(release.guarantee.unit) for release in releases}
     return len(entities) == 1 and all(release.guarantee.private for release in releases)
 
@@ -285,7 +285,7 @@ def _published(releases: Sequence[Release]) -> Block:
 
 
 def _agreement(releases: Sequence[Release]) -> list[str]:
-    """Which tables add up."""
+    """Return which tables add up."""
     families = [release for release in releases if len(release.members) > 1]
     if not families:
         return []
@@ -296,7 +296,7 @@ def _agreement(releases: Sequence[Release]) -> list[str]:
 
 
 def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
-    """What a bar may stand for: answers, and each table of a family, with their names."""
+    """Return what a bar may stand for: answers, and each table of a family, with their names."""
     named: list[tuple[str, Release]] = []
     for release in releases:
         if release.members:
@@ -307,13 +307,13 @@ def _with_tables(releases: Sequence[Release]) -> list[tuple[str, Release]]:
 
 
 def _in_tables(releases: Sequence[Release]) -> str:
-    """How many bars the answers have, where families make them more than the answers."""
+    """Return how many bars the answers have, where families make them more than the answers."""
     tables = len(_with_tables(releases))
     return f" in {_several(tables, 'table')}" if tables > len(releases) else ""
 
 
 def _of(releases: Sequence[Release]) -> str:
-    """The data, as the receipts name them."""
+    """Return the data, as the receipts name them."""
     receipts = [release.receipt for release in releases if release.receipt is not None]
     names = list(dict.fromkeys(receipt.source for receipt in receipts))
     if not names:
@@ -352,7 +352,7 @@ def _accurate(releases: Sequence[Release]) -> Block:
 
 
 def _reach(label: str, release: Release) -> Bar | None:
-    """The typical half-width; a bar where it can be compared with the numbers themselves."""
+    """Return the typical half-width; a bar where it can be compared with the numbers themselves."""
     if not release.states_accuracy or release.parts:
         return None
     half = np.asarray(release.accuracy("0.95"), float).reshape(-1)

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeGuard, get_args
+from typing import Literal, TypeAlias, TypeGuard, TypeVar, get_args
 
 from markupsafe import Markup
 
-from sfumato.answers import Release, standing
+from sfumato.answers import Receipt, Release, standing
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
 from sfumato.errors import UsageError, explained, shown
@@ -36,6 +36,7 @@ TITLE_OF_CHOICES = "Choosing epsilon"
 TITLE_OF_LIMITS = "Choosing a limit"
 TITLE_OF_DEVICES = "What devices reported"
 DECISIONS = Choice | Choices | Window | Recommendation | LocalTable
+T = TypeVar("T")
 Audience: TypeAlias = Literal["technical", "board"]
 AUDIENCES: tuple[str, ...] = get_args(Audience)
 Item: TypeAlias = Release | Decision | PrivateKMeans | Finding
@@ -110,20 +111,18 @@ def render(
     items: Sequence[Item], title: str | None = None, audience: Audience = "technical"
 ) -> str:
     """The page as text. It is the same text for the same items."""
-    releases = [item for item in items if isinstance(item, Release)]
+    releases = _of_kind(items, Release)
     chosen = [item for item in items if isinstance(item, DECISIONS)]
-    models = [item for item in items if isinstance(item, PrivateKMeans)]
+    models = _of_kind(items, PrivateKMeans)
     findings = [item for item in items if not isinstance(item, Release | DECISIONS | PrivateKMeans)]
-    receipts = [release.receipt for release in releases if release.receipt is not None]
+    receipts = _receipts(releases)
     # Dates come from the receipts: a clock read now would make two pages of one release differ.
     dates = sorted({receipt.time[:10] for receipt in receipts})
-    limits = any(isinstance(item, Recommendation) for item in chosen)
+    limits = bool(_of_kind(items, Recommendation))
     technical = audience == "technical"
     anchors = [f"answer-{i}" for i, _ in enumerate(releases, 1)]
     accounts = front.accounts(releases)
-    shown = [
-        sections.section(release, anchor) for release, anchor in zip(releases, anchors, strict=True)
-    ]
+    shown = list(map(sections.section, releases, anchors))
     text = page_template(_TEMPLATE).render(
         title=title or _title(bool(releases), bool(models), limits),
         limits=limits,
@@ -145,6 +144,14 @@ def render(
     return headings.shared(text)
 
 
+def _of_kind(items: Sequence[Item], kind: type[T]) -> list[T]:
+    return [item for item in items if isinstance(item, kind)]
+
+
+def _receipts(releases: Sequence[Release]) -> list[Receipt]:
+    return [release.receipt for release in releases if release.receipt is not None]
+
+
 def _studies(
     chosen: Sequence[Decision], models: Sequence[PrivateKMeans], technical: bool
 ) -> list[headings.Study]:
@@ -164,7 +171,7 @@ def _is_private(releases: Sequence[Release], models: Sequence[PrivateKMeans]) ->
 
 
 def _title(releases: bool, models: bool, limits: bool) -> str:
-    """The heading of a page to which none was given."""
+    """Return the heading of a page to which none was given."""
     if releases:
         return TITLE
     if models:
@@ -189,7 +196,7 @@ def _script() -> Script:
 
 
 def _flat(items: object) -> list[Item]:
-    """All items as one list; lists within lists are flattened."""
+    """Return all items as one list; lists within lists are flattened."""
     flat: list[Item] = []
     for item in items if _is_several(items) else [items]:
         if _is_several(item):

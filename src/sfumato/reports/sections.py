@@ -156,19 +156,19 @@ def _sheet(table: CrossTable, numbers: Array) -> Sheet:
 
 
 def _kept_rows(total: int) -> Sequence[int]:
-    """The first rows, and the sums, which are the last one."""
+    """Return the first rows, and the sums, which are the last one."""
     return range(total) if total <= MOST_ROWS else [*range(MOST_ROWS - 1), total - 1]
 
 
 def _count(value: float) -> str:
-    """A count: whole, or with one decimal."""
+    """Return a count: whole, or with one decimal."""
     if isinstance(value, int):
         return cell(value)
     return f"{value:,.1f}".replace("-", "−")
 
 
 def _listed(release: Release, axes: Sequence[str]) -> FamilyTable:
-    """A table that is too broad to be laid out: one row for each count."""
+    """Return a table that is too broad to be laid out: one row for each count."""
     name = " x ".join(axes)
     table = release.members.get(name, release)
     laid = sheet(table)
@@ -242,7 +242,7 @@ def _number(value: float) -> str:
 
 
 def _facts(release: Release) -> tuple[str, ...]:
-    """What a release says in sentences; else, of counts, the largest and how many are not 0.
+    """Return what a release says in sentences; else, of counts, the largest and how many are not 0.
 
     How many are not 0 is said twice: of each judged alone, which the front page says too, and of
     all at once.
@@ -465,7 +465,7 @@ def _counted(release: Release) -> Lines:
 
 
 def _guarantees(releases: Sequence[Release]) -> list[Lines]:
-    """The guarantee of each; answers whose costs differ in their last digits have one."""
+    """Return the guarantee of each; answers whose costs differ in their last digits have one."""
     measures = {release.guarantee.measure: None for release in releases}
     facts = []
     for release in releases:
@@ -481,7 +481,7 @@ def _guarantees(releases: Sequence[Release]) -> list[Lines]:
 
 
 def _guarantee(text: str) -> Lines:
-    """The sentences of ``str(guarantee)``, grouped by their headings.
+    """Return the sentences of ``str(guarantee)``, grouped by their headings.
 
     Which rows were counted has a place of its own on the page.
     """

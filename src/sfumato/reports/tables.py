@@ -111,7 +111,7 @@ def _listed(release: Release, frame: pa.Table) -> Sheet:
 
 
 def _reading(columns: set[str]) -> str:
-    """How to read the columns of the table."""
+    """Return how to read the columns of the table."""
     sentences = []
     if set(INTERVALS) <= columns:
         sentences.append(
@@ -131,7 +131,7 @@ def _reading(columns: set[str]) -> str:
 
 
 def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
-    """The longer axis down and the shorter one across; None unless there are two axes.
+    """Return the longer axis down and the shorter one across; None unless there are two axes.
 
     A field whose interval reaches 0 is hatched if it is a count, and one that is not known always.
     """
@@ -143,11 +143,10 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
     # Of axes of one length, the first runs down.
     down, across = sorted(release.layout, key=lambda name: -len(labels[name]))
     heads = labels[across]
-    n_fields = len(labels[down]) * len(heads)
-    if not n_fields or frame.num_rows != n_fields or len(heads) > MOST_ACROSS:
+    if not _is_full(frame.num_rows, len(labels[down]), len(heads)):
         return None
     fields, half = _fields(frame, statistic, (down, across))
-    if len(fields) != n_fields:
+    if len(fields) != frame.num_rows:
         return None
     rows = tuple(
         (Cell(cell(label, "label")), *(fields[label, head] for head in heads))
@@ -155,16 +154,21 @@ def _crossed(release: Release, frame: pa.Table) -> Sheet | None:
     )
     return Sheet(
         columns=(f"{down} / {across}", *(cell(head, "label") for head in heads)),
-        text=(True, *(False for _ in heads)),
+        text=(True, *[False] * len(heads)),
         rows=rows,
         total=len(labels[down]),
-        reading=_crossed_reading(statistic, half, [field for row in rows for field in row]),
+        reading=_crossed_reading(statistic, half, rows),
         crossed=True,
     )
 
 
 def _has_two_axes(release: Release, names: Sequence[str]) -> bool:
     return len(release.layout) == 2 and {*release.layout, *INTERVALS} <= {*names}
+
+
+def _is_full(n_rows: int, n_down: int, n_across: int) -> bool:
+    """Whether a table with so many labels down and across has a number in each field."""
+    return 0 < n_rows == n_down * n_across and n_across <= MOST_ACROSS
 
 
 def _fields(
@@ -191,12 +195,12 @@ def _field(
     return Cell(cell(value) if is_known and value is not None else UNKNOWN, interval, hatched)
 
 
-def _crossed_reading(statistic: str, half: str, fields: Sequence[Cell]) -> str:
+def _crossed_reading(statistic: str, half: str, rows: Sequence[Sequence[Cell]]) -> str:
     reach = (
         f"Each {statistic} is within ±{half}" if half else f"Below each {statistic} is its range"
     )
     sentence = f"{reach}, with 95% confidence, for the rows counted."
-    if any(field.hatched for field in fields):
+    if any(field.hatched for row in rows for field in row):
         meaning = "may be 0" if statistic == "count" else "is not known"
         sentence += f" A hatched {statistic} {meaning}."
     return sentence

@@ -159,7 +159,7 @@ def render(evidence: Evidence, tree: Tree) -> str:
 
 
 def _lines(field: Field) -> tuple[str, ...]:
-    """The lines of a field, without the marks of a list."""
+    """Return the lines of a field, without the marks of a list."""
     lines = [line.removeprefix("- ") for line in str(field.value).split("\n")]
     return tuple(f"{line[:1].upper()}{line[1:]}" for line in lines)
 
@@ -469,7 +469,7 @@ def _facts(facts: object) -> Publication:
 
 
 def _flat(given: object) -> list[Item]:
-    """All items as one list; lists within lists are flattened."""
+    """Return all items as one list; lists within lists are flattened."""
     if isinstance(given, Release | Window | Finding):
         return [given]
     table = hasattr(given, "__arrow_c_stream__") or hasattr(given, "dtype")

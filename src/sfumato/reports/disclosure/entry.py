@@ -170,7 +170,7 @@ def entry_tree(
 
 
 def _noted(tree: Tree, facts: Publication) -> Tree:
-    """The fields with the notes that a person adds to them, marked as such."""
+    """Return the fields with the notes that a person adds to them, marked as such."""
     return {name: _with_note(node, facts.notes.get(name)) for name, node in tree.items()}
 
 
@@ -181,7 +181,7 @@ def _with_note(node: Field | Tree, note: str | None) -> Field | Tree:
 
 
 def _given(text: str | None, otherwise: Field) -> Field:
-    """What a person wrote; else what is known without one."""
+    """Return what a person wrote; else what is known without one."""
     return otherwise if text is None else Field(printable_lines(text.strip()), by_hand=True)
 
 

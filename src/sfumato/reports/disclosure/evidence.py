@@ -172,9 +172,8 @@ def gathered(
     described = tuple(release for release, _ in paid)
     units = [release.guarantee.unit.protects for release in described]
     _common(units, "privacy units", "Their costs do not add up: write one document for each")
-    if account is not None and account != name:
-        obstacle = f"the releases were paid for by the account {shown(name)}"
-        raise UsageError(f"account = {shown(account)}", obstacle, "Name that account, or none")
+    if account is not None:
+        _require_account(account, name)
     charges = _charges(paid)
     head = None if ledger is None else _head(ledger)
     standing, verified = _origin(described, ledger)
@@ -193,8 +192,15 @@ def gathered(
     )
 
 
+def _require_account(account: str, paid_by: str) -> None:
+    """Refuse releases of another account than the one that was named."""
+    if account != paid_by:
+        obstacle = f"the releases were paid for by the account {shown(paid_by)}"
+        raise UsageError(f"account = {shown(account)}", obstacle, "Name that account, or none")
+
+
 def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
-    """The releases with their receipts, by entry and part; a copy is left out."""
+    """Return the releases with their receipts, by entry and part; a copy is left out."""
     releases_by_part: dict[tuple[int, int], tuple[Release, Receipt]] = {}
     for release in releases:
         receipt = _receipt(release)
@@ -223,7 +229,7 @@ def _receipt(release: Release) -> Receipt:
 
 
 def _common(values: Sequence[str], what: str, remedy: str) -> str:
-    """What all releases have in common; differing ones are refused."""
+    """Return what all releases have in common; differing ones are refused."""
     several = list(dict.fromkeys(values))
     if len(several) > 1:
         named = " and ".join(shown(value) for value in several[:2])
@@ -250,7 +256,7 @@ def _charges(paid: Sequence[tuple[Release, Receipt]]) -> tuple[Charge, ...]:
 
 
 def _amount(release: Release, receipt: Receipt) -> tuple[str, Amount]:
-    """What a receipt says was charged, in whole units, and the rule of the account."""
+    """Return what a receipt says was charged, in whole units, and the rule of the account."""
     match = CHARGED.fullmatch(receipt.charged)
     if match is not None:
         given: Mapping[str, str | None] = match.groupdict()
@@ -278,7 +284,7 @@ def _require_paid(release: Release, paid: Charge) -> None:
 
 
 def _is_covered(cost: CentralMeasure, paid: Charge) -> bool:
-    """Whether a charge pays for an answer of this cost.
+    """Return whether a charge pays for an answer of this cost.
 
     Several answers of one plan may share a rho that was charged as an epsilon and a delta.
     """
@@ -290,7 +296,7 @@ def _is_covered(cost: CentralMeasure, paid: Charge) -> bool:
 
 
 def _rho_of(paid: ApproxDP) -> Fraction:
-    """The rho that an epsilon and a delta allow; 0 where they allow none."""
+    """Return the rho that an epsilon and a delta allow; 0 where they allow none."""
     try:
         return Fraction(approx_to_zcdp(paid.epsilon, paid.delta).rho)
     except UsageError:
@@ -318,7 +324,7 @@ def _origin(releases: Sequence[Release], ledger: Ledger | None) -> tuple[str, bo
 
 
 def _is_signed(release: Release) -> bool:
-    """Whether a release has a valid signature; an invalid one is refused."""
+    """Return whether a release has a valid signature; an invalid one is refused."""
     receipt = release.receipt
     if receipt is None or not receipt.signature:
         return False
@@ -334,7 +340,7 @@ def _others(ledger: Ledger, account: str, charges: Sequence[Charge]) -> int:
 
 
 def _head(ledger: Ledger) -> tuple[int, str]:
-    """The last entry of a ledger; one that was edited is refused."""
+    """Return the last entry of a ledger; one that was edited is refused."""
     audit = ledger.verify()
     if not audit.ok:
         remedy = "Find out who edited it; sfumato ledger verify says what does not agree"

@@ -166,7 +166,7 @@ def columns(evidence: Evidence) -> list[str]:
 
 
 def _declared(laid: Sequence[LatticeAxis], selected: bool) -> str:
-    """What is publicly known of a column, from the axes that the answers laid over it."""
+    """Return what is publicly known of a column, from the axes that the answers laid over it."""
     plain = [axis.bins if isinstance(axis, BinsAndMissing) else axis for axis in laid]
     numeric = [axis for axis in plain if isinstance(axis, GridAxis | EdgesAxis)]
     if numeric:
