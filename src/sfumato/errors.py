@@ -160,6 +160,11 @@ class BoundsRequired(UsageError):
     """
 
 
+def not_saved(name: str, obstacle: str) -> UsageError:
+    """Return the refusal of what only an edited file can hold, since its parts do not fit."""
+    return UsageError(name, obstacle, "Load a file that release.save wrote")
+
+
 class ArgumentError(UsageError, TypeError):
     """A call does not fit the function: an argument too many, too few, or of an unknown name."""
 

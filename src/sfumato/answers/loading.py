@@ -15,7 +15,7 @@ from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.release import Release, marked
 from sfumato.basics.signing import valid
 from sfumato.domain import LabelAxis, Lattice
-from sfumato.errors import DataError, UsageError, explained, missing_file, printable
+from sfumato.errors import DataError, UsageError, explained, missing_file, not_saved, printable
 
 FOR_PEOPLE = ("table", "accuracy")
 """What ``--json`` prints beside a release; version 0.1 printed the first only."""
@@ -118,8 +118,7 @@ def _require_distinct(release: Release) -> None:
     """Refuse axes of one name, and an axis with a label twice: no domain has them."""
     for cells in msgspec.structs.astuple(release):
         if isinstance(cells, Lattice) and not _is_distinct(cells):
-            obstacle = "two of its axes, or two labels of one axis, are the same"
-            raise UsageError("a release", obstacle, "Load a file that release.save wrote")
+            raise not_saved("a release", "two of its axes, or two labels of one axis, are the same")
 
 
 def _is_distinct(cells: Lattice) -> bool:

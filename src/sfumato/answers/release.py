@@ -23,7 +23,7 @@ from sfumato.answers.receipt import Receipt
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.basics.text import Kind, card, grid, line
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.privacy import CentralMeasure, Guarantee, MetricDP
 
@@ -206,11 +206,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """What was spent for it: its guarantee, which is that of a trusted curator."""
         measure = self.guarantee.measure
         if isinstance(measure, MetricDP):
-            raise UsageError(
-                self.title,
-                "its guarantee is one of local reports",
-                "Load a file that release.save wrote",
-            )
+            raise not_saved(self.title, "its guarantee is one of local reports")
         return measure
 
     # --- numbers ----------------------------------------------------------------------------------

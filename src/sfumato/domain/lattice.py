@@ -17,7 +17,7 @@ from sfumato.basics.lazily import Deferred
 from sfumato.domain.axes import DROPPED, MOST_KEYS, AxisCells, KeyAxis, Label, LabelAxis
 from sfumato.domain.scale import AxisKind, Scale, ValueKind, scale_of
 from sfumato.domain.times import TimeUnit
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, not_saved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -429,11 +429,7 @@ def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
 def _check_stride(name: str, step: float | None, width: float) -> None:
     """Refuse a step that no Interval of this width could have."""
     if step is not None and not (0 < step < math.inf and width / step <= 2.0**52):
-        raise UsageError(
-            f"axis {name!r}",
-            "its step is not one that doubles can count",
-            "Load a file that release.save wrote",
-        )
+        raise not_saved(f"axis {name!r}", "its step is not one that doubles can count")
 
 
 def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import UNSET
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms import noise_sums
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import chernoff_half_widths
@@ -90,13 +90,11 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         ------
         UsageError
         """
-        remedy = "Load a file that release.save wrote"
         expected = (n_groups * self.basis.size,)
         if self.released.shape != expected or self.basis.points != self.scale.points:
-            obstacle = "its number of sums is not the number that its groups need"
-            raise UsageError("means", obstacle, remedy)
+            raise not_saved("means", "its number of sums is not the number that its groups need")
         if not self._clips_fit(n_groups):
-            raise UsageError("means", "its clips are not knots of its sums", remedy)
+            raise not_saved("means", "its clips are not knots of its sums")
 
     def _clips_fit(self, n_groups: int) -> bool:
         """Whether hats come with one clip for each group, and other sums without clips."""

@@ -41,7 +41,7 @@ from sfumato.answers import (
 )
 from sfumato.basics.numbers import Array
 from sfumato.domain import LARGEST_BOUND, EdgesAxis, GridAxis, Interval, grid_axis
-from sfumato.errors import UsageError, is_one_of, shown
+from sfumato.errors import UsageError, is_one_of, not_saved, shown
 
 # --- bounds and steps -----------------------------------------------------------------------------
 
@@ -437,9 +437,8 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.multiple < 1:
-            request = f"a partition of unity on {self.points} points"
-            raise UsageError(
-                request, "it adds up to nothing", "Load a file that release.save wrote"
+            raise not_saved(
+                f"a partition of unity on {self.points} points", "it adds up to nothing"
             )
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.answers import Captions, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms.noise import Law
 from sfumato.questions.clustering.error import root_mean_square, rounding
 from sfumato.questions.clustering.lloyd import HALF, Space, Step, nearest
@@ -87,11 +87,7 @@ class KMeansRelease(
 
     def __post_init__(self) -> None:
         if not self._is_whole():
-            raise UsageError(
-                "clusters",
-                "they have another number of centres than of weights",
-                "Load a file that release.save wrote",
-            )
+            raise not_saved("clusters", "they have another number of centres than of weights")
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
         flags = tuple((self.weights > self.accuracy()).tolist())
         msgspec.structs.force_setattr(self, "flags", flags)

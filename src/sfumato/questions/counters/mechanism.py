@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.answers import Estimate
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 
@@ -90,8 +90,7 @@ class CounterMechanism(Protocol[S]):
 
 def invalid_mechanism(name: str, obstacle: str) -> UsageError:
     """Return the refusal of parameters that no counter chooses, so that only a file can hold."""
-    remedy = "Load a file that release.save wrote"
-    return UsageError(f"{name} for a running total", obstacle, remedy)
+    return not_saved(f"{name} for a running total", obstacle)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.answers import Captions, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly
-from sfumato.errors import UsageError
+from sfumato.errors import not_saved
 from sfumato.questions.counters.mechanism import Whole
 from sfumato.questions.counters.question import Settled, half_widths
 
@@ -67,7 +67,7 @@ class CounterRelease(
         cells = len(self.names)
         same_steps = len(self.events) == len(self.outputs)
         if not same_steps or any(len(output) != cells for output in self.outputs):
-            raise _false_file("it has another number of totals than of steps")
+            raise not_saved("a running total", "it has another number of totals than of steps")
 
     def _check_mechanism(self) -> None:
         mechanism = self.settled.mechanism
@@ -75,7 +75,7 @@ class CounterRelease(
         sound_resolution = 0 < self.settled.resolution <= LARGEST_RESOLUTION
         too_long = mechanism.horizon is not None and len(self.outputs) > mechanism.horizon
         if not same_cells or not sound_resolution or too_long:
-            raise _false_file("its mechanism belongs to another stream")
+            raise not_saved("a running total", "its mechanism belongs to another stream")
 
     def _check_calendar(self) -> None:
         calendar = self.settled.counter.calendar
@@ -83,7 +83,7 @@ class CounterRelease(
             return
         for step_index, name in enumerate(self.events):
             if name != calendar.name(step_index):
-                raise _false_file("its steps are not those of its calendar")
+                raise not_saved("a running total", "its steps are not those of its calendar")
 
     @property
     def values(self) -> Array:
@@ -182,7 +182,3 @@ def scaled(totals: Iterable[float], resolution: Fraction) -> list[float]:
         return list(totals)
     unit = float(resolution)
     return [float(total) * unit for total in totals]
-
-
-def _false_file(obstacle: str) -> UsageError:
-    return UsageError("a running total", obstacle, "Load a file that release.save wrote")

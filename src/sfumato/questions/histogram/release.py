@@ -27,7 +27,7 @@ from sfumato.answers import (
 )
 from sfumato.basics.numbers import Array, Exactly, largest_remainders, sidak
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, named_axes
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms.bounded_noise import CountLaw, TruncatedLaplace
 from sfumato.mechanisms.gaussian_keys import KeyNoise
 from sfumato.mechanisms.thresholds import KeyLaw
@@ -132,9 +132,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.lattice.size,):
-            raise _not_saved("its number of counts is not its number of cells")
+            raise not_saved("a histogram", "its number of counts is not its number of cells")
         if self.paid is not msgspec.UNSET and not self.paid.fits(self.lattice.shape):
-            raise _not_saved("its noisy sums are not those of its bins")
+            raise not_saved("a histogram", "its noisy sums are not those of its bins")
 
     @property
     def title(self) -> str:
@@ -610,7 +610,3 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         """
         kind = "histograms" if self.paid_ranges is None else "cumulative"
         return drawn(f"{kind}.draw", self, ax)
-
-
-def _not_saved(obstacle: str) -> UsageError:
-    return UsageError("a histogram", obstacle, "Load a file that release.save wrote")

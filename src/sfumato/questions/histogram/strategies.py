@@ -44,7 +44,7 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError
+from sfumato.errors import not_saved
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.noise_sums import (
     LEAST_SPREAD,
@@ -100,7 +100,7 @@ class RangeTree(msgspec.Struct, frozen=True, tag="range-tree", forbid_unknown_fi
     def __post_init__(self) -> None:
         is_tree = len(self.lengths) == len(self.laws) and self.lengths[:1] == (1,)
         if not is_tree or min(self.lengths) < 1 or not 1 <= self.cells <= MOST_CELLS:
-            raise _invalid("a tree over bins")
+            raise not_saved("a tree over bins", "its parts do not fit together")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -185,7 +185,7 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
 
     def __post_init__(self) -> None:
         if not 1 <= self.cells <= MOST_CELLS or not 0 <= self.precision <= 40:
-            raise _invalid("a matrix over bins")
+            raise not_saved("a matrix over bins", "its parts do not fit together")
 
     @property
     def laws(self) -> tuple[Law, ...]:
@@ -227,11 +227,6 @@ class RangeMatrix(msgspec.Struct, frozen=True, tag="range-matrix", forbid_unknow
 
 
 Strategy: TypeAlias = RangeTree | RangeMatrix
-
-
-def _invalid(name: str) -> UsageError:
-    """The refusal of a strategy that no question chooses, so that only a file can hold it."""
-    return UsageError(name, "its parts do not fit together", "Load a file that release.save wrote")
 
 
 def strategy_for(cells: int, unit: Unit, cost: CentralMeasure) -> Strategy | None:

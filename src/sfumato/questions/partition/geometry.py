@@ -25,7 +25,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Array
 from sfumato.domain import DROPPED, GridAxis, Lattice
-from sfumato.errors import UsageError, nearest
+from sfumato.errors import UsageError, nearest, not_saved
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -61,11 +61,7 @@ class Grid:
         sizes = [axis.size for axis in self.lattice.axes]
         n_axes_fit = len(self.edges) == len(sizes) > 0
         if not n_axes_fit or not all(map(_covers, self.edges, sizes)):
-            raise UsageError(
-                "a partition",
-                "its edges do not cover the domain once",
-                "Load a file that release.save wrote",
-            )
+            raise not_saved("a partition", "its edges do not cover the domain once")
 
     @property
     def cells(self) -> int:
@@ -211,11 +207,7 @@ class Tree:
         # A file may hold anything. Levels and boxes are computed only from arrays of the right
         # form.
         if not self._is_well_formed() or not self._splits_boxes():
-            raise UsageError(
-                "a partition",
-                "its splits do not cover the domain once",
-                "Load a file that release.save wrote",
-            )
+            raise not_saved("a partition", "its splits do not cover the domain once")
 
     def _is_well_formed(self) -> bool:
         if not self.axis.ndim == self.cut.ndim == 1:

@@ -21,7 +21,7 @@ from sfumato.answers import Captions, CountsRelease, Estimate, drawn, error_prob
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.domain import Lattice
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, not_saved, printable
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.noise_sums import exact_half_width
 from sfumato.privacy import ZCDP
@@ -222,10 +222,8 @@ class Partition(
 
     def __post_init__(self) -> None:
         if not self._is_whole():
-            raise UsageError(
-                "a partition",
-                "its boxes do not cover the domain once, with a count for each",
-                "Load a file that release.save wrote",
+            raise not_saved(
+                "a partition", "its boxes do not cover the domain once, with a count for each"
             )
 
     def _is_whole(self) -> bool:

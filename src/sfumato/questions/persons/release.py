@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.answers import CountsRelease, Estimate, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, not_saved, shown
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import sum_half_width
 from sfumato.privacy import Unit, asked_rows
@@ -86,11 +86,7 @@ class PersonsRelease(
 
     def __post_init__(self) -> None:
         if self.counts.shape != (len(upper_ends(self.most)),):
-            raise UsageError(
-                "numbers of persons",
-                "its numbers of persons do not fit its bins",
-                "Load a file that release.save wrote",
-            )
+            raise not_saved("numbers of persons", "its numbers of persons do not fit its bins")
 
     @property
     def title(self) -> str:

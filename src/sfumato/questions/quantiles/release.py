@@ -19,7 +19,7 @@ import numpy as np
 from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly, decimal
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms.noise import Law
 from sfumato.questions.quantiles.methods import AxisMethod, half_width, typical
 from sfumato.questions.quantiles.ranks import Paid, PaidRanks, RankNoise, counted_gaps
@@ -202,7 +202,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         elif self.rows is not None and (
             self.rows_law is None or self.rows.shape != (self.labels_number,)
         ):
-            raise _not_saved("a number of rows belongs to each label")
+            raise not_saved("quantiles", "a number of rows belongs to each label")
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
         msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
 
@@ -211,11 +211,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         sizes = np.array([axis.size for axis in self.axes])
         n_values = self.labels_number * len(sizes) * len(self.at)
         if not len(sizes) or len(self.edges) != n_values:
-            raise _not_saved("their number is not what the question asks for")
+            raise not_saved("quantiles", "their number is not what the question asks for")
         edges = self._edge_table
         within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
         if not within or (np.diff(edges, axis=2) < 0).any():
-            raise _not_saved("they are not lattice points in order")
+            raise not_saved("quantiles", "they are not lattice points in order")
 
     @property
     def at(self) -> tuple[Fraction, ...]:
@@ -246,7 +246,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             return None
         shape = (self.labels_number, len(self.axes), len(self.at) + 1)
         if self.gaps.shape != (math.prod(shape),):
-            raise _not_saved("a number of rows belongs to each gap between values")
+            raise not_saved("quantiles", "a number of rows belongs to each gap between values")
         counted = [
             counted_gaps(self._edge_table[:, i], axis.size, axis.snap)
             for i, axis in enumerate(self.axes)
@@ -254,7 +254,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         gaps = self.gaps.reshape(shape)
         counted_table = np.stack(counted, axis=1)
         if gaps[~counted_table].any():
-            raise _not_saved("there are rows between equal values")
+            raise not_saved("quantiles", "there are rows between equal values")
         noises = tuple(method.rank_noise for method in self.axis_methods.values())
         return PaidRanks(self.at, noises, counted_table, gaps)
 
@@ -549,7 +549,3 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def quantile_labels(self) -> list[str]:
         """The quantiles as text."""
         return [decimal(q, 4) for q in self.at]
-
-
-def _not_saved(obstacle: str) -> UsageError:
-    return UsageError("quantiles", obstacle, "Load a file that release.save wrote")

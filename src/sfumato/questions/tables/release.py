@@ -30,7 +30,7 @@ from sfumato.answers import (
 from sfumato.basics.files import file_name, is_folder, made_folder, write_bytes
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Lattice, named_axes
-from sfumato.errors import Infeasible, UsageError, nearest
+from sfumato.errors import Infeasible, UsageError, nearest, not_saved
 from sfumato.questions.tables.asked import TABLE, named
 from sfumato.questions.tables.cells import CellErrors
 from sfumato.questions.tables.design import Measurement, estimated, published_numbers
@@ -113,8 +113,7 @@ class TablesRelease(
 
     def __post_init__(self) -> None:
         if not (self._names_fit() and self._numbers_fit()):
-            obstacle = "its numbers do not fit its tables"
-            raise UsageError("a family of tables", obstacle, "Load a file that release.save wrote")
+            raise not_saved("a family of tables", "its numbers do not fit its tables")
 
     def _names_fit(self) -> bool:
         """Whether the tables and trees name axes that there are. A file may hold anything."""
