@@ -111,7 +111,7 @@ def test_a_mean_under_a_norm_gets_the_noise_of_the_norm() -> None:
         release.about == "the rows counted (at most 16 a rider, counts of an L2 norm of at most 4)"
     )
     preview = publisher.preview(sf.Mean("fare", by="line"), rho="0.5", rows=2000)
-    assert preview.encodings[0].law == release.law
+    assert preview.law == release.law
     by_rows = sf.preview(
         sf.Mean("fare", by="line"),
         domain=LINES,

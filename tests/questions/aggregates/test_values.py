@@ -54,7 +54,7 @@ def test_no_value_lies_further_from_its_lattice_value_than_the_release_says(epsi
     preview = sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon=epsilon, rows=9)
     values = np.random.default_rng(1).uniform(-50, 150, 20_000)
     steps = summed.axis.locate(values.copy())
-    scale = preview.encodings[0].values
+    scale = preview.scale
     apart = np.abs(scale.lower + steps * scale.width / scale.points - values)
     assert scale.rounded
     assert apart.max() <= scale.rounding * (1 + 1e-9)

@@ -11,7 +11,7 @@ from sfumato.answers import Preview, error_probability, reach_text
 from sfumato.basics.numbers import Exactly, sidak
 from sfumato.basics.text import number
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.questions.aggregates.encoding import Encoding
 from sfumato.questions.aggregates.intervals import (
@@ -21,6 +21,7 @@ from sfumato.questions.aggregates.intervals import (
     sum_half_width,
     variance_bounds,
 )
+from sfumato.questions.aggregates.values import Basis, Values
 from sfumato.questions.histogram.keys import describe_selection
 
 Statistic: TypeAlias = Literal["mean", "sum", "variance"]
@@ -48,6 +49,21 @@ class AggregatePreview(Preview, frozen=True):
     statistic: Statistic
     rows: int | None = None
     selects: KeyLaw | None = None
+
+    @property
+    def law(self) -> Law:
+        """The noise on each sum of the first value."""
+        return self.encodings[0].law
+
+    @property
+    def basis(self) -> Basis:
+        """The functions of the first value that are summed."""
+        return self.encodings[0].basis
+
+    @property
+    def scale(self) -> Values:
+        """How the first value is added up."""
+        return self.encodings[0].values
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """Half-width of each group's interval, if its values lie where the interval is widest.
@@ -101,12 +117,12 @@ class AggregatePreview(Preview, frozen=True):
     @property
     def chooses_clip(self) -> bool:
         """Whether a clip is chosen from the noisy sums; ``accuracy`` is then that of the bounds."""
-        return self.encodings[0].basis.name == "hats"
+        return self.basis.name == "hats"
 
     @property
     def of_persons(self) -> bool:
         """Whether each person has one value in a group; ``rows`` is then a number of persons."""
-        return self.encodings[0].values.persons is not UNSET
+        return self.scale.persons is not UNSET
 
     @property
     def _counted_things(self) -> str:
