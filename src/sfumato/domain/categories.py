@@ -292,11 +292,11 @@ class Listed(ExplainedStruct, frozen=True):
         if not self.listed:
             raise UsageError(stated, "it lists no label", 'List them, as in ["a", "b"]')
         seen: set[tuple[type, Label]] = set()
-        for each in self.all_labels:
-            if (type(each), each) in seen:
-                obstacle = f"labels must be distinct, and {shown(each)} is there twice"
+        for listed_label in self.all_labels:
+            if (type(listed_label), listed_label) in seen:
+                obstacle = f"labels must be distinct, and {shown(listed_label)} is there twice"
                 raise UsageError(stated, obstacle, "Name each category once")
-            seen.add((type(each), each))
+            seen.add((type(listed_label), listed_label))
 
 
 class Categories(

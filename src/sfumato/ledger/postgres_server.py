@@ -424,8 +424,10 @@ class Statements:
 
     def _forget(self, query: str) -> None:
         """Drop what was foreseen of a table that is written to; in doubt, everything."""
-        first, second, table, *_ = (*query.split(maxsplit=3), "", "", "")
-        if f"{first} {second}" not in WRITES:
+        words = query.split(maxsplit=3)
+        table = words[2] if len(words) > 2 else ""
+        # Every text holds "": of a statement that names no table, all is dropped.
+        if " ".join(words[:2]) not in WRITES:
             self._foreseen = []
         self._foreseen = [foreseen for foreseen in self._foreseen if table not in foreseen[0]]
 
