@@ -503,7 +503,7 @@ def _fitted(collector: Collector, domain: Domain, clusters: int, seed: int) -> P
     """The same clusters, as a report shows them."""
     mechanism = collector.mechanism
     assert mechanism is not None
-    found = PrivateKMeans(
+    learner = PrivateKMeans(
         clusters,
         epsilon=mechanism.epsilon,
         L=mechanism.L if isinstance(mechanism, BPM) else "auto",
@@ -514,7 +514,7 @@ def _fitted(collector: Collector, domain: Domain, clusters: int, seed: int) -> P
     with warnings.catch_warnings():
         # The page says in a sentence what the warning of few reports says.
         warnings.simplefilter("ignore", UserWarning)
-        return found.fit_reports(collector.points(), private=collector.private)
+        return learner.fit_reports(collector.points(), private=collector.private)
 
 
 def _named_mechanism(settings: MechanismSettings, any_mechanism: bool) -> Mechanism | None:

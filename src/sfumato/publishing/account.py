@@ -96,6 +96,7 @@ class PublisherAccount:
 
     def money(self, costs: Sequence[CentralMeasure]) -> Money:
         """What several answers cost together, in the account's units, each rounded up."""
+        # Rounded up one by one: the sum is then no less than any of them promises.
         charges = [charge(cost, self.rule) for cost in costs]
         return sum(first for first, _ in charges), sum(second for _, second in charges)
 

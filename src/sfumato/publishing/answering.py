@@ -293,6 +293,7 @@ class Answering:
             encoded, releases = _after_charge(
                 hold, lambda: self._encoded_answers(planned, hold, progress)
             )
+        # Before the answers are stored: whoever finds them finds the state of their data, too.
         self._left_out.note(hold.entry, releases, planned.label)
         if hold.store(encoded) != encoded:
             # Another process answered first, and its answer is the one that counts.

@@ -307,6 +307,7 @@ def divided_units(total: int, parts: Sequence[Part], exponent: float) -> list[in
     if not any(is_open):
         return split(total, [Fraction(need) for need in needs])
     weights = _open_weights(parts, exponent)
+    # Needs come first: an open question never takes what an accuracy was promised from.
     extra = split(left, weights)
     if any(more < takes for more, takes in zip(extra, is_open, strict=True)):
         # A unit for each at least: no question is answered for nothing.
@@ -434,6 +435,7 @@ def _deltas(
     if not groups or not delta:
         return deltas, Fraction(0)
     weights = [_stated_share(candidates, group) for group in groups]
+    # Whole units, so that the parts add up to the delta exactly.
     parts = [Fraction(part, DELTA_UNITS) for part in split(int(delta * DELTA_UNITS), weights)]
     for_block = parts.pop() if in_rho else Fraction(0)
     for i, part in zip(users, parts, strict=True):

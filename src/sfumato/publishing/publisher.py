@@ -423,6 +423,8 @@ class Publisher:
         # The state of the data that the charge is for. If it is another one when the data are
         # counted, nothing is published.
         planned = replace(planned, label=self.source.label)
+        # The charge is on disk before a row is read: whatever fails from here on, it stands, and no
+        # failure can be repeated for nothing until its noise is favourable.
         with self._reserved(planned, key, fresh=fresh) as hold:
             replayed = hold.stored is not None
             if replayed:
@@ -508,6 +510,7 @@ class Publisher:
                 binding=self._account.binding,
                 spender=self._account.spender,
             )
+        # Only now, with the charge on disk, is there anything to push to.
         return Stream(record, noise, self.ledger, captions)
 
     def close(self) -> None:
@@ -542,6 +545,7 @@ class Publisher:
             for question, part in zip(plan.questions, costs, strict=True)
         ]
         money = self._account.money(used) if choice is None else choice.money(used, rule)
+        # What could not be counted, answered and stored is refused here: its charge would be lost.
         needs = plan.needs_at(domain, unit, costs)
         captions = [question.captions for question in given.questions]
         for words, question in zip(captions, plan.questions, strict=True):
