@@ -147,7 +147,7 @@ def _checked(coefficients: Array) -> Array:
 
 
 def _wide_enough(c: Array, count: int) -> Array:
-    """The same coefficients, of a type that holds sums of so many of them."""
+    """Return the same coefficients, of a type that holds sums of so many of them."""
     if c.dtype.kind == "f":
         return c
     # No coefficient exceeds the first one. Beyond 64 bits Python's integers are exact.

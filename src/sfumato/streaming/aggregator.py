@@ -149,6 +149,7 @@ class Aggregator(abc.ABC, Generic[V_co]):
         square = self.squared_sensitivity(
             steps, participations=participations, separation=separation
         )
+        # Exact, and rounded up to whole units: a charge is never below what is spent.
         rho = Fraction(square) / (2 * Fraction(sigma) ** 2)
         return ZCDP(Fraction(units_up(rho, RHO_UNITS), RHO_UNITS))
 

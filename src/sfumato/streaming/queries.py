@@ -298,6 +298,8 @@ class _OfTree(CumulativeSumQuery):
             If ``clip_norm`` is below 1e-30 (for residuals it may be 0), ``noise_multiplier`` is
             negative, or a seed is given.
         """
+        # The noise is in proportion to the norm, so that one multiplier states the cost at any
+        # clip.
         norm = cls._read_clip(clip_norm, "clip_norm")
         deviation = norm * check_deviation(noise_multiplier, "noise_multiplier")
         generator = GaussianNoiseGenerator(deviation, record_specs, noise_seed)

@@ -227,6 +227,7 @@ class TreeRangeSumQuery(ArraySums):
 
     def law(self, leaf_count: int, cost: CentralMeasure) -> Law:
         """Return the noise of each node."""
+        # A row lies in one node of each layer, so layers add up in L1, and in squared L2.
         layers = tree_height(leaf_count, self.arity) + 1
         match cost:
             case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
@@ -299,6 +300,7 @@ class NoisyTree:
         alpha = error_probability(confidence)
         nodes = self.cover(start, stop)
         value = sum(int(self.layers[layer][index]) for layer, index in nodes)
+        # An error is a whole number, so its bound is rounded down.
         half = math.floor(self.law.sum_half_width(np.array([float(len(nodes))]), alpha)[0])
         return Estimate(value, value - half, value + half, 1 - alpha)
 

@@ -222,6 +222,8 @@ class RestartQuery(Generic[S]):
         noised, inner, event = self._inner.get_noised_result(sample_state, inner_state)
         restart, indicator_state = self._indicator.next(global_state.indicator_state)
         if restart:
+            # The step is released before the restart, so its total still has the noise of the old
+            # tree.
             inner = self._inner.reset_state(noised, inner, complete=self._complete)
         return noised, RestartState(inner, indicator_state), event
 

@@ -82,7 +82,7 @@ HALVINGS = 16
 
 @lru_cache(maxsize=64)
 def packing(k: int, d: int) -> Array:
-    """The centres of k equal balls in [-1, 1]^d, as large as could be found.
+    """Return the centres of k equal balls in [-1, 1]^d, as large as could be found.
 
     The points are at least a from the faces and 2a from one another. Bisection finds the largest a
     for which random trials succeed. The trials come from a fixed seed.
@@ -110,7 +110,7 @@ def packing(k: int, d: int) -> Array:
 
 
 def _placed(k: int, d: int, radius: float) -> Array | None:
-    """Centres of k balls of this radius; None if the trials find no room for them."""
+    """Return centres of k balls of this radius; None if the trials find no room for them."""
     rng = np.random.default_rng([k, d])
     placed = np.empty((k, d))
     for i in range(k):
@@ -219,7 +219,7 @@ class NoisyCells:
         return np.asarray(self.counts > most * np.sqrt(self.variances))
 
     def _are_empty(self, cells: Array) -> bool:
-        """Whether these cells hold no rows, all together, as far as can be seen."""
+        """Tell whether these cells hold no rows, all together, as far as can be seen."""
         noise = float(np.sqrt(self.variances[cells].sum()))
         return float(self.counts[cells].sum()) <= MOST_GONE * noise
 
@@ -233,7 +233,7 @@ class NoisyCells:
 
 
 def count_variances(partition: Partition) -> Array:
-    """The variance of the noise on each cell's count: float64 ndarray of shape (cells,)."""
+    """Return the variance of the noise on each cell's count: float64 ndarray of shape (cells,)."""
     by_law = [law.variance for law in partition.laws]
     return values_per_cell(by_law, partition.which, len(partition.counts))
 
@@ -251,7 +251,7 @@ HEAVIER_TAILS = math.log(20) / (math.sqrt(2) * 1.96)
 def root_mean_square(
     space: Space, centres: Array, partition: Partition | None, steps: tuple[Step, ...]
 ) -> Array:
-    """The error of each coordinate of each centre, in whole numbers: float64 ndarray (k, d).
+    """Return the error of each coordinate of each centre, in whole numbers: float64 ndarray (k, d).
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ class Cells:
 
 
 def _clipped(points: Array, groups: Array, step: Step) -> Array:
-    """Where a step sees rows: clipped to its radius about the origins of their groups."""
+    """Return where a step sees rows: clipped to its radius about the origins of their groups."""
     origins = step.origins.reshape(len(step.counts), -1)[groups]
     euclidean = isinstance(step.sum_law, DiscreteGaussian)
     return np.asarray(origins + clip(points - origins, step.clip_radius, euclidean))
@@ -423,12 +423,12 @@ def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, 
 
 
 def _sums(groups: Array, values: Array, k: int) -> Array:
-    """Sums of the rows of each group: float64 ndarray of shape (k, d)."""
+    """Return sums of the rows of each group: float64 ndarray of shape (k, d)."""
     return np.stack([np.bincount(groups, column, k) for column in values.T], axis=1)
 
 
 def _spread_out(count: int, d: int) -> Array:
-    """Public points that fill [-1, 1]^d evenly: float64 ndarray of shape (count, d).
+    """Return public points that fill [-1, 1]^d evenly: float64 ndarray of shape (count, d).
 
     Source: Roberts' additive recurrence.
     """

@@ -171,7 +171,7 @@ class KMeans(
     def _expected(
         self, method: Method, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None
     ) -> tuple[int | None, Law, str]:
-        """What is known of the answer beforehand.
+        """Return what is known of the answer beforehand.
 
         Returns
         -------
@@ -210,6 +210,7 @@ class KMeans(
         rows = None
         if rows_law is not None:
             rows = int(add_noise(np.array([cube.total]), rows_law, noise)[0])
+        # Only the noisy number of rows may decide the method: the true one is not paid for.
         method = self._method(rows or 0, cube.lattice, unit, rest)
         match method:
             case "eugkm":
@@ -246,7 +247,7 @@ class KMeans(
                 return None, cost
 
     def _method(self, rows: int, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Method:
-        """The method for so many rows.
+        """Return the method for so many rows.
 
         Where rows are few for their epsilon, a coarse grid finds more than a tree. In many
         dimensions no grid does.

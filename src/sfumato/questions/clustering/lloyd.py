@@ -232,6 +232,8 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         """
         shape = (len(self.counts), len(extent))
         is_seen = self.counts > SEEN * math.sqrt(self.count_law.variance)
+        # A noisy count may be 0 or negative. Such a group keeps its centre, whatever is divided
+        # here.
         offsets = self.sums.reshape(shape) / np.maximum(self.counts, 1)[:, None]
         means = self.origins.reshape(shape) + np.rint(offsets).astype(np.int64)
         centres = np.where(is_seen[:, None], means, self.centres.reshape(shape))
@@ -248,7 +250,7 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
 
 
 def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tuple[Law, Law]:
-    """The noise on sums and on counts of one step: see the top of this file.
+    """Return the noise on sums and on counts of one step: see the top of this file.
 
     The split is the paper's: it minimises the error of means whose coordinates have size 2 * 0.225.
     """
@@ -364,6 +366,6 @@ def steps_for(rows: int, k: int, d: int, epsilon: float) -> int:
 
 
 def _root_up(square: int) -> int:
-    """The square root, rounded up, at least 1."""
+    """Return the square root, rounded up, at least 1."""
     root = math.isqrt(square)
     return max(root + (root**2 < square), 1)

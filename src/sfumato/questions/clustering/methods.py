@@ -123,6 +123,7 @@ def schedule_steps(
     }
     for number in range(MOST_STEPS, 0, -1):
         costs = share(cost, [Fraction(1)] * number)
+        # Shares in whole units may differ by one. The noise of the least one is enough for all.
         least = min(costs, key=lambda part: part.money)
         noise_loss = {
             radius: loss_per_variance * step_laws(least, unit, radius, d)[0].variance / HALF**2
@@ -143,7 +144,7 @@ def schedule_steps(
 def _radii(
     cells: WeightedCells, centres: Array, groups: Array, euclidean: bool
 ) -> dict[int, float]:
-    """Radii that leave given shares of the differences whole, and the loss that each adds.
+    """Return radii that leave given shares of the differences whole, and the loss that each adds.
 
     On average a row is taken to lie half of a cell's half-width from the middle along each axis.
     """
@@ -169,7 +170,7 @@ def _radii(
 
 
 def _mean(values: Array, weights: Array) -> float:
-    """The weighted mean, or the plain one where all weights are 0."""
+    """Return the weighted mean, or the plain one where all weights are 0."""
     return float(values @ weights / weights.sum()) if weights.sum() > 0 else float(values.mean())
 
 
@@ -198,7 +199,7 @@ def take_steps(
 
 
 def describe(schedule: RefinementSchedule) -> str:
-    """The noise of the steps, as the guarantee states it."""
+    """Return the noise of the steps, as the guarantee states it."""
     sum_law, count_law = schedule.laws
     norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
     number = len(schedule.costs)
@@ -278,7 +279,7 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
 
 
 def occupied(cube: Cube) -> Cube:
-    """The same cube, stored by its occupied cells, so that they are searched for once."""
+    """Return the same cube, stored by its occupied cells, so that they are searched for once."""
     if cube.coordinates is not None:
         return cube
     flat = np.flatnonzero(cube.counts)
@@ -329,7 +330,7 @@ def dplloyd(
 def lloyd_laws(
     space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
 ) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
-    """What each of DPLloyd's steps costs, the clip radius, and the noise on sums and counts.
+    """Return what each of DPLloyd's steps costs, the clip radius, and the noise on sums and counts.
 
     The radius and the noise are the same in every step.
     """
@@ -342,7 +343,7 @@ def lloyd_laws(
 
 
 def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
-    """The noise on counts of refining steps if their number and radius are the largest."""
+    """Return the noise on counts of refining steps if their number and radius are the largest."""
     _, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
     least = min(share(for_steps, [Fraction(1)] * MOST_STEPS), key=lambda part: part.money)
     _, law = step_laws(least, unit, longest_radius(space, cost), space.d)
@@ -350,5 +351,5 @@ def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
 
 
 def longest_radius(space: Space, cost: CentralMeasure) -> int:
-    """How far apart two rows can be, and so how far a row can be from a centre."""
+    """Return how far apart two rows can be, and so how far a row can be from a centre."""
     return 2 * full_radius(space.extent, cost)

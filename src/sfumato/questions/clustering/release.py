@@ -93,7 +93,7 @@ class KMeansRelease(
         msgspec.structs.force_setattr(self, "flags", flags)
 
     def _is_whole(self) -> bool:
-        """Whether the parts fit together. A file may hold anything."""
+        """Tell whether the parts fit together. A file may hold anything."""
         k = len(self.weights)
         d = len(self.lattice.axes)
         if not k or not d or len(self.lattice.grids) < d:

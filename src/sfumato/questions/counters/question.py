@@ -335,6 +335,7 @@ class Counter(
             require_numbers(f"{self.title} over {self.steps:,} steps", self.steps * cells)
         resolution = resolution_of(self.interval)
         contribution = Contribution(unit, row_bounds(self.interval, resolution))
+        # The cost that is used may be less than the one given: a tree needs no delta.
         mechanism, used = mechanism_for(self.method, self.steps, cells, contribution, cost)
         return Settled(
             counter=self,

@@ -170,6 +170,7 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
 
     def step(self, state: ColumnState, increment: Whole, noise: Bits) -> tuple[ColumnState, Whole]:
         """Publish C x at this step plus noise, in whole units."""
+        # True increments are kept, and noise is added to their sums anew at each step.
         after = state.then(increment)
         fresh = self.law.sample(self.cells, noise).tolist()
         return after, tuple(map(add, self._sums(after), fresh))

@@ -337,6 +337,7 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
             if old != new:
                 break
             shared += 1
+        # From the eldest on: the noise at a step is that at its elder plus one fresh draw.
         known = list(state.noise[:shared])
         fresh = self.law.sample(self.cells * (len(path) - shared), noise).tolist()
         for start in range(0, len(fresh), self.cells):
@@ -561,7 +562,8 @@ class _Nodes:
         far = child + sign * (
             (self.digits[level] - done) * self.blocks[level] + self.blocks[level] // 2
         )
-        low, high = min(near, far), max(near, far)
+        low = min(near, far)
+        high = max(near, far)
         if high < 1 or low > self.tree.horizon:
             return
         if low >= 1 and high <= self.tree.horizon:

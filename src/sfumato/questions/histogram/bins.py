@@ -267,7 +267,7 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def rearranged(bins: Bins, axes: Sequence[str], intervals: Sequence[str]) -> Bins:
-    """The same bins for axes in another order.
+    """Return the same bins for axes in another order.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def with_whole_numbers(preview: P, lattice: Lattice) -> P:
 
 
 def uneven(lattice: Lattice) -> list[str]:
-    """Which axes have bins of more and of fewer whole numbers, a sentence each.
+    """Return which axes have bins of more and of fewer whole numbers, a sentence each.
 
     >>> uneven(Lattice((GridAxis("age", 0, 120, cells=10),)))
     []
@@ -317,7 +317,7 @@ def uneven(lattice: Lattice) -> list[str]:
 
 
 def _single(axis: LatticeAxis) -> str:
-    """What is said of an axis where each whole number has a bin; "" of others."""
+    """Return what is said of an axis where each whole number has a bin; "" of others."""
     bins = axis.bins if isinstance(axis, BinsAndMissing) else axis
     if not isinstance(bins, GridAxis) or _width(bins) != 1 or not bins.whole_names():
         return ""
@@ -345,7 +345,7 @@ def _uneven(axis: LatticeAxis) -> str:
 
 
 def _whole_bins(bins: GridAxis | EdgesAxis) -> str:
-    """What to do so that bins hold equally many whole numbers."""
+    """Return what to do so that bins hold equally many whole numbers."""
     low, high = bins.ends
     whole_width = "give the bins a whole width"
     if isinstance(bins, EdgesAxis) or high % 1 or bins.step is not None:
@@ -355,7 +355,7 @@ def _whole_bins(bins: GridAxis | EdgesAxis) -> str:
 
 
 def _fewest_numbers(bins: GridAxis | EdgesAxis) -> int | None:
-    """The least number of whole numbers in a bin; None where all hold as many, or nearly."""
+    """Return the least number of whole numbers in a bin; None where all hold as many, or nearly."""
     low, high = bins.ends
     width = _width(bins)
     if width is None or width.denominator == 1 or not NARROWEST < width < WIDEST:
@@ -364,7 +364,7 @@ def _fewest_numbers(bins: GridAxis | EdgesAxis) -> int | None:
 
 
 def _width(axis: GridAxis | EdgesAxis) -> Fraction | None:
-    """The width that the bins have, but for the last one; None where they differ."""
+    """Return the width that the bins have, but for the last one; None where they differ."""
     if isinstance(axis, GridAxis):
         return (Fraction(str(axis.upper)) - Fraction(str(axis.lower))) / axis.cells
     first, second = axis.bounds[:2]

@@ -268,12 +268,12 @@ def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
 
 
 def proof_of(selects: KeyLaw) -> Proof:
-    """Why the selection by this law is private."""
+    """Return why the selection by this law is private."""
     return PERSONS_PROOF if isinstance(selects, ThresholdGaussian) else PROOF
 
 
 def with_assumptions(promised: Guarantee, counted: Counts) -> Guarantee:
-    """A guarantee, with what it assumes of an engine that selects the keys."""
+    """Return a guarantee, with what it assumes of an engine that selects the keys."""
     if not isinstance(counted, SelectsKeys):
         return promised
     assumptions = (*promised.assumptions, SAME_ROWS)

@@ -142,7 +142,7 @@ def check_together(question: Histogram) -> None:
 
 
 def unit_of_persons(title: str, unit: Unit) -> Unit:
-    """The unit of counts of persons.
+    """Return the unit of counts of persons.
 
     Raises
     ------
@@ -396,7 +396,7 @@ class Histogram(
         return f"Histogram of {counted}{axes}"
 
     def _unit_of_counts(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Unit:
-        """What one person changes of the counts."""
+        """Return what one person changes of the counts."""
         if self.count == "persons":
             unit = unit_of_persons(self.title, unit)
         if lattice.keyed:
@@ -463,7 +463,7 @@ class Histogram(
         )
 
     def _strategy(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Strategy | None:
-        """Which sums of bins are counted; None where each cell is counted by itself."""
+        """Return which sums of bins are counted; None where each cell is counted by itself."""
         if self.workload is None:
             return None
         return strategy_for(lattice.shape[ranges.ranged_axis(self.title, lattice)], unit, cost)
@@ -489,6 +489,7 @@ class Histogram(
     def _answer_keys(
         self, counted: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> HistogramRelease:
+        # The laws follow from the unit and the cost alone, before any key is looked at.
         selects, cells = self._key_laws(counted.lattice, unit, cost)
         lattice, counts = keys.select_and_count(counted, selects, cells, noise)
         mechanism = keys.describe_mechanism(selects, cells)

@@ -116,7 +116,7 @@ class CountedCells:
         return whole_between(value, estimate, half)
 
     def _whole_lines(self, groups: tuple[Array, ...], alpha: float) -> Sums:
-        """All cells of the chosen groups: one sum."""
+        """Return all cells of the chosen groups: one sum."""
         cells = self.values[groups]
         value = np.array([cells.sum()])
         if self.answers is None:
@@ -129,7 +129,7 @@ class CountedCells:
         return whole_between(value, np.array([totals[..., -1].sum()]), half)
 
     def _independent(self, terms: Array, alpha: float) -> Array:
-        """Half-widths of sums of so many counts: int64 ndarray like ``terms``."""
+        """Return half-widths of sums of so many counts: int64 ndarray like ``terms``."""
         distinct, back = np.unique(terms, return_inverse=True)
         numbers = distinct[:, None].astype(float)
         draws = [Weighted.of(self.law, (numbers > 0).astype(float), numbers)]
@@ -139,7 +139,7 @@ class CountedCells:
         return np.asarray(half[back].reshape(terms.shape))
 
     def _interval(self, ranges: Mapping[str, Wanted]) -> int | None:
-        """The one Interval axis of which a range is asked."""
+        """Return the one Interval axis of which a range is asked."""
         indices = [
             self.lattice.names.index(name)
             for name in ranges
@@ -154,7 +154,7 @@ class CountedCells:
         return indices[0] if indices else None
 
     def _labels(self, ranges: Mapping[str, Wanted]) -> list[Array]:
-        """Which cells of each axis are added up: all but where labels are named."""
+        """Return which cells of each axis are added up: all but where labels are named."""
         require_axes(self.lattice, ranges)
         chosen = []
         for axis in self.lattice.axes:
@@ -182,7 +182,9 @@ def _cumulated(line: Array) -> Array:
 
 
 def whole_between(value: Array, estimate: Array, half: Array) -> Sums:
-    """The whole numbers within a half-width of an estimate, and the number that is shown."""
+    """Return the whole numbers within a half-width of an estimate, and the number that is shown."""
+    # The truth is a whole number, so the ends are rounded inwards. The slack is more than the
+    # rounding of the estimate.
     slack = 1e-9 * (1 + np.abs(estimate))
     low = np.ceil(estimate - half - slack).astype(np.int64)
     high = np.floor(estimate + half + slack).astype(np.int64)
@@ -190,7 +192,7 @@ def whole_between(value: Array, estimate: Array, half: Array) -> Sums:
 
 
 def _bins_of(axis: LatticeAxis) -> GridAxis | EdgesAxis:
-    """The bins of an Interval axis, without the cell of missing values."""
+    """Return the bins of an Interval axis, without the cell of missing values."""
     if isinstance(axis, BinsAndMissing):
         return axis.bins
     if isinstance(axis, GridAxis | EdgesAxis):
@@ -203,7 +205,7 @@ def _bins_of(axis: LatticeAxis) -> GridAxis | EdgesAxis:
 def bins_between(
     axis: LatticeAxis, ranges: Mapping[str, Wanted]
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    """Which bins lie between two edges: the first ones, those after the last, and the shape.
+    """Return which bins lie between two edges: the first ones, those after the last, and the shape.
 
     Raises
     ------
@@ -232,7 +234,7 @@ def _is_pair(given: object) -> TypeGuard[Sequence[ArrayLike]]:
 
 
 def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> Array:
-    """The indices of ends among the edges: int64 ndarray like ``end``."""
+    """Return the indices of ends among the edges: int64 ndarray like ``end``."""
     edges = bins.edges()
     given = np.asarray(end, dtype=object)
     numbers = [bins.scale.coordinate(value, bins.name) for value in given.reshape(-1)]
@@ -254,7 +256,7 @@ def _edge_indices(bins: GridAxis | EdgesAxis, end: ArrayLike, request: str) -> A
 
 
 def _cells_of_labels(axis: LabelAxis, given: object) -> Array:
-    """The cells of one label, or of several."""
+    """Return the cells of one label, or of several."""
     labels: list[object] = (
         list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
     )
@@ -278,7 +280,7 @@ WITHOUT = "Leave workload out, or ask for a histogram of known bins of one Inter
 
 
 def ranged_axis(title: str, lattice: Lattice) -> int:
-    """The index of the one axis along which ranges are counted.
+    """Return the index of the one axis along which ranges are counted.
 
     Raises
     ------

@@ -202,6 +202,7 @@ class RecordBins:
         assert rows is not None
         cells = np.flatnonzero(cube.counts)
         edges = self.cut((cells, cube.counts[cells]), self.bins(rows), noise)
+        # Counted after the cuts were chosen and paid for: the bins are then disjoint and public.
         counts = add_noise(cube.binned([edges]), self.law, noise)
         lattice = Lattice((edges_axis(self.axis, edges),))
         return rows if self.stated is None else None, lattice, counts
@@ -300,7 +301,7 @@ def divided(cells: int, bins: int, cut: Cut) -> list[int]:
 
 
 def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:
-    """The lattice on which edges are chosen: the default one of the only axis.
+    """Return the lattice on which edges are chosen: the default one of the only axis.
 
     Raises
     ------
@@ -324,7 +325,7 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
 
 
 def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
-    """The bins between chosen lattice points, as an axis."""
+    """Return the bins between chosen lattice points, as an axis."""
     return EdgesAxis(
         axis.name,
         tuple(axis.points(edges).tolist()),
@@ -339,13 +340,13 @@ def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
 def record_bins(
     lattice: Lattice, records: int, stated: int | None, unit: Unit, cost: CentralMeasure
 ) -> RecordBins:
-    """How the only axis of a lattice is divided into bins of about so many rows."""
+    """Return how the only axis of a lattice is divided into bins of about so many rows."""
     (axis,) = lattice.grids
     return RecordBins(axis, records, stated, unit, without_delta(cost))
 
 
 def _inside(occupied: Occupied, lower: int, upper: int) -> Ranks:
-    """The edges strictly inside a node, ranked among the rows of the node alone."""
+    """Return the edges strictly inside a node, ranked among the rows of the node alone."""
     cells, counts = occupied
     inside = slice(*np.searchsorted(cells, (lower, upper)))
     return Ranks.of_cells(cells[inside], counts[inside], lower + 1, upper)

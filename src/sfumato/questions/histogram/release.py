@@ -240,7 +240,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     @staticmethod
     def _alpha(confidence: Exactly, simultaneous: bool, numbers: int) -> float:
-        """The probability of error of each of so many numbers."""
+        """Return the probability of error of each of so many numbers."""
         alpha = error_probability(confidence)
         return sidak(alpha, numbers) if simultaneous else alpha
 
@@ -420,7 +420,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         *,
         possible: tuple[float, float] | None = None,
     ) -> Estimate:
-        """An estimate that says what it is about.
+        """Return an estimate that says what it is about.
 
         It is not known where its interval is all that was possible beforehand.
         """
@@ -434,7 +434,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         )
 
     def _additive(self, what: str) -> TableNoise:
-        """The errors of sums of counts, if these have a law."""
+        """Return the errors of sums of counts, if these have a law."""
         if isinstance(self.law, KeyNoise):
             raise UsageError(
                 f"{what} over keys",
@@ -448,13 +448,13 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         return IndependentNoise(self.law, self.lattice.shape)
 
     def _each(self, confidence: Exactly, simultaneous: bool, numbers: int) -> float:
-        """The probability of error of each of so many sums of cells."""
+        """Return the probability of error of each of so many sums of cells."""
         if self.paid_ranges is None:
             return self._alpha(confidence, simultaneous, numbers)
         return error_probability(confidence) / (numbers if simultaneous else 1)
 
     def _axis_index(self, axis: str | None) -> int:
-        """The index of the axis named, or of the only one."""
+        """Return the index of the axis named, or of the only one."""
         if axis is None and len(self.lattice.axes) > 1:
             raise UsageError(
                 "a statistic",

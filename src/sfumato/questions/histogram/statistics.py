@@ -271,7 +271,7 @@ def herfindahl(
 
 
 def _weighted_mean(counts: Array, values: Array) -> float:
-    """The mean of values weighted by noisy counts, kept within their range.
+    """Return the mean of values weighted by noisy counts, kept within their range.
 
     It is the middle of the range where the counts say nothing.
     """
@@ -284,7 +284,7 @@ def _weighted_mean(counts: Array, values: Array) -> float:
 
 
 def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
-    """All theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
+    """Return all theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
     low = float(values.min())
     high = float(values.max())
     pencil = bins.noise.values_pencil(bins.axis, values, alpha)
@@ -301,7 +301,7 @@ def _solve_linear(bins: BinnedCounts, values: Array, alpha: float) -> Ends:
 
 
 def _accepted(accepts: Callable[[Array], Array], low: float, high: float, likely: float) -> Ends:
-    """The first and the last accepted number between two, rounded outwards.
+    """Return the first and the last accepted number between two, rounded outwards.
 
     They are found on a grid, and then on finer ones at both ends. If no number is accepted, the
     counts say nothing, and the answer is the whole range.
@@ -417,7 +417,7 @@ def numbers_beyond(
 
 
 def _suffix_sums(counts: Array) -> Array:
-    """Sums from each bin on."""
+    """Return sums from each bin on."""
     return np.asarray(np.cumsum(counts[:, ::-1], axis=1)[:, ::-1])
 
 
@@ -428,7 +428,7 @@ def _first(condition: Array) -> Array:
 
 
 def _fitted(counts: Array, u: Array, widths: Array, deviation: float) -> Array:
-    """The curve nearest to the counts of each table, out of a grid of slopes and bends.
+    """Return the curve nearest to the counts of each table, out of a grid of slopes and bends.
 
     For each slope and bend the best factor has a closed form, so the best curve of the grid is
     found at once, without a start and without iterations that may not converge. Laplace noise has
@@ -500,7 +500,7 @@ class _Grid:
 
 @lru_cache(maxsize=64)
 def _curves(u: tuple[float, ...]) -> Array:
-    """The grid of curves at some positions: float64 ndarray of shape (curves, bins)."""
+    """Return the grid of curves at some positions: float64 ndarray of shape (curves, bins)."""
     at = np.array(u)
     slopes, bends = (parameter.reshape(-1, 1) for parameter in np.meshgrid(SLOPES, BENDS))
     exponents = slopes * at - bends * at**2

@@ -262,7 +262,7 @@ def strategy_for(cells: int, unit: Unit, cost: CentralMeasure) -> Strategy | Non
 
 
 def tree_levels(cells: int) -> list[tuple[int, Fraction]]:
-    """The length of the blocks of each level, and the share of epsilon that the level gets.
+    """Return the length of the blocks of each level, and the share of epsilon that the level gets.
 
     Among trees of two and three levels, these have the least mean squared error over all ranges,
     to within 1%.
@@ -293,7 +293,7 @@ def _matrix(cells: int, unit: Unit, cost: ZCDP) -> RangeMatrix | None:
 
 @lru_cache(maxsize=16)
 def mean_variance(cells: int) -> float:
-    """The mean variance of all ranges of the matrix, per squared sigma in units of 2^-p."""
+    """Return the mean variance of all ranges of the matrix, per squared sigma in units of 2^-p."""
     totals = np.cumsum(_inverse_column(cells, PRECISION))
     squares = np.cumsum(totals**2)
     # A range of h bins that ends at bin t has the coefficients b_k - b_(k-h), for k <= t.
@@ -305,7 +305,8 @@ def mean_variance(cells: int) -> float:
 
 
 def squared_length(cells: int, unit: Unit, precision: int) -> int:
-    """The most by which one person moves the answers of the matrix, in squared length."""
+    """Return the most by which one person moves the answers of the matrix, in squared length."""
+    # Integers of Python: squares of sums of coefficients may exceed 64 bits.
     column = [int(coefficient) for coefficient in column_of(cells, precision)]
     rows = unit.rows_per_person
     q = min(rows, unit.largest_cell)
@@ -319,7 +320,7 @@ def squared_length(cells: int, unit: Unit, precision: int) -> int:
 
 
 def _of_neighbours(column: list[int], bins: int) -> int:
-    """The squared length of the answers of one row in each of so many neighbouring bins."""
+    """Return the squared length of the answers of one row in each of so many neighbouring bins."""
     answers = [0] * (len(column) + bins)
     running = 0
     for at in range(len(answers)):
@@ -331,7 +332,7 @@ def _of_neighbours(column: list[int], bins: int) -> int:
 
 @lru_cache(maxsize=16)
 def column_of(cells: int, precision: int) -> Array:
-    """The first column of the matrix in whole units: int64 ndarray of shape (cells,).
+    """Return the first column of the matrix in whole units: int64 ndarray of shape (cells,).
 
     It is computed in integers, so it is the same on every machine.
     """
@@ -341,13 +342,14 @@ def column_of(cells: int, precision: int) -> Array:
         if k:
             # (1 - 1/(2k)) (1 - 1/n) times the one before.
             exact = exact * (2 * k - 1) * (cells - 1) // (2 * k * cells)
+        # Rounded either way: the sensitivity is that of the rounded column, which is what is used.
         column.append((exact + (1 << (_FINE - precision - 1))) >> (_FINE - precision))
     return np.array(column, np.int64)
 
 
 @lru_cache(maxsize=16)
 def _inverse_column(cells: int, precision: int) -> Array:
-    """The first column of the inverse, from answers in units of 2^-p to bins."""
+    """Return the first column of the inverse, from answers in units of 2^-p to bins."""
     column = column_of(cells, precision) / 2.0**precision
     inverse = np.zeros(cells)
     inverse[0] = 1 / column[0]
@@ -357,7 +359,7 @@ def _inverse_column(cells: int, precision: int) -> Array:
 
 
 def _precisions(laws: tuple[Law, ...]) -> tuple[float, ...]:
-    """The weights of the levels in least squares, the first being 1."""
+    """Return the weights of the levels in least squares, the first being 1."""
     scales = [law.scale if isinstance(law, DiscreteLaplace) else law.sigma_squared for law in laws]
     power = 2 if isinstance(laws[0], DiscreteLaplace) else 1
     return tuple(float(scales[0] / scale) ** power for scale in scales)
@@ -394,7 +396,7 @@ def _of_levels(
 
 @lru_cache(maxsize=4)
 def _bins_of_matrix(cells: int, precision: int) -> Array:
-    """The transpose of the inverse: a line for each bin, shifted by one from that before."""
+    """Return the transpose of the inverse: a line for each bin, shifted by one from that before."""
     inverse = _inverse_column(cells, precision)
     influence = np.zeros((cells, cells))
     for at in range(cells):
@@ -486,6 +488,7 @@ def answer_ranges(counts: Array, axis: int, strategy: Strategy, noise: Bits) -> 
     sums = strategy.sums(lines)
     noisy = np.empty_like(sums)
     which = strategy.which
+    # Noise is drawn law by law. ``RangeAnswers.drawn`` hands the answers to audits in this order.
     for at, law in enumerate(strategy.laws):
         noisy[:, which == at] = add_noise(sums[:, which == at], law, noise)
     return RangeAnswers(strategy, axis, noisy.reshape(-1))

@@ -177,7 +177,7 @@ MEASURED: Mapping[Of, Measured] = {
 
 
 def title_of(measured: Measured, who: str, axes: tuple[str, ...]) -> str:
-    """The title of a question or an answer about persons.
+    """Return the title of a question or an answer about persons.
 
     >>> title_of(MEASURED["cells"], "rider", ("hour", "stop"))
     'Cells of each rider by hour x stop'
@@ -187,7 +187,7 @@ def title_of(measured: Measured, who: str, axes: tuple[str, ...]) -> str:
 
 
 def largest_measured(of: Of, most_rows: int | None, cells: Lattice | None) -> int | None:
-    """The largest value that is possible, from public numbers; None where nothing bounds it.
+    """Return the largest value that is possible, from public numbers; None where nothing bounds it.
 
     Nobody is in more cells than there are, or than they have rows. A norm or a largest count is at
     most the number of rows.
@@ -198,7 +198,7 @@ def largest_measured(of: Of, most_rows: int | None, cells: Lattice | None) -> in
 
 
 def cells_of(axes: str | Sequence[str], bins: Bins, width: Width, domain: Domain) -> Lattice:
-    """The cells of a table: those of a histogram.
+    """Return the cells of a table: those of a histogram.
 
     Raises
     ------
@@ -241,13 +241,13 @@ def upper_ends(most_rows: int | None) -> tuple[int, ...]:
 
 
 def lower_ends(most_rows: int | None) -> Array:
-    """The smallest number of rows in each bin: int64 ndarray."""
+    """Return the smallest number of rows in each bin: int64 ndarray."""
     ends = upper_ends(most_rows)
     return np.array([1, *(end + 1 for end in ends[:-1])], np.int64)
 
 
 def rows_axis(most_rows: int | None) -> EdgesAxis:
-    """The axis on which persons are counted: a person with more rows is in the last bin."""
+    """Return the axis on which persons are counted: a person with more rows is in the last bin."""
     edges = (1.0, *(end + 1.0 for end in upper_ends(most_rows)))
     return EdgesAxis(AXIS, edges, step=1.0, origin=1.0)
 
@@ -278,7 +278,7 @@ AT_ONCE = 12  # cells that are tested together, from each end inwards
 def share_bounds(
     counts: Array, lowest: Array, highest: Array, law: Law, limit: int, alpha: float
 ) -> tuple[float, float]:
-    """Bounds of the share of rows that a limit keeps.
+    """Return bounds of the share of rows that a limit keeps.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ class _Tests:
         return None
 
     def _sums(self, cells: Array) -> tuple[Array, Array]:
-        """How far each sum is on the wrong side of 0."""
+        """Return how far each sum is on the wrong side of 0."""
         counts = self.counts.astype(float)
         return -(self.largest[cells] @ counts), self.smallest[cells] @ counts
 

@@ -76,7 +76,7 @@ class PersonsPreview(Preview, frozen=True):
         return [*sentences, self._what_follows()]
 
     def _what_follows(self) -> str:
-        """What the answer says of limits."""
+        """Return what the answer says of limits."""
         if self.of == "cells":
             return "says which share of the pairs of a person and a cell any limit on cells keeps"
         if self.of != "rows":
@@ -232,7 +232,7 @@ class Persons(
         return Needs(lattice, lattice.size, counted=counted, cells=cells)
 
     def _cells(self, domain: Domain) -> Lattice | None:
-        """The cells of the table; None where rows are counted."""
+        """Return the cells of the table; None where rows are counted."""
         return None if self.axes is None else cells_of(self.axes, self.bins, self.width, domain)
 
     def _axis(self, cells: Lattice | None) -> EdgesAxis:
@@ -271,7 +271,7 @@ class Persons(
         )
 
     def _spread(self, lattice: Lattice) -> Spread | msgspec.UnsetType:
-        """What is measured in which cells; unset where rows are counted."""
+        """Return what is measured in which cells; unset where rows are counted."""
         if self.of == "rows" or self.axes is None:
             return msgspec.UNSET
         last = int(lattice.axes[0].edges()[-1]) - 1
@@ -279,13 +279,15 @@ class Persons(
         return Spread(self.of, tuple(named_axes(self.axes)), most, self.bins, self.width)
 
     def _law(self, cost: CentralMeasure, unit: Unit) -> Law:
-        """The noise on each bin: one person is in one bin, whatever the limit on rows is."""
+        """Return the noise on each bin: one person is in one bin, whatever the limit on rows is."""
         if unit.person is None:
             raise UsageError(
                 self.title,
                 "no column of the source names the person behind a row",
                 'Write sf.source(data, domain, person="rider_id")',
             )
+        # Persons are counted before any limit, so no limit of the source may make the noise
+        # narrower.
         one_bin = msgspec.structs.replace(unit, rows_per_person=1, limits=msgspec.UNSET)
         return count_law(cost, one_bin)
 

@@ -132,7 +132,7 @@ def _number_of_rows(release: PersonsRelease, rows: object) -> float:
 
 
 def _sensitivity(unit: Unit, law: Law) -> float:
-    """How far one person moves counts, in the norm that the noise follows."""
+    """Return how far one person moves counts, in the norm that the noise follows."""
     match law:
         case DiscreteLaplace():
             return float(unit.counts_l1)
@@ -379,6 +379,7 @@ def recommend(
     """
     _check(release, question)
     cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
+    # The limit is what is looked for: those of the source do not hold for the question to come.
     unit = msgspec.structs.replace(release.unit, rows_per_person=1, limits=msgspec.UNSET)
     public = _domain(release, domain)
     cells, used = _published(question, public, unit, cost)
@@ -439,7 +440,7 @@ def _domain(release: PersonsRelease, given: Domain | Mapping[str, Axis] | None) 
 def _published(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
 ) -> tuple[int, CentralMeasure]:
-    """How many numbers a question publishes, and what it spends for them."""
+    """Return how many numbers a question publishes, and what it spends for them."""
     preview = question.preview(domain, unit, cost)
     if preview.cells is None:
         raise UsageError(
@@ -453,7 +454,7 @@ def _published(
 def _counts_persons(
     release: PersonsRelease, question: AnyQuestion, domain: Domain, n_cells: int
 ) -> bool:
-    """Whether the question counts persons; refused where the release does not limit it."""
+    """Tell whether the question counts persons; refused where the release does not limit it."""
     needs = question.needs(domain)
     request = f"a recommended limit for {question.title}, from {release.title!r}"
     of_one_cell = needs.counted == "persons" and not needs.row_lattice.axes
@@ -483,7 +484,7 @@ def _counts_persons(
 def _knows_cells(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure, n_cells: int
 ) -> bool:
-    """Whether the noise of a question rests on its number of cells too: seen by an example."""
+    """Tell whether the noise of a question rests on its number of cells too: seen by an example."""
     # One row in each of all cells is one row less than this limit allows.
     limits = Limits(rows_per_cell=1)
     more = msgspec.structs.replace(unit, rows_per_person=n_cells + 1, limits=limits)
@@ -491,7 +492,7 @@ def _knows_cells(
 
 
 def _holds(lattice: Lattice, cells: Lattice) -> bool:
-    """Whether all axes of some cells are among those of a lattice."""
+    """Tell whether all axes of some cells are among those of a lattice."""
     return set(cells.axes) <= set(lattice.axes)
 
 
@@ -524,7 +525,7 @@ def _limits_beside(
 
 
 def _least(limits: Array, errors: Array, ends: Array) -> int:
-    """Where the error is least; at the end of a bin, if the error there is hardly larger.
+    """Return where the error is least; at the end of a bin, if the error there is hardly larger.
 
     What a limit at the end of a bin leaves out is known best.
     """

@@ -263,7 +263,7 @@ class PersonsRelease(
     def _persons_from(
         self, first: int, stop: int, confidence: Exactly, reaching: int | None = None
     ) -> Estimate:
-        """The number of persons in the last bins.
+        """Return the number of persons in the last bins.
 
         The lower end is of the bins from ``first`` on, the upper end of those from ``reaching`` on,
         where a limit lies within a bin.
@@ -272,6 +272,8 @@ class PersonsRelease(
         wider = first if reaching is None else reaching
         fewest = int(self.counts[first:stop].sum())
         most = int(self.counts[wider:stop].sum())
+        # Persons of a bin that the limit cuts may be on either side of it: they are in the upper
+        # end only.
         low = fewest - sum_half_width(self.law, stop - first, alpha)
         high = most + sum_half_width(self.law, stop - wider, alpha)
         low = max(low, 0)
@@ -316,7 +318,7 @@ class PersonsRelease(
     def _columns_of(
         self, name: str, estimates: list[Estimate], kind: pa.DataType
     ) -> dict[str, object]:
-        """Estimates and their intervals as columns of the table."""
+        """Return estimates and their intervals as columns of the table."""
         return {
             name: self._column([estimate.value for estimate in estimates], kind),
             f"{name}_low": self._column([estimate.low for estimate in estimates], kind),
@@ -324,7 +326,7 @@ class PersonsRelease(
         }
 
     def _column(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
-        """A column of the table, with nulls for bins that have no such value."""
+        """Return a column of the table, with nulls for bins that have no such value."""
         import pyarrow as pa
 
         missing = [None] * (len(self.counts) - len(values))
@@ -349,11 +351,11 @@ class PersonsRelease(
         return f"{limited[0].upper()}{limited[1:]}: {self._left_out(limit)}"
 
     def _limited(self, limit: int) -> str:
-        """What a limit does, as a sentence without its beginning and end."""
+        """Return what a limit does, as a sentence without its beginning and end."""
         return self.measured.limited.format(limit=limit, who=self.unit.who)
 
     def _left_out(self, limit: int) -> str:
-        """How many persons lose rows, and where it is known, how many rows are kept."""
+        """Return how many persons lose rows, and where it is known, how many rows are kept."""
         affected = self.affected(limit)
         said = (
             f"{affected.low:,.0f} to {affected.high:,.0f} of about "
@@ -377,7 +379,7 @@ class PersonsRelease(
         return f", if nobody has more than {most_rows:,} rows" if bounds else ""
 
     def _telling_limits(self) -> list[int]:
-        """Ends of bins at which about half, nine tenths and all persons keep all rows."""
+        """Return ends of bins at which about half, nine tenths and all persons keep all rows."""
         beyond = np.cumsum(self.counts[::-1])[::-1]
         everyone = max(int(beyond[0]), 1)
         # Of the persons in bins after each end; the last bin has none after it.
@@ -391,7 +393,7 @@ class PersonsRelease(
 
 
 def counted_persons(unit: Unit, of: Of = "rows") -> str:
-    """Which rows an answer about persons is about, in words."""
+    """Return which rows an answer about persons is about, in words."""
     by = MEASURED[of].by
     if of == "rows":
         return (

@@ -92,7 +92,7 @@ def _turns(subcells: int) -> Array:
 
 @lru_cache(maxsize=16)
 def _occupied_by(subcells: int) -> tuple[Array, Array]:
-    """Which sub-cells k rows occupy, for k = 0..subcells.
+    """Return which sub-cells k rows occupy, for k = 0..subcells.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def deal(positions: Array, counts: Array, subcells: int) -> tuple[Array, Array]:
 
 
 def points_of(edges: Array, subcells: int, cells: int, snap: bool) -> Array:
-    """The lattice points that stand for edges of sub-cells: int64 ndarray like ``edges``.
+    """Return the lattice points that stand for edges of sub-cells: int64 ndarray like ``edges``.
 
     On an axis with a step of its own, a cell holds one value, its lower edge, and that value stands
     for it. On other axes the nearer end of the cell does. Where no cell holds two rows, ranks are
@@ -181,7 +181,7 @@ class Cells:
 
 
 def cells_by_axis(cube: Cube, label: int | None) -> list[Cells]:
-    """The occupied cells of each numeric axis, among the rows of one label or of all.
+    """Return the occupied cells of each numeric axis, among the rows of one label or of all.
 
     Parameters
     ----------

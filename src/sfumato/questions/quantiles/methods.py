@@ -135,7 +135,7 @@ def choose_by_halving(cells: Cells, at: Sequence[Fraction], choose: Choose) -> l
 
 
 def rank_within(at: Sequence[Fraction], first: int, stop: int) -> Fraction:
-    """The rank of the middle quantile of ``at[first:stop]``, among the rows of its node.
+    """Return the rank of the middle quantile of ``at[first:stop]``, among the rows of its node.
 
     The node holds the rows between the quantiles ``at[first - 1]`` and ``at[stop]``.
     """
@@ -402,6 +402,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         assert isinstance(noise, GapNoise)
         points = points_of(edges, self.subcells, self.cells, self.snap)
         counted = counted_gaps(points, self.cells, self.snap)
+        # The edges are paid for, so the gaps between them are public and hold disjoint rows.
         return noisy_gaps(rows_between(fine, self.rank_edges(edges)), counted, noise.law, bits)
 
     def rank_edges(self, edges: Array) -> Array:
@@ -417,6 +418,8 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
     def select(self, fine: Cells, bits: Bits) -> Array:
         """Choose edges of sub-cells: int64 ndarray of shape (m,), in order."""
         if self.joint:
+            # The number of rows is drawn first: the law of the selection is the one that is given
+            # it.
             return self._joint_law(fine, self._noisy_total(fine, bits)).draw(bits)
 
         def choose(ranks: Ranks, q: Fraction, _: int, level: int) -> int:
@@ -473,7 +476,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
         return total
 
     def _joint_law(self, fine: Cells, total: int | None) -> JointLaw | JointTotalLaw:
-        """The law of a joint selection.
+        """Return the law of a joint selection.
 
         Parameters
         ----------
@@ -500,7 +503,7 @@ class AxisMethod(msgspec.Struct, frozen=True, rename=JSON_KEYS):
 
 
 def rows_come_or_go(unit: Unit, by_label: bool) -> bool:
-    """Whether a selection sees a person's rows come or go, and not replaced by others.
+    """Tell whether a selection sees a person's rows come or go, and not replaced by others.
 
     Under replace a person may leave one label and enter another: see ``selection.nested``.
     """
@@ -559,7 +562,7 @@ def _best_method(quantiles: int, cells: int, *, pure: bool, most_joint: int) -> 
 
 
 def half_width(method: AxisMethod, alpha: float, together: int = 0) -> int:
-    """Rows by which the rank of a quantile may be off.
+    """Return rows by which the rank of a quantile may be off.
 
     Parameters
     ----------

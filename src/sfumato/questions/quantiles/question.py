@@ -200,7 +200,7 @@ class Quantiles(
     def _axis_method(
         self, axis: LatticeAxis, unit: Unit, cost: CentralMeasure, paid: Paid
     ) -> AxisMethod:
-        """How one axis is answered, at its part of the cost."""
+        """Return how one axis is answered, at its part of the cost."""
         pure = not isinstance(cost, ZCDP)
         has_ranks = paid is Paid.RANKS
         by_label = self.by is not None
@@ -209,6 +209,8 @@ class Quantiles(
         method = method_for(self.method, len(self.at), axis.size, pure=pure, most_joint=most_joint)
         ranks_cost = None
         if has_ranks and method != "tree":
+            # Whole units are divided, so the counts and the selection spend exactly the cost
+            # together.
             ranks_cost, cost = share(cost, [RANKS_SHARE, 1 - RANKS_SHARE])
         return AxisMethod(
             method,
@@ -331,7 +333,7 @@ class QuantilesRelease(
 
 
 def _descriptions(methods: Sequence[AxisMethod]) -> list[str]:
-    """What the methods are called, each once."""
+    """Return what the methods are called, each once."""
     return list(dict.fromkeys(map(_description, methods)))
 
 

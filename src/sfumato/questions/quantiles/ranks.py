@@ -51,7 +51,7 @@ FANOUT = 16
 
 
 def levels_for(cells: int) -> int:
-    """How many levels a tree over so many cells has: at least 1."""
+    """Return how many levels a tree over so many cells has: at least 1."""
     # An exact power of 16 must not get one level too many because the logarithm is rounded up.
     return max(1, math.ceil(math.log(cells, FANOUT) - 1e-9))
 
@@ -127,7 +127,7 @@ def risen(ranks: Array) -> Array:
 
 
 def gaps_at(ranks: Array, points: Array, at: Sequence[Fraction], snap: bool) -> Array:
-    """Noisy numbers of rows between the chosen points: int64 ndarray of shape (m + 1,).
+    """Return noisy numbers of rows between the chosen points: int64 ndarray of shape (m + 1,).
 
     With a step, a value has all ranks between the two ends of its cell. The one nearest to the
     rank asked for is taken.
@@ -156,7 +156,7 @@ class Paid(Enum):
 
 
 def counted_gaps(points: Array, cells: int, snap: bool) -> Array:
-    """Which gaps have a count: bool ndarray of shape (..., m + 1).
+    """Return which gaps have a count: bool ndarray of shape (..., m + 1).
 
     Parameters
     ----------
@@ -209,11 +209,11 @@ class GapNoise:
     law: Law
 
     def half_width(self, below: int, above: int, q: Fraction, alpha: float) -> int:
-        """Of (rows below - q * all rows), from so many counts below and above."""
+        """Return the half-width of (rows below - q * all rows), given the counts on both sides."""
         return contrast_half_width(self.law, below, above, q, alpha)
 
     def rows_half_width(self, counts: int, alpha: float) -> int:
-        """Of the number of all rows, the sum of so many counts."""
+        """Return the half-width of the number of all rows, the sum of so many counts."""
         return contrast_half_width(self.law, counts, 0, Fraction(0), alpha)
 
 
@@ -233,11 +233,11 @@ class TreeNoise:
     edges: int
 
     def half_width(self, below: int, above: int, q: Fraction, alpha: float) -> int:
-        """Of (rows below - q * all rows) at every edge; the numbers of counts do not matter."""
+        """Return the half-width of (rows below - q * all rows) at every edge, for any counts."""
         return _tree_half_width(self.laws, self.edges, q, alpha)
 
     def rows_half_width(self, counts: int, alpha: float) -> int:
-        """Of the number of all rows, the sum of the first level."""
+        """Return the half-width of the number of all rows, the sum of the first level."""
         return contrast_half_width(self.laws[0], FANOUT, 0, Fraction(0), alpha)
 
 
@@ -303,7 +303,7 @@ class PaidRanks:
         return self._each(lambda noise, below, above, q: noise.half_width(below, above, q, alpha))
 
     def _each(self, half_width: Callable[[RankNoise, int, int, Fraction], int]) -> Array:
-        """A half-width for each value, from the numbers of counts below and above it."""
+        """Return a half-width for each value, from the numbers of counts below and above it."""
         below = np.cumsum(self.counted, axis=2)
         halves = np.empty(self.below.shape, np.int64)
         for label, axis, which in np.ndindex(halves.shape):
@@ -343,7 +343,7 @@ class PaidRanks:
         return np.asarray(self.totals[:, best] - self._rows_half_widths(alpha)[:, best])
 
     def _rows_half_widths(self, alpha: float) -> Array:
-        """How far the totals may be off: int64 ndarray of shape (labels, axes)."""
+        """Return how far the totals may be off: int64 ndarray of shape (labels, axes)."""
         counts = self.counted.sum(axis=2)
         halves = np.empty(counts.shape, np.int64)
         for label, axis in np.ndindex(halves.shape):

@@ -106,13 +106,13 @@ class QuantilesPreview(Preview, frozen=True):
 
 
 def widest(noise: RankNoise, at: Sequence[Fraction], alpha: float) -> int:
-    """The largest half-width of the ranks of an axis on which no values are equal."""
+    """Return the largest half-width of the ranks of an axis on which no values are equal."""
     gaps = len(at) + 1
     return max(noise.half_width(j, gaps - j, q, alpha) for j, q in enumerate(at, 1))
 
 
 def rows_needed_for_ranks(methods: Sequence[AxisMethod]) -> int:
-    """About how many rows it takes until rows surely lie on both sides of every value.
+    """Return about how many rows it takes until rows surely lie on both sides of every value.
 
     The value at q has about q n rows below it, less what the selection is typically off. Their
     noisy number must exceed its own half-width, which its noise may bring down once more.
@@ -130,7 +130,7 @@ def rows_needed_for_ranks(methods: Sequence[AxisMethod]) -> int:
 
 
 def rows_needed(methods: Sequence[AxisMethod], rows_law: Law | None) -> int:
-    """How many rows it takes for the ranks of all quantiles to lie surely within the rows.
+    """Return how many rows it takes for the ranks of all quantiles to lie surely within the rows.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return self._within_bounds(least_rows, ALPHA / 2)
 
     def _within_bounds(self, least_rows: Array, alpha: float) -> Array:
-        """Whether the bounds of rank errors at alpha are within the rows: bool ndarray like
+        """Tell whether the bounds of rank errors at alpha are within the rows: bool ndarray like
         ``table``.
         """
         rank_errors = np.array([half_width(method, alpha) for method in self.axis_methods.values()])
@@ -525,7 +525,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return pa.table(columns)
 
     def _label_column(self, which: Array) -> pa.Array | list[str]:
-        """The labels with these indices, as text unless all labels share one type."""
+        """Return the labels with these indices, as text unless all labels share one type."""
         import pyarrow as pa
 
         if len({type(label) for label in self.labels}) == 1:
