@@ -191,8 +191,8 @@ class KMeans(
             return math.prod(cells_per_axis(m, space.d, aim)), law, SUMS_OF_CELLS
         if method == "dplloyd":
             known = MANY_ROWS if rows is None else rows
-            costs, _, (_, law) = methods.lloyd_laws(space, self.n_clusters, known, unit, cost)
-            return 1, law, f"the counts of the last of {len(costs)} steps"
+            schedule = methods.lloyd_schedule(space, self.n_clusters, known, unit, cost)
+            return 1, schedule.laws[1], f"the counts of the last of {len(schedule.costs)} steps"
         note = (
             f"the counts of the last of up to {MOST_STEPS} steps; "
             "with fewer steps there is less noise"

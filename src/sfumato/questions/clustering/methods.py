@@ -1,6 +1,6 @@
 """The methods that find centres from counted cells. Each spends exactly its cost.
 
-*To refine rough centres* (``RefinementSchedule``): a private partition says where to start, and
+*To refine rough centres* (``Schedule``): a private partition says where to start, and
 noisy steps do the rest.
 
 Lloyd's steps are noisy because of how far a row may lie from the origin of its sum. Over the whole
@@ -82,7 +82,7 @@ def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[WeightedC
 
 
 @dataclass(frozen=True)
-class RefinementSchedule:
+class Schedule:
     """The steps to be made: what each costs, the clip radius, and the noise on sums and counts."""
 
     costs: list[CentralMeasure]
@@ -92,7 +92,7 @@ class RefinementSchedule:
 
 def schedule_steps(
     cells: WeightedCells, centres: Array, unit: Unit, cost: CentralMeasure, most: int
-) -> RefinementSchedule:
+) -> Schedule:
     """Choose the number of steps and the clip radius.
 
     There are as many steps as the noise allows. Among a few radii, the one is taken at which noise
@@ -138,7 +138,7 @@ def schedule_steps(
         # The variance falls with the square of the radius.
         shorter = radius * math.sqrt(BEARABLE * loss / noise_loss[radius])
         radius = max(1, int(shorter))
-    return RefinementSchedule(costs, radius, step_laws(least, unit, radius, d))
+    return Schedule(costs, radius, step_laws(least, unit, radius, d))
 
 
 def _radii(
@@ -178,10 +178,23 @@ def take_steps(
     rows: tuple[Array, Array],
     space: Space,
     start: Array,
-    schedule: RefinementSchedule,
+    schedule: Schedule,
     noise: Bits,
+    origins: Array | None = None,
 ) -> tuple[Array, tuple[Step, ...]]:
     """Take the steps of a schedule.
+
+    Parameters
+    ----------
+    rows : int64 ndarrays of shapes (cells, d) and (cells,)
+        As ``Space.rows``.
+    space : Space
+    start : int64 ndarray of shape (k, d)
+        The first centres.
+    schedule : Schedule
+    noise : Bits
+    origins : int64 ndarray of shape (k, d), or None
+        From where rows are measured and clipped. None: from the centres of each step.
 
     Returns
     -------
@@ -192,13 +205,14 @@ def take_steps(
     centres = start
     steps = []
     for _ in schedule.costs:
-        step = private_step(rows, centres, centres, schedule.clip_radius, schedule.laws, noise)
+        middles = centres if origins is None else origins
+        step = private_step(rows, centres, middles, schedule.clip_radius, schedule.laws, noise)
         steps.append(step)
         centres = step.moved(space.extent)
     return centres, tuple(steps)
 
 
-def describe(schedule: RefinementSchedule) -> str:
+def describe(schedule: Schedule) -> str:
     """Return the noise of the steps, as the guarantee states it."""
     sum_law, count_law = schedule.laws
     norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
@@ -312,34 +326,25 @@ def dplloyd(
 ) -> Clusters:
     """Take Lloyd's steps from public centres, clipping no row: DPLloyd of Su et al. 2016."""
     space = Space(cube.lattice)
-    costs, radius, laws = lloyd_laws(space, k, rows, unit, cost)
-    sum_law, law = laws
-    where = space.rows(cube)
-    centres = space.whole(packing(k, space.d))
+    schedule = lloyd_schedule(space, k, rows, unit, cost)
+    start = space.whole(packing(k, space.d))
     middle = np.zeros((k, space.d), np.int64)
-    steps: list[Step] = []
-    for _ in costs:
-        step = private_step(where, centres, middle, radius, laws, noise)
-        steps.append(step)
-        centres = step.moved(space.extent)
-    mechanism = f"{sum_law} on each sum and {law} on each count, in {len(costs)} steps"
+    centres, steps = take_steps(space.rows(cube), space, start, schedule, noise, origins=middle)
+    sum_law, law = schedule.laws
+    number = len(schedule.costs)
+    mechanism = f"{sum_law} on each sum and {law} on each count, in {number} steps"
     terms = np.ones(k, np.int64)
-    return Clusters(centres, steps[-1].counts, terms, law, mechanism, steps=tuple(steps))
+    return Clusters(centres, steps[-1].counts, terms, law, mechanism, steps=steps)
 
 
-def lloyd_laws(
-    space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
-) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
-    """Return what each of DPLloyd's steps costs, the clip radius, and the noise on sums and counts.
-
-    The radius and the noise are the same in every step.
-    """
+def lloyd_schedule(space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure) -> Schedule:
+    """Return what each of DPLloyd's steps costs, the radius that clips no row, and the noise."""
     number = steps_for(rows, k, space.d, count_law(cost, unit).effective_epsilon)
     costs = share(cost, [Fraction(1)] * number)
     # Shares in whole units may differ by one. The noise of the least one is enough for all.
     least = min(costs, key=lambda part: part.money)
     radius = full_radius(space.extent, cost)
-    return costs, radius, step_laws(least, unit, radius, space.d)
+    return Schedule(costs, radius, step_laws(least, unit, radius, space.d))
 
 
 def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
