@@ -36,7 +36,6 @@ from sfumato.privacy import (
     unit_within,
 )
 from sfumato.publishing.plan import Plan, plan_cost
-from sfumato.publishing.plan_text import WISHES
 from sfumato.publishing.verifying import Publication
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -46,6 +45,9 @@ TO_FILL_IN = "Type sfumato init FILE --out PLAN.toml for a plan to fill in"
 
 OPTIONAL = frozenset({"publication"})
 """The tables that a plan may leave out."""
+
+WISHES = {"accuracy": "accuracy", "weight": "weights"}
+"""What a question's own table may say of its share: the field, and that of ``[release]``."""
 
 WORDS = {
     "int": "a whole number",

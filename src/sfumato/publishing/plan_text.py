@@ -12,18 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from sfumato.answers import to_bytes
 from sfumato.errors import UsageError, printable, shown
-
-if TYPE_CHECKING:
-    from sfumato.publishing.plan_file import PlanFile
-
-WISHES = {"accuracy": "accuracy", "weight": "weights"}
-"""What a question's own table may say of its share: the field, and that of ``[release]``."""
+from sfumato.publishing.plan_file import WISHES, PlanFile
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
