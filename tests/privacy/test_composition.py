@@ -20,6 +20,7 @@ from sfumato.privacy.measures import (
     pure_to_zcdp,
     rule_of,
     selection_epsilon,
+    stated_total,
     zcdp_to_approx,
 )
 
@@ -122,11 +123,11 @@ def test_charges():
         (ZCDP(1), "approx"),
         (ApproxDP(1, "1e-6"), "zcdp"),
     ):
-        with pytest.raises(UsageError, match="no conversion"):
+        with pytest.raises(UsageError, match="cannot be counted in it"):
             charge(cost, rule)
     # Keys cannot be asked for under epsilon alone, so another account is named.
     with pytest.raises(
-        UsageError, match="to find keys, or for noise with a bound, open another account"
+        UsageError, match="To find keys, or for noise with a bound, open another account"
     ):
         charge(ApproxDP(1, "1e-6"), "pure")
 
@@ -184,3 +185,32 @@ def test_an_epsilon_and_a_delta_that_allow_no_rho_are_refused():
 def test_a_rule_that_no_account_has():
     with pytest.raises(InternalError):
         in_measure((1, 1), "renyi")
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        ("10", PureDP(10)),
+        ("10,1e-6", ApproxDP(10, "1e-6")),
+        ("0.5, 1e-6", ApproxDP("0.5", "1e-6")),
+        ("epsilon = 3, delta = 0.000001", ApproxDP(3, "1e-6")),
+        ("rho=0.5", ZCDP("0.5")),
+        (" rho = 1/4 ", ZCDP("1/4")),
+    ],
+)
+def test_a_total_is_read_as_it_is_written_and_printed(text, total):
+    assert stated_total(text, "budget") == total
+    assert stated_total(str(total), "budget") == total
+    assert stated_total(total, "budget") is total
+
+
+def test_a_number_without_a_name_is_in_the_measure_of_the_cost():
+    assert stated_total("0.5", "--budget", in_rho=True) == ZCDP("0.5")
+    assert stated_total("epsilon=2", "--budget", in_rho=True) == PureDP(2)
+    for text in ("0.5,1e-6", "rho=1,rho=2", "gamma=3", "rho=1,delta=1e-6,"):
+        with pytest.raises(UsageError, match="--budget"):
+            stated_total(text, "--budget", in_rho=True)
+    with pytest.raises(UsageError, match=r"decimal comma\. Write 0\.5"):
+        stated_total("0,5", "budget")
+    with pytest.raises(UsageError, match="rho with delta"):
+        stated_total("rho=1,delta=1e-6", "budget")

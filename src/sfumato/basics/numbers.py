@@ -100,13 +100,22 @@ def fraction(value: Exactly, name: str) -> Fraction:
     return exact
 
 
+def is_decimal_comma(text: str) -> bool:
+    """Whether a text is digits, a comma and digits, as many languages write a decimal.
+
+    >>> is_decimal_comma("0,5"), is_decimal_comma("3,1e-6")
+    (True, False)
+    """
+    return _COMMA.fullmatch(text.strip()) is not None
+
+
 def _unread(value: object, name: str) -> tuple[str, str]:
     """Say why a value is not read as a number, and what to write in its place."""
     plain = value.strip() if isinstance(value, str) else ""
     if _PERCENTAGE.fullmatch(plain):
         meant = Fraction(plain.rstrip("% ")) / 100
         return "it is a percentage, and a number is wanted", f"Write {decimal(meant)}"
-    if _COMMA.fullmatch(plain):
+    if is_decimal_comma(plain):
         return "it has a decimal comma", f"Write {plain.replace(',', '.')}"
     obstacle = "it is not a finite number"
     if len(plain) > MOST_DIGITS or isinstance(value, int | Fraction | Decimal):

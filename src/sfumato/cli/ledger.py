@@ -23,12 +23,11 @@ from sfumato.cli.options import (
     opened,
 )
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
-from sfumato.cli.parsing import parse_budget
 from sfumato.cli.paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Amount, Book, Entry, Ledger, Spender, open_ledger, written
 from sfumato.ledger.moving import exported
-from sfumato.privacy import measure_of, rule_of, total_of
+from sfumato.privacy import KINDS, measure_of, rule_of, stated_total, total_of
 
 AMOUNTS = ("total", "ceiling", "spent", "remaining")
 """The fields that are amounts of budget."""
@@ -119,13 +118,13 @@ def _amount(book: Ledger, account: str, ceiling: str) -> Amount:
     if ceiling.strip() == "0":
         return 0, 0
     paying = book.account(account)
-    total = parse_budget(ceiling, gaussian=paying.rule == "zcdp", option="--ceiling")
-    assert total is not None
-    if paying.rule == "pure" and total_of(total)[1]:
+    total = stated_total(ceiling, "--ceiling", in_rho=paying.rule == "zcdp")
+    # In an account of epsilon and delta, a ceiling may leave the delta out.
+    if rule_of(total) != paying.rule and (rule_of(total), paying.rule) != ("pure", "approx"):
         raise UsageError(
             f"--ceiling {ceiling}",
-            f"account {account!r} counts epsilon only",
-            "Leave the delta out",
+            f"account {account!r} counts {KINDS[paying.rule]}",
+            "Write the ceiling as the budget is written",
         )
     return total_of(total)
 

@@ -446,8 +446,8 @@ def source_options(
         click.option("--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP),
         click.option(
             "--budget",
-            help="The most that the account may ever spend, needed when it is new: EPSILON, or "
-            "EPSILON,DELTA; with --rho, a rho.",
+            help="The most that the account may ever spend, needed when it is new: EPSILON, "
+            "or EPSILON,DELTA, or rho=RHO; with --rho, a rho.",
         ),
     )
 

@@ -29,7 +29,7 @@ from sfumato.domain import (
     Year,
 )
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.privacy import CentralMeasure, Shares, measure_of
+from sfumato.privacy import Shares
 
 if TYPE_CHECKING:
     from sfumato.domain import Label
@@ -480,32 +480,6 @@ def parse_clip(text: str) -> object:
     if None in bounds or len(bounds) > 2:
         return None
     return bounds[0] if len(bounds) == 1 else tuple(bounds)
-
-
-def parse_budget(
-    budget: str | None, *, gaussian: bool, option: str = "--budget"
-) -> CentralMeasure | None:
-    """Read --budget in the measure of the release.
-
-    Parameters
-    ----------
-    budget : str or None
-        EPSILON or EPSILON,DELTA; for Gaussian noise, RHO. None: the account exists already.
-    gaussian : bool
-        Whether the cost is given as --rho.
-    option : str
-        What messages call it.
-    """
-    if budget is None:
-        return None
-    if gaussian:
-        positive(budget, option)
-        return measure_of(option, rho=budget)
-    epsilon, comma, delta = budget.partition(",")
-    # Checked first under the name of the option: an epsilon stands beside it in the command.
-    positive(epsilon, option)
-    fraction(delta if comma else 0, f"the delta of {option}")
-    return measure_of(option, epsilon=epsilon, delta=delta if comma else 0)
 
 
 def parse_shares(text: str) -> Shares | None:

@@ -22,12 +22,19 @@ from sfumato.answers import AnyQuestion, Question, Release, answer_of, from_plai
 from sfumato.basics.files import file_name, is_folder, made_folder
 from sfumato.cli.options import DEFAULT_ACCOUNT, opened_to_charge
 from sfumato.cli.output import FrameOf, scanning, show_releases, talk, to_frame
-from sfumato.cli.parsing import parse_axes, parse_budget, parse_captions, parse_where
+from sfumato.cli.parsing import parse_axes, parse_captions, parse_where
 from sfumato.cli.paths import SourcePath, require_apart
 from sfumato.data.options import StatedOptions
 from sfumato.domain import Condition, Domain, conditions_of
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.privacy import Neighbours, Unit, limits_of, measure_of, unit_within
+from sfumato.privacy import (
+    Neighbours,
+    Unit,
+    limits_of,
+    measure_of,
+    stated_total,
+    unit_within,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -366,7 +373,9 @@ def _released(settings: PublishSettings, source: Source, question: Question[R]) 
     """The answer, and what remains of the account afterwards."""
     from sfumato.publishing.publisher import Publisher
 
-    budget = parse_budget(settings.budget, gaussian=settings.rho is not None)
+    budget = None
+    if settings.budget is not None:
+        budget = stated_total(settings.budget, "--budget", in_rho=settings.rho is not None)
     publisher = Publisher(
         source, ledger=opened_to_charge(settings.ledger), account=settings.account, budget=budget
     )

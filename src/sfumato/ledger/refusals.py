@@ -6,7 +6,7 @@ Each message says what was asked, what stands in the way, and what to do. None q
 from __future__ import annotations
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger.entries import MIXED, Account, Amount, Binding, Entry, Spender, written
+from sfumato.ledger.entries import MIXED, WRITTEN, Account, Amount, Binding, Entry, Spender, written
 from sfumato.ledger.store import Caller
 
 SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
@@ -16,15 +16,22 @@ def differs(account: Account, rule: str, total: Amount | None) -> UsageError:
     """An account exists with another rule or total than the one asked for."""
     request = f"rule {rule!r}" if total is None else f"a budget of {written(rule, total)}"
     obstacle = f"it exists, and its budget is {written(account.rule, account.total)}"
+    to_use = "to use that account"
     if total is not None and rule != account.rule:
-        request += f", rule {rule!r}"
-        obstacle += f", rule {account.rule!r}"
+        counted = _counted(account.rule)
+        obstacle += f": it counts {counted}, and not {_counted(rule)}"
+        to_use = f"and give {counted} {to_use}"
     return UsageError(
         f"account {account.name!r} with {request}",
         obstacle,
-        "Leave the budget out to use that account, or choose another name "
-        "(command line: --account NAME)",
+        f"Leave the budget out {to_use}, or choose another name (command line: --account NAME)",
     )
+
+
+def _counted(rule: str) -> str:
+    """Return what an account of a rule counts, as in "epsilon and delta"."""
+    parts = WRITTEN.get(rule)
+    return f"by rule {rule!r}" if parts is None else " and ".join(name for name, _ in parts)
 
 
 def exceeded(account: Account, cost: Amount) -> BudgetExceeded:

@@ -24,6 +24,7 @@ from .limits import StackedNorm as StackedNorm
 from .limits import Weighed as Weighed
 from .limits import limits_of as limits_of
 from .limits import stated_limits as stated_limits
+from .measures import KINDS as KINDS
 from .measures import LARGEST_EPSILON as LARGEST_EPSILON
 from .measures import LARGEST_RHO as LARGEST_RHO
 from .measures import ZCDP as ZCDP
@@ -46,6 +47,7 @@ from .measures import pure_epsilon as pure_epsilon
 from .measures import rho_with_delta as rho_with_delta
 from .measures import rule_of as rule_of
 from .measures import selection_epsilon as selection_epsilon
+from .measures import stated_total as stated_total
 from .measures import total_of as total_of
 from .measures import without_delta as without_delta
 from .measures import zcdp_to_approx as zcdp_to_approx

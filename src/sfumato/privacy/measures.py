@@ -26,6 +26,7 @@ from sfumato.basics.numbers import (
     Number,
     decimal,
     fraction,
+    is_decimal_comma,
     least_whole,
     positive,
     probability,
@@ -247,6 +248,54 @@ def measure_of(
     raise UsageError(what, obstacle, remedy)
 
 
+def stated_total(
+    amount: Exactly | CentralMeasure, name: str, *, in_rho: bool = False
+) -> CentralMeasure:
+    """Read the total of an account as people write it, in Python and in options alike.
+
+    Parameters
+    ----------
+    amount : number, text, PureDP, ApproxDP or ZCDP
+        Text is EPSILON; EPSILON,DELTA; rho=RHO; or as accounts are printed: epsilon = 3, delta =
+        1e-6.
+    name : str
+        What errors call it.
+    in_rho : bool
+        Whether a number without a name is a rho.
+
+    >>> print(stated_total("3,1e-6", "budget"))
+    epsilon = 3, delta = 0.000001
+    >>> print(stated_total("rho=0.5", "budget"))
+    rho = 0.5
+    """
+    if isinstance(amount, CentralMeasure):
+        return amount
+    parts: dict[str, Exactly] = {"rho" if in_rho else "epsilon": amount}
+    if isinstance(amount, str):
+        parts = _parts_of_total(amount, in_rho=in_rho) or parts
+    delta = parts.pop("delta", 0)
+    # Checked first under the name of the total: an option --epsilon may stand beside it.
+    fraction(delta, f"the delta of {name}")
+    for number in parts.values():
+        positive(number, name)
+    return measure_of(name, delta=delta, epsilon=parts.get("epsilon"), rho=parts.get("rho"))
+
+
+def _parts_of_total(text: str, *, in_rho: bool) -> dict[str, Exactly] | None:
+    """Return the numbers of a total by their names; None if it is no list of such parts."""
+    unnamed = iter(["rho"] if in_rho else ["epsilon", "delta"])
+    numbers: dict[str, Exactly] = {}
+    if is_decimal_comma(text):
+        return None
+    for part in text.split(","):
+        first, equals, number = (word.strip() for word in part.partition("="))
+        measure = first if equals else next(unnamed, "")
+        if measure not in ("epsilon", "delta", "rho") or measure in numbers:
+            return None
+        numbers[measure] = number if equals else first
+    return numbers
+
+
 def rho_with_delta(prefix: str = "") -> UsageError:
     """The error of a rho that is given beside a delta."""
     stated = f"{prefix}rho with {prefix}delta"
@@ -285,13 +334,21 @@ RULES = {
 }
 """What an account counts, by the name of its rule."""
 
-REMEDIES = {
-    "pure": "Give epsilon alone; to find keys, or for noise with a bound, open another account, "
-    'whose budget has a delta: budget=sf.ApproxDP("2", "1e-6") (command line: --budget 2,1e-6)',
-    "approx": "Give epsilon and delta",
-    "zcdp": "Give rho, or epsilon alone",
+KINDS = {"pure": "epsilon alone", "approx": "epsilon and delta", "zcdp": "rho"}
+"""What an account counts, in the words of a refusal."""
+
+_IN_RHO = 'open another account, whose budget is a rho: budget="rho=0.5"'
+_WITH_DELTA = (
+    'open another account, whose budget has a delta: budget="2,1e-6" '
+    "(command line: --budget 2,1e-6)"
+)
+_REMEDIES = {
+    ("zcdp", "pure"): f"Give epsilon in place of rho; or {_IN_RHO}",
+    ("zcdp", "approx"): f"Give epsilon and delta in place of rho; or {_IN_RHO}",
+    ("approx", "pure"): f"To find keys, or for noise with a bound, {_WITH_DELTA}",
+    ("approx", "zcdp"): f"Give rho, or epsilon without a delta; where it needs one, {_WITH_DELTA}",
 }
-"""What may be charged to an account, by the name of its rule."""
+"""What to do about a cost in one measure on an account in another."""
 
 
 def rule_of(measure: CentralMeasure) -> str:
@@ -320,9 +377,9 @@ def charge(cost: CentralMeasure, rule: str) -> Money:
             return pure_to_zcdp(epsilon).money
         case _:
             raise UsageError(
-                f"a release that costs {cost} on an account that counts {RULES[rule]}",
-                "that cost has no conversion into the account's measure",
-                REMEDIES[rule],
+                f"a release that costs {cost}",
+                f"its account counts {KINDS[rule]}, and this cost cannot be counted in it",
+                _REMEDIES[rule_of(cost), rule],
             )
 
 

@@ -15,12 +15,21 @@ import msgspec
 
 from sfumato._version import __version__
 from sfumato.answers import Receipt, Release, signed_part
-from sfumato.basics.numbers import Exactly, positive
+from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
 from sfumato.ledger import Account, Binding, Entry, Ledger
 from sfumato.ledger.book import open_to_charge
-from sfumato.privacy import CentralMeasure, Money, charge, in_measure, measure_of, rule_of, total_of
+from sfumato.privacy import (
+    KINDS,
+    CentralMeasure,
+    Money,
+    charge,
+    in_measure,
+    rule_of,
+    stated_total,
+    total_of,
+)
 
 
 class PublisherAccount:
@@ -57,10 +66,10 @@ class PublisherAccount:
         ceiling: Exactly | CentralMeasure | None,
         spender: str | None = None,
     ) -> None:
-        total = _as_total(budget, "budget")
-        most = _as_total(ceiling, "ceiling")
+        total = None if budget is None else stated_total(budget, "budget")
+        most = None if ceiling is None else stated_total(ceiling, "ceiling")
         if most is not None:
-            _require_ceiling(most, ceiling, source, total)
+            _require_ceiling(most, source, total)
         self.spender = spender
         self.ledger = _opened(ledger)
         self.lasts = ledger is not None
@@ -74,7 +83,7 @@ class PublisherAccount:
         self.rule = account_now.rule
         if most is not None:
             if rule_of(most) != self.rule:
-                raise _other_measure(ceiling)
+                raise _other_measure(most, self.rule)
             self.binding = replace(self.binding, ceiling=total_of(most))
             self.ledger.cap(self.name, self.binding)
 
@@ -125,29 +134,20 @@ def _opened(ledger: str | Path | Ledger | None) -> Ledger:
     return ledger
 
 
-def _as_total(amount: Exactly | CentralMeasure | None, name: str) -> CentralMeasure | None:
-    """Return a budget or a ceiling as a measure: a plain number is a pure epsilon."""
-    if amount is None or isinstance(amount, CentralMeasure):
-        return amount
-    return measure_of("a total", epsilon=positive(amount, name))
-
-
-def _require_ceiling(
-    most: CentralMeasure, ceiling: object, source: Source, total: CentralMeasure | None
-) -> None:
+def _require_ceiling(most: CentralMeasure, source: Source, total: CentralMeasure | None) -> None:
     """Refuse a ceiling of no data set, or in another measure than the total that is stated."""
     if source.name is None:
         obstacle = "a ceiling is that of a data set, and this source has no name"
-        raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
+        raise UsageError(f"a ceiling of {most}", obstacle, "Give sf.source(..., name=...)")
     if total is not None and rule_of(most) != rule_of(total):
-        raise _other_measure(ceiling)
+        raise _other_measure(most, rule_of(total))
 
 
-def _other_measure(ceiling: object) -> UsageError:
+def _other_measure(most: CentralMeasure, rule: str) -> UsageError:
     return UsageError(
-        f"ceiling = {ceiling}",
-        "it is in another measure than the account",
-        "Write it as the budget is written",
+        f"a ceiling of {most}",
+        f"the account counts {KINDS[rule]}",
+        "Write the ceiling as the budget is written",
     )
 
 

@@ -171,8 +171,9 @@ class Publisher:
     account : str or None
         The name of the account; None: "default".
     budget : number, text, PureDP, ApproxDP, ZCDP or None
-        The account's total. A number or text such as ``"0.5"`` is a pure epsilon above 0. None: the
-        account must exist.
+        The account's total. A number or text such as ``"0.5"`` is a pure epsilon above 0;
+        ``"3,1e-6"`` is an epsilon and a delta, and ``"rho=0.5"`` a rho. None: the account must
+        exist.
     ceiling : number, text, PureDP, ApproxDP, ZCDP or None
         What all accounts of this ledger may spend together on the data set that the source names.
     spender : str or None
