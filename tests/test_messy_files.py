@@ -92,7 +92,7 @@ MESSY: dict[str, tuple[Callable[[Path], None], str, list[Step]]] = {
     "a report": (
         a_report,
         "station day weight smoked",
-        [("add header_row=3", {"header_row": 5})],
+        [("the first line has one name only", {"header_row": 5})],
     ),
 }
 

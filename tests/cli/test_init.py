@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import datetime as dt
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xlsxwriter
 
+import sfumato as sf
 from sfumato.cli import run
 from sfumato.cli.parsing import parse_axes
 from sfumato.demo import flights_path
@@ -213,3 +218,156 @@ def test_a_file_without_types_is_told_how_whole_numbers_are_declared(
     assert "# For whole numbers alone write upper = 13, step = 1:\nabsences = " in out
     assert "upper = 200 }\n" in out
     assert 'axes = ["absences"]\nbins = 12   # each 1 wide' in out
+
+
+# --- a title above the table ----------------------------------------------------------------------
+
+TITLED = [
+    ["Visits to the ward, 2024"],
+    [],
+    ["Printed on 2 January"],
+    ["age", "kind", "day"],
+    [31, "a", "14.03.2024"],
+    [62, "b", "15.03.2024"],
+]
+
+
+def titled(folder: Path, form: str, rows: Sequence[Sequence[object]] = TITLED) -> Path:
+    """Write rows as a CSV file, or as a sheet whose title is merged over three columns."""
+    path = folder / f"visits.{form}"
+    if form == "csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows(rows)
+        return path
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        sheet.merge_range(0, 0, 0, 2, rows[0][0])
+        for number, row in enumerate(rows[1:], 1):
+            sheet.write_row(number, 0, row)
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_a_title_is_refused_and_its_remedy_leads_to_a_release(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = titled(tmp_path, form)
+    plan = tmp_path / "plan.toml"
+    words = ["init", str(path), "--out", str(plan)]
+    assert run(words) == 4
+    refusal = capsys.readouterr().err
+    assert "has one name only, as a title has. Add --header-row N" in refusal
+    assert "Visits" not in refusal
+    assert not plan.exists()
+    written = ["--header-row", "4", "--date-format", "day=%d.%m.%Y"]
+    axes = ["--axis", "age=0..120", "--axis", "day=2024-01-01..2025-01-01/1"]
+    assert run([*words, *written, *axes]) == 0
+    assert read_plan(plan).source.header_row == 4
+    assert run(["check", str(plan)]) == 0
+    assert "2 of 2 rows are counted" in capsys.readouterr().out
+    assert run(["release", str(plan), "--ledger", str(tmp_path / "b.db")]) == 0
+    domain = read_plan(plan).domain
+    rows = sf.source(path, domain, header_row=4, date_format="%d.%m.%Y")
+    assert sf.Publisher(rows, budget="1").check().questions[0].counted == 2
+    with pytest.raises(sf.DataError, match=r"one name only.* Add header_row=2"):
+        sf.source(path, domain).require([sf.Histogram("age").needs(rows.domain)])
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_names_with_gaps_are_refused_as_merged_cells(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [["Person", "", "Visit"], ["age", "kind", "day"], [31, "a", "14.03.2024"]]
+    path = tmp_path / f"visits.{form}"
+    if form == "csv":
+        path.write_text("\n".join(",".join(map(str, row)) for row in rows))
+    else:
+        with xlsxwriter.Workbook(path) as book:
+            sheet = book.add_worksheet()
+            sheet.merge_range(0, 0, 0, 1, "Person")
+            sheet.write(0, 2, "Visit")
+            for number, row in enumerate(rows[1:], 1):
+                sheet.write_row(number, 0, row)
+    assert run(["init", str(path)]) == 4
+    assert "1 empty cell between names, as merged cells leave. Add --" in capsys.readouterr().err
+    assert run(["init", str(path), "--header-row", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == dict.fromkeys(rows[1], "unknown")
+
+
+def test_a_stated_row_may_have_one_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("age\n31\n")
+    assert run(["init", str(tmp_path / "t.csv")]) == 4
+    assert "--header-row 1 if row 1 does" in capsys.readouterr().err
+    assert run(["init", str(tmp_path / "t.csv"), "--header-row", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "\n# age = {" in shown.out
+    assert "Note: the first line has one name only" in shown.err
+    # pandas leaves the name of an index empty, before all others.
+    (tmp_path / "t.csv").write_text(",age,kind\n0,31,a\n")
+    assert run(["init", str(tmp_path / "t.csv")]) == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_no_row_below_the_names_changes_a_plan(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even whether they look like dates, have other separators, or are there at all."""
+    tables: list[list[list[object]]] = [
+        [],
+        [[31, "a", "2024-03-14"], [32, "b", "2024-03-15"]],
+        [["31;1", 'an "open', "14.03.2024"], ["x", "", ""], ["1", "2", "3", "4"]],
+        [[dt.date(2024, 3, day).isoformat()] * 3 for day in range(1, 20)],
+    ]
+    for written in ([], ["--date-format", "day=%d.%m.%Y"], ["--date-format", "%d.%m.%Y"]):
+        plans = set()
+        for rows in tables:
+            path = titled(tmp_path, form, [*TITLED[:4], *rows])
+            assert run(["init", str(path), "--header-row", "4", *written]) == 0
+            plans.add(capsys.readouterr().out)
+        assert len(plans) == 1
+
+
+def test_dates_are_told_from_types_and_formats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("day,at,born\n2024-01-01,2024-01-01T10:00,1970-01-01\n")
+    words = ["init", str(tmp_path / "t.csv"), "--json"]
+    assert run(words) == 0
+    assert set(json.loads(capsys.readouterr().out).values()) == {"unknown"}
+    formats = ["--date-format", "day=%Y-%m-%d", "--date-format", "at=%Y-%m-%dT%H:%M"]
+    assert run([*words, *formats]) == 0
+    assert json.loads(capsys.readouterr().out) == {"day": "date", "at": "time", "born": "unknown"}
+    assert run([*words, "--date-format", "days=%Y-%m-%d"]) == 2
+    assert "has no column 'days'; did you mean 'day'?" in capsys.readouterr().err
+    typed = pa.table({"day": [dt.date(2024, 1, 1)], "at": [dt.datetime(2024, 1, 1)]})
+    pq.write_table(typed, tmp_path / "t.parquet")
+    assert run(["init", str(tmp_path / "t.parquet"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"day": "date", "at": "time"}
+
+
+# --- a plan that exists ---------------------------------------------------------------------------
+
+
+def test_force_overwrites_a_plan_and_nothing_that_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("age,kind\n31,a\n")
+    plan = tmp_path / "plan.toml"
+    plan.write_text("filled in")
+    words = ["init", str(table), "--axis", "age=0..120", "--out"]
+    assert run([*words, str(plan)]) == 2
+    assert "or add --force to overwrite it" in capsys.readouterr().err
+    assert plan.read_text() == "filled in"
+    assert run([*words, str(plan), "--force"]) == 0
+    assert list(read_plan(plan).domain) == ["age"]
+    assert run([*words, str(table), "--force"]) == 2
+    ledger = tmp_path / "b.db"
+    assert run(["release", str(plan), "--ledger", str(ledger)]) == 0
+    charged = ledger.read_bytes()
+    assert run([*words, str(ledger), "--force"]) == 4
+    assert "it is a database, such as a ledger" in capsys.readouterr().err
+    assert ledger.read_bytes() == charged
+    assert table.read_text() == "age,kind\n31,a\n"
+    assert run([*words[:-1], "--force"]) == 2
+    assert "--force" in capsys.readouterr().err

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import click
 import msgspec
 
+from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import positive
 from sfumato.cli.options import (
     AXIS_HELP,
@@ -28,14 +29,18 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import SPANS, parse_axes
-from sfumato.cli.paths import SourceFile, SourcePath
+from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
 from sfumato.data.addresses import SourceAddress, for_folder
+from sfumato.data.dates import date_format
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Axis, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy import Unit
 from sfumato.publishing.plan_text import field_lines, joined_tables, toml_key, toml_text, toml_value
 from sfumato.questions.histogram.bins import DEFAULT_BINS
+
+if TYPE_CHECKING:
+    from sfumato.data.describe import Kind
 
 # --- bins of whole numbers ------------------------------------------------------------------------
 
@@ -223,7 +228,8 @@ AXIS_OF_KIND = {
 }
 HINT_OF_KIND = {
     "whole": "# Whole numbers: upper is one above the last of them.",
-    "unknown": '# For a column of labels: { type = "categories", labels = ["?", "?"] }',
+    "unknown": '# For a column of labels: { type = "categories", labels = ["?", "?"] }\n'
+    '# For one of dates: lower = "2026-01-01", upper = "2027-01-01"',
 }
 """What stands above the axes, where a column of the kind is left to fill in."""
 WRITTEN_OTHERWISE = {
@@ -247,6 +253,9 @@ FILLED_IN = """\
 # used."""
 EPSILON = "epsilon = {:<10} # for {}"
 BUDGET_IS_FOR = "everything that will ever be asked of these data"
+NAMES_ARE_ELSEWHERE = (
+    "Add --header-row N for the row N that names the columns, or --header-row 1 if row 1 does"
+)
 DATES_HINT = "# width = 7   # of dates: days in each bin; without it every day has one"
 
 
@@ -284,10 +293,11 @@ class Given(msgspec.Struct, frozen=True):
 @click.option(
     "--out", type=click.Path(path_type=Path), help="File to write the plan to.  [default: stdout]"
 )
+@click.option("--force", is_flag=True, help="Overwrite the file of --out if it exists.")
 @written_options
 @json_option
 @gathers(Given)
-def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> None:
+def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json: bool) -> None:
     """Write a plan for FILE: a file that says what to publish, which you can read and change.
 
     Only names and types of columns are read, never a row: you state what is publicly known of
@@ -306,29 +316,67 @@ def init(given: Given, file: SourcePath, out: Path | None, as_json: bool) -> Non
       sfumato init visits.csv --axis age=0..121/1 --person patient \\
         --out visits.toml
     """
-    from sfumato.data.describe import kinds, likely_separator
-
-    written = given.written
-    if written.separator is None:
-        likely = likely_separator(file, file_options(written))
-        written = msgspec.structs.replace(written, separator=likely)
-        given = msgspec.structs.replace(given, written=written)
-    kind_of_column = kinds(file, file_options(written))
-    columns = {name: kind for name, kind in kind_of_column.items() if name and kind in AXIS_OF_KIND}
-    if not columns:
-        raise DataError(
-            f"a plan for {file}", "it has no column of numbers, times or text", "Name another file"
-        )
+    written = _with_separator(file, given.written)
+    given = msgspec.structs.replace(given, written=written)
+    _check_title(file, written)
+    columns = _columns(file, written)
     if as_json:
         emit_json(columns)
         return
     text = _plan(file, out, columns, given)
     if out is None:
+        if force:
+            obstacle = "no file is written without --out"
+            raise UsageError("--force", obstacle, "Add --out PLAN.toml, or leave it out")
         say(text.removesuffix("\n"))
         return
-    _write(out, text)
+    if force:
+        require_unread("--out", out, files_read(file))
+        write_bytes(out, text.encode())
+    else:
+        _write_new(out, text)
     then = "Fill in the domain, then" if not given.axes else "Next"
     talk(f"Written: {out}. {then}: sfumato preview {out}")
+
+
+def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:
+    """Return how the file is written, with the separator that the line of names has."""
+    from sfumato.data.describe import likely_separator
+
+    if written.separator is not None:
+        return written
+    return msgspec.structs.replace(written, separator=likely_separator(file, file_options(written)))
+
+
+def _check_title(file: SourcePath, written: StatedOptions) -> None:
+    """Refuse names that look like a title above the table, unless their row was stated."""
+    from sfumato.data.describe import title_form
+
+    form = title_form(file, file_options(written))
+    if form is None:
+        return
+    if written.header_row is None:
+        raise DataError(f"a plan for {file}", form, NAMES_ARE_ELSEWHERE)
+    talk(f"Note: {form}. If another row names the columns, state that row by --header-row.")
+
+
+def _columns(file: SourcePath, written: StatedOptions) -> dict[str, Kind]:
+    """Return the kind of each column that can be an axis, by its declared type or date format."""
+    from sfumato.data.describe import kinds
+
+    kind_of_column = kinds(file, file_options(written))
+    formats = written.date_format
+    if isinstance(formats, Mapping):
+        for name, format_text in formats.items():
+            if name not in kind_of_column:
+                raise _no_column(file, f"--date-format {name}", name, kind_of_column)
+            kind_of_column[name] = "time" if date_format(format_text).has_times else "date"
+    columns = {name: kind for name, kind in kind_of_column.items() if name and kind in AXIS_OF_KIND}
+    if not columns:
+        raise DataError(
+            f"a plan for {file}", "it has no column of numbers, times or text", "Name another file"
+        )
+    return columns
 
 
 def _plan(file: SourcePath, out: Path | None, columns: Mapping[str, str], given: Given) -> str:
@@ -430,17 +478,23 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
         named[given.person] = f"--person {given.person}"
     for name, option in named.items():
         if name not in columns:
-            near = nearest(name, columns)
-            obstacle = f"{file} has no column {name!r}"
-            if near.startswith("did you mean"):
-                obstacle += f"; {near}"
-            remedy = f"Name it as the column is named; sfumato init {file} lists all"
+            refusal = _no_column(file, option, name, columns)
             if name in SPANS and name in axes:
                 # Whoever writes month=date, or month=1..12, wants months of a column of dates.
                 column = _only_label(axes[name])
                 axis = f"{name}={name}:{column if column in columns else 'COLUMN'}:{SPANS[name]}"
-                remedy = f"For {name}s of a column of dates write {axis}"
-            raise UsageError(option, obstacle, remedy)
+                refusal.remedy = f"For {name}s of a column of dates write {axis}"
+            raise refusal
+
+
+def _no_column(file: SourcePath, option: str, name: str, columns: Iterable[str]) -> UsageError:
+    """Return the refusal of an option that names a column which the file has not."""
+    near = nearest(name, columns)
+    obstacle = f"{file} has no column {name!r}"
+    if near.startswith("did you mean"):
+        obstacle += f"; {near}"
+    remedy = f"Name it as the column is named; sfumato init {file} lists all"
+    return UsageError(option, obstacle, remedy)
 
 
 def _only_label(axis: Axis) -> str:
@@ -459,14 +513,15 @@ def _written_lines(written: StatedOptions, *, is_text: bool) -> list[str]:
     return lines
 
 
-def _write(out: Path, text: str) -> None:
+def _write_new(out: Path, text: str) -> None:
     """Write a new file; one that exists may be filled in already and is kept."""
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         obstacle = "there is such a file, and it may be filled in already"
-        raise UsageError(f"writing {out}", obstacle, "Choose another name") from None
+        remedy = "Choose another name, or add --force to overwrite it"
+        raise UsageError(f"writing {out}", obstacle, remedy) from None
     except OSError as error:
         obstacle = error.strerror or "it cannot be written"
         raise DataError(f"writing {out}", obstacle, "Choose a path that can be written") from None

@@ -144,6 +144,11 @@ class DateFormat:
         return "z" in self._directives
 
     @property
+    def has_times(self) -> bool:
+        """Whether fields have a time beside the date."""
+        return not {"H", "I"}.isdisjoint(self._directives)
+
+    @property
     def pattern(self) -> str | None:
         """The pattern by which Arrow finds the parts of all fields of a column.
 

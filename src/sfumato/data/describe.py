@@ -18,6 +18,7 @@ import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
 from sfumato.data.columns import numbers
+from sfumato.data.fields import TextFile
 from sfumato.data.options import NO_OPTIONS, FileOptions
 from sfumato.data.reader import Losses, RowReader, guarded, guarded_batches, with_rows
 from sfumato.data.readers.csv import CsvFile
@@ -59,9 +60,19 @@ def likely_separator(path: str | os.PathLike[str], options: FileOptions) -> str 
     """
     table = open_reader(path, (), None, options)
     first = guarded(table.name, table.parts)[0]
-    if not isinstance(first, CsvFile) or first.misreading() is None:
+    if not isinstance(first, CsvFile) or first.other_separator() is None:
         return None
     return first.likely_separator()
+
+
+def title_form(path: str | os.PathLike[str], options: FileOptions) -> str | None:
+    """Say what makes the names of a CSV file or a sheet look like a title, if anything does.
+
+    It depends on the form of their line alone.
+    """
+    table = open_reader(path, (), None, options)
+    first = guarded(table.name, table.parts)[0]
+    return guarded(first.name, first.title_form) if isinstance(first, TextFile) else None
 
 
 _TESTS: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
@@ -138,7 +149,8 @@ def _require_columns(table: RowReader) -> None:
     Messages name columns. That one would be the whole line, which may turn out to be data.
     """
     for part in guarded(table.name, table.parts):
-        misreading = guarded(part.name, part.misreading)
+        seen = part.other_separator if isinstance(part, CsvFile) else part.misreading
+        misreading = guarded(part.name, seen)
         if misreading is not None and len(guarded(part.name, part.names)) == 1:
             raise DataError(part.name, *misreading)
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -478,9 +479,41 @@ class TextFile(RowReader):
         self._person = person
         self._options = options
 
+    @property
+    @abstractmethod
+    def names_place(self) -> str:
+        """Where the columns are named, such as "the first line": what messages call it."""
+
     def schema(self, columns: Columns) -> pa.Schema:
         """Give the types that the domain declares. The file is not read."""
         return text_schema(columns, self.name, self._person)
+
+    def title_form(self) -> str | None:
+        """Say what makes the names look like a title, by their form alone; None if nothing does.
+
+        No name is quoted, and nothing below them is looked at.
+        """
+        filled = [place for place, name in enumerate(self.names()) if name]
+        if len(filled) < 2:
+            return f"{self.names_place} has {'one' if filled else 'no'} name only, as a title has"
+        n_empty = filled[-1] - filled[0] + 1 - len(filled)
+        if not n_empty:
+            return None
+        cells = "cell" if n_empty == 1 else "cells"
+        return (
+            f"{self.names_place} has {n_empty} empty {cells} between names, as merged cells leave"
+        )
+
+    def title_misreading(self) -> tuple[str, str] | None:
+        """Say that a title may stand where names were expected, and which option skips it."""
+        if (form := self.title_form()) is None:
+            return None
+        row = self._options.header_row + 1
+        return (
+            form,
+            f"Add header_row={row} (command line: --header-row {row}) if another row names the "
+            "columns; of merged cells, only the first has the name, so give each its own",
+        )
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""

@@ -63,7 +63,7 @@ FORMS: dict[str, tuple[bytes, tuple[str, ...], dict[str, Any]]] = {
     ),
     "a title above": (
         b"Visits of 2024\r\n\r\nage,kind\r\n31,x\r\n",
-        ("no column of that name", "header_row=3", "--header-row 3"),
+        ("the first line has one name only", "header_row=2", "--header-row 2"),
         {"header_row": 2},
     ),
 }
@@ -100,7 +100,7 @@ def test_a_file_of_one_column_needs_no_separator(tmp_path: Path) -> None:
         (b"age,\x81\n31,\n", {"encoding": "cp1252"}, ("not text in cp1252",)),
         (b"x\nage,\xff\n31,\n", {"header_row": 2}, ("its line 2", "not UTF-8")),
         (f"{CANARY};{CANARY}\n1;2\n".encode(), {}, ("1 semicolon and no comma",)),
-        (f"{CANARY}\n1\n".encode(), {"header_row": 2}, ("no column of that name",)),
+        (f"{CANARY}\n1\n".encode(), {"header_row": 2}, ("line 2 has one name only",)),
     ],
 )
 def test_a_header_that_cannot_be_read_is_refused(

@@ -117,6 +117,10 @@ def _where(header_row: int) -> str:
     return "first line" if header_row == 1 else f"line {header_row}"
 
 
+def _line(header_row: int) -> str:
+    return "the first line" if header_row == 1 else f"line {header_row}"
+
+
 def _from_line(head: bytes, number: int) -> bytes:
     """Return what is left of a file from the line of that number on."""
     breaks = _LINE_BREAK.finditer(head)
@@ -185,7 +189,7 @@ def other_separator(header: Header, separator: str, header_row: int) -> Explaine
     likely = likely_separator(header.line)
     if likely is None or header.line.count(likely) <= header.line.count(separator):
         return None
-    obstacle = f"the {_where(header_row)} has {_times(header.line, likely)} and "
+    obstacle = f"{_line(header_row)} has {_times(header.line, likely)} and "
     obstacle += _times(header.line, separator)
     remedy = f"Add {stating('separator', 'tab' if likely == TAB else likely)}"
     if likely == ";":
@@ -229,14 +233,23 @@ class CsvFile(TextFile):
                 yield pa.RecordBatch.from_arrays(values, names=form.wanted)
 
     def misreading(self) -> tuple[str, str] | None:
-        """Say whether the header looks as if another sign separated the fields."""
+        """Say whether another sign seems to separate the fields, or the header is a title."""
         check_file(self.path, self.name)
         try:
-            header = guarded(self.name, self._header)
+            return self.other_separator() or self.title_misreading()
         except DataError:
             # The refusal of the header says what is wrong.
             return None
+
+    def other_separator(self) -> Explained | None:
+        """Say whether the header looks as if another sign separated the fields."""
+        header = guarded(self.name, self._header)
         return other_separator(header, self._separator, self._options.header_row)
+
+    @property
+    def names_place(self) -> str:
+        """The line that names the columns."""
+        return _line(self._options.header_row)
 
     def likely_separator(self) -> str | None:
         """Say which separator the header seems to have."""

@@ -296,23 +296,15 @@ class ExcelFile(TextFile):
         """Say whether the row of names looks like a title, or has merged cells."""
         check_file(self.path, self.name)
         try:
-            names = self.names()
+            return self.title_misreading()
         except DataError:
             # The refusal of the sheet says what is wrong.
             return None
-        row = self._options.header_row
-        if len(names) == 1:
-            seen = f"row {row} has one name only, as a title has"
-        elif n_empty := names.count(""):
-            cells = "cell" if n_empty == 1 else "cells"
-            seen = f"row {row} has {n_empty} empty {cells} between names, as merged cells leave"
-        else:
-            return None
-        return (
-            seen,
-            f"Add header_row={row + 1} (command line: --header-row {row + 1}) if another row names "
-            "the columns; of merged cells, only the first has the name, so give each its own",
-        )
+
+    @property
+    def names_place(self) -> str:
+        """The row that names the columns."""
+        return f"row {self._options.header_row}"
 
 
 # --- the sheet ------------------------------------------------------------------------------------
