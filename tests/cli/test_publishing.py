@@ -73,7 +73,7 @@ def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:
     ]
     for command, columns in (
         ("cluster", {"age", "age_error", "count", "low", "high"}),
-        ("quantiles", {"quantile", "value", "cell_low", "cell_high", "rank_error"}),
+        ("quantiles", {"quantile", "value", "low", "high", "rank_error"}),
         ("histogram", {"age", "age_lower", "age_upper", "count", "low", "high"}),
     ):
         code, out, err = sfumato(command, *args)

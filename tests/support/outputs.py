@@ -5,7 +5,8 @@ A rebuild must not change these outputs.
 ``python tests/support/outputs.py tests/fixtures/v0_2/outputs.json`` writes them. The file there was
 written by version 0.2 before its inside was rebuilt. Since then some sentences of previews and the
 names of bins of whole numbers, which are not stored, were put in plainer words, and quantiles pay
-for their ranks: what was stored of them before is in files of its own.
+for their ranks: what was stored of them before is in files of its own. Their tables lead with the
+intervals of values.
 """
 
 from __future__ import annotations

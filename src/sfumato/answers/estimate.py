@@ -154,7 +154,7 @@ def _intervals(table: pa.Table) -> Iterator[tuple[str, str | None, str]]:
             continue
         ends = [(f"{name}_low", f"{name}_high"), (None, f"{name}_error")]
         ends += [("low", "high")] if names[at + 1 : at + 2] == ["low"] else []
-        ends += [("cell_low", "cell_high")] if names[at + 1 : at + 2] == ["cell_low"] else []
+        ends += [(name, "cell_high")] if name == "cell_low" else []
         for low, high in ends:
             if high in floats and (low is None or low in floats):
                 yield name, low, high

@@ -31,6 +31,9 @@ else:
 ENDS = ("_lower", "_upper")
 """What the columns of the edges of bins end with."""
 
+CELLS = ("cell_low", "cell_high")
+"""The columns of the cells in which the rows behind a quantile lie."""
+
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # the last four are the first four in full width
 """What a text begins with that some spreadsheet program would run as a formula."""
 _NUMBER = r"[-−]?\d+(\.\d+)?(e[+-]?\d+)?"
@@ -38,8 +41,8 @@ _HARMLESS = re.compile(rf"{_NUMBER}( to {_NUMBER}| and (above|below))?")
 
 
 def without_edges(table: pa.Table) -> pa.Table:
-    """A table without the edges of bins, which their names say."""
-    ends = {f"{name}{end}" for name in table.column_names for end in ENDS}
+    """A table without the edges of bins, which their names say, and without those of cells."""
+    ends = {f"{name}{end}" for name in table.column_names for end in ENDS} | {*CELLS}
     return table.drop_columns([name for name in table.column_names if name in ends])
 
 

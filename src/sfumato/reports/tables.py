@@ -20,7 +20,7 @@ INTERVALS = ("low", "high")
 STATISTICS = ("count", "mean", "sum", "variance")
 UNKNOWN = "not known"
 # What says something only where the value is known.
-OF_VALUES = frozenset({"mean", "sum", "variance", "value", "cell_low", "cell_high"})
+OF_VALUES = frozenset({"mean", "sum", "variance", "value"})
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,7 @@ def _reading(columns: set[str]) -> str:
             "Low and high bound each number separately, with 95% confidence, for the rows counted."
         )
     if "rank_error" in columns:
-        sentences.append(
-            "The rank of a value among the rows counted may be off by as many rows as rank error "
-            "says, with 95% confidence."
-        )
+        sentences.append("Rank error: by how many rows the rank may be off, with 95% confidence.")
     if "known" in columns:
         sentences.append("Where known says no, nothing is known but the interval, if there is one.")
     return " ".join(sentences)

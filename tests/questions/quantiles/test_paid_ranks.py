@@ -56,6 +56,14 @@ def answered(question, counts, draws, seed, cost=None, unit=None):
         yield release, below, upto
 
 
+def offsets(release, confidence, simultaneous=False):
+    """Between which numbers (rows below a value) - at * (all rows) lies."""
+    rows = release.gaps.sum()
+    middle = np.cumsum(release.gaps)[:-1] - np.array([float(q) for q in release.at]) * rows
+    half = release.accuracy(confidence, simultaneous)
+    return middle - half, middle + half
+
+
 @pytest.mark.parametrize(
     ("method", "axis"),
     # A tree over the 2^20 cells of an axis without a step is slow, and the same code.
@@ -69,10 +77,10 @@ def test_ranks_cover(shape, method, axis):
     at = np.array([0.25, 0.5, 0.75])
     each, every, shares = [], [], []
     for release, below, upto in answered(question, counts, 40, f"{shape} {method} {axis}"):
-        low, high = release.interval("0.8")
+        low, high = offsets(release, "0.8")
         last = upto if axis == "x" else below
         each.append((below - at * counts.sum() <= high) & (last - at * counts.sum() >= low))
-        low, high = release.interval("0.8", simultaneous=True)
+        low, high = offsets(release, "0.8", simultaneous=True)
         covered = (below - at * counts.sum() <= high) & (last - at * counts.sum() >= low)
         every.append(covered.all())
         if counts.any():

@@ -187,7 +187,7 @@ def test_the_command(table, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     said = capsys.readouterr()
     assert (
         said.out.splitlines()[1]
-        == "kind\tquantile\tvalue\tcell_low\tcell_high\trank\trank_error\trows\tknown"
+        == "kind\tquantile\tvalue\tlow\thigh\trank\trank_error\trows\tknown\tcell_low\tcell_high"
     )
     assert len(said.out.splitlines()) == 2 + 6
     assert "Of the rows counted, each rank is within" in said.err

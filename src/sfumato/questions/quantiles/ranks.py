@@ -212,6 +212,15 @@ class GapNoise:
         """Return the half-width of (rows below - q * all rows), given the counts on both sides."""
         return contrast_half_width(self.law, below, above, q, alpha)
 
+    def half_width_bounds(self, below: Array, counts: int, q: Fraction, alpha: float) -> Array:
+        """Upper bounds on ``half_width``, for several numbers of counts below, of so many."""
+        weights = float(1 - q), float(q)
+        variances = spread(self.law) * (
+            below * weights[0] ** 2 + (counts - below) * weights[1] ** 2
+        )
+        bounds = half_widths(variances, [(self.law, max(weights))], alpha)
+        return np.asarray(np.where(variances > 0, np.ceil(bounds), 0))
+
     def rows_half_width(self, counts: int, alpha: float) -> int:
         """Return the half-width of the number of all rows, the sum of so many counts."""
         return contrast_half_width(self.law, counts, 0, Fraction(0), alpha)
@@ -236,6 +245,10 @@ class TreeNoise:
         """Return the half-width of (rows below - q * all rows) at every edge, for any counts."""
         return _tree_half_width(self.laws, self.edges, q, alpha)
 
+    def half_width_bounds(self, below: Array, counts: int, q: Fraction, alpha: float) -> Array:
+        """``half_width``, for several numbers of counts below."""
+        return np.full(len(below), self.half_width(0, counts, q, alpha))
+
     def rows_half_width(self, counts: int, alpha: float) -> int:
         """Return the half-width of the number of all rows, the sum of the first level."""
         return contrast_half_width(self.laws[0], FANOUT, 0, Fraction(0), alpha)
@@ -253,6 +266,46 @@ def _tree_half_width(laws: tuple[Law, ...], edges: int, q: Fraction, alpha: floa
     bound = half_widths(np.array([variance]), parts, alpha / edges)[0]
     # Ranks that were made to rise are means of two, rounded to whole rows.
     return math.ceil(float(bound)) + 1
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """Whether values surely have fewer rows below them than a quantile asks for, or more.
+
+    Attributes
+    ----------
+    noise : GapNoise or TreeNoise
+    below : int64 ndarray of shape (values,)
+        How many counts there are below each value.
+    counts : int
+        How many there are.
+    q : Fraction
+    alpha : float
+        Each value is judged by a two-sided half-width at alpha.
+    """
+
+    noise: RankNoise
+    below: Array
+    counts: int
+    q: Fraction
+    alpha: float
+
+    def reversed(self) -> RankTest:
+        """The same test, from the last value on."""
+        return RankTest(self.noise, self.below[::-1], self.counts, self.q, self.alpha)
+
+    def number_short(self, spare: Array) -> int:
+        """How many values, from the first on, have as many rows to spare as their half-width."""
+        bounds = self.noise.half_width_bounds(self.below, self.counts, self.q, self.alpha)
+        for at, (rows, bound) in enumerate(zip(spare.tolist(), bounds.tolist(), strict=True)):
+            # The exact half-width takes long, and decides only where its bound does not.
+            if rows < bound and (rows < 0 or rows < self._half_width(at)):
+                return at
+        return len(spare)
+
+    def _half_width(self, at: int) -> int:
+        below = int(self.below[at])
+        return self.noise.half_width(below, self.counts - below, self.q, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -313,6 +366,39 @@ class PaidRanks:
                 self.noises[axis], through, beyond, self.at[which]
             )
         return halves
+
+    def around(self, alpha: float) -> tuple[Array, Array]:
+        """Which values surely lie on either side of each true quantile: int64 like ``below``.
+
+        Returns
+        -------
+        last_below, first_above : int64 ndarrays
+            Indices of values of the same label and axis: of the last one that is surely no larger
+            than the true quantile, and of the first one that is surely no less. -1, or the number
+            of quantiles, where there is none.
+
+        Notes
+        -----
+        A value is no larger than the quantile at q if at most q n - 1 rows lie below it, and no
+        less if q n + 1 rows do. Then all usual definitions of a quantile agree. Both bounds hold
+        together with probability 1 - alpha: each uses one side of the intervals of ranks.
+
+        Holds because: the first value is looked at first, and the next one only if that one is
+        surely no larger. True ranks rise. So a wrong bound needs a wrong answer for the first value
+        of all that is larger than the quantile, and that is one event. Whatever follows it does not
+        count. From above it is the same. A tree's bounds hold at all edges at once anyhow.
+        """
+        last_below = np.empty(self.below.shape, np.int64)
+        first_above = np.empty(self.below.shape, np.int64)
+        for label, axis in np.ndindex(self.totals.shape):
+            through = np.cumsum(self.counted[label, axis])
+            for which, q in enumerate(self.at):
+                offsets = self.below[label, axis] - float(q) * self.totals[label, axis]
+                test = RankTest(self.noises[axis], through[:-1], int(through[-1]), q, alpha)
+                last_below[label, axis, which] = test.number_short(-1 - offsets) - 1
+                beyond = test.reversed().number_short(offsets[::-1] - 1)
+                first_above[label, axis, which] = len(self.at) - beyond
+        return last_below, first_above
 
     def known(self, alpha: float) -> Array:
         """Whether each value surely has rows on either side of it: bool ndarray like ``below``.

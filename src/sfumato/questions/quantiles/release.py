@@ -178,6 +178,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     """
 
     noun: ClassVar[str] = "rank"
+    amounts: ClassVar[frozenset[str]] = Release.amounts - {"low", "high"}
     measured_against: ClassVar[str] = "rows of the one asked for"
 
     @property
@@ -320,6 +321,26 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return f"{unknown:,} of {len(self.flags):,} values {verb} not known: {where}."
 
     @property
+    def facts(self) -> tuple[str, ...]:
+        """What the columns of the table mean, and where an interval is not bounded by a value."""
+        if self._paid_ranks is None:
+            ends = "Nothing is known of the values but the ends of the axis: no rows were counted."
+            return (ends,)
+        of = self.guarantee.unit.counted
+        interval = (
+            f"Low and high: the true quantile of {of} lies between them, with 95% confidence."
+        )
+        rank = f"Rank: the estimated share of {of} that lie below the value."
+        at_ends = sum(int(ends.sum()) for ends in self._ends_of_axis())
+        if not at_ends:
+            return interval, rank
+        bounded = (
+            f"{at_ends:,} of {2 * self.table.size:,} of these ends are those of the axis: no value "
+            "of this answer bounds the quantile there. Quantiles next to it would narrow it."
+        )
+        return interval, bounded, rank
+
+    @property
     def axes(self) -> tuple[GridAxis, ...]:
         """The axes whose quantiles these are."""
         return self.lattice.grids
@@ -420,8 +441,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """By how many rows each rank may be off, for any data: int64 ndarray like ``values``.
 
-        Let n(v) be the rows below a value v. Then n(v) - at * (all rows) is within ``accuracy`` of
-        what the noisy counts say it is, which is the middle of ``interval``. The law is exact: the
+        It is about ranks, as in a preview, and is the column ``rank_error`` of a table.
+        ``interval`` is about the values. Let n(v) be the rows below a value v. Then n(v) - at *
+        (all rows) is within ``accuracy`` of what the noisy counts say it is. The law is exact: the
         noise of a paid rank is a weighted sum of independent draws. On an axis with a step, n(v) is
         one of the ranks of the rows that share the value v.
 
@@ -449,17 +471,60 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def interval(
         self, confidence: Exactly = "0.95", simultaneous: bool = False
     ) -> tuple[Array, Array]:
-        """Lowest and highest offset of each rank from the one asked for, in rows, like ``values``.
+        """Between which numbers the true quantiles of the rows counted lie, each like ``values``.
 
-        The offset of a value v is (rows below v) - at * (all rows). Where ranks are not paid for it
-        is (-accuracy, accuracy). The values themselves have no interval of a stated confidence.
-        ``cells`` says between which numbers the rows lie that a value stands for.
+        The ends are released values of the same label and axis, or ends of the axis where no
+        released value surely lies on that side. To have a narrow interval
+        around the median, ask for quantiles on either side of it: ``at=[0.45, 0.5, 0.55]``. Where
+        ranks are not paid for, as in releases of before, nothing is known but the ends of the axis.
+
+        They hold for any data, by the law of the noise of the ranks, and for every usual definition
+        of a quantile. Values beyond the bounds count as the bounds, and on an axis with a step,
+        each value counts as its step. How far the *rank* of a value may be off say ``accuracy`` and
+        ``rank_interval``.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            True: the intervals hold for all values together.
         """
-        half = self.accuracy(confidence, simultaneous)
+        last_below, first_above = self._around(confidence, simultaneous)
+        low = np.empty(self.table.shape)
+        high = np.empty(self.table.shape)
+        for i, axis in enumerate(self.axes):
+            # One number more at either end: what holds without any released value.
+            ends = np.full((self.labels_number, 2), axis.ends)
+            below = np.concatenate([ends[:, :1], self.table[:, i]], axis=1)
+            above = np.concatenate([self._upper_ends(axis, i), ends[:, 1:]], axis=1)
+            low[:, i] = np.take_along_axis(below, last_below[:, i] + 1, axis=1)
+            high[:, i] = np.take_along_axis(above, first_above[:, i], axis=1)
+        return self._shaped(low), self._shaped(high)
+
+    def _upper_ends(self, axis: GridAxis, which: int) -> Array:
+        """The largest number that counts as each value: float64 ndarray (labels, quantiles)."""
+        if not axis.snap:
+            return self.table[:, which]
+        # All that lies beyond the last step counts as it.
+        largest = np.append(axis.extremes()[1][:-1], axis.ends[1])
+        return np.asarray(largest[np.minimum(self._edge_table[:, which], axis.cells - 1)])
+
+    def _around(self, confidence: Exactly, simultaneous: bool) -> tuple[Array, Array]:
+        """Which values bound each true quantile: see ``PaidRanks.around``."""
+        alpha = error_probability(confidence)
         if self._paid_ranks is None:
-            return -half, half
-        middle = self._shaped(self._paid_ranks.offsets)
-        return middle - half, middle + half
+            return np.full(self.table.shape, -1), np.full(self.table.shape, len(self.at))
+        return self._paid_ranks.around(alpha / self.table.size if simultaneous else alpha)
+
+    def _ends_of_axis(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> tuple[Array, Array]:
+        """Whether the lower and the upper end of each interval is that of the axis: bool ndarrays.
+
+        Then no released value surely lies on that side of the true quantile.
+        """
+        last_below, first_above = self._around(confidence, simultaneous)
+        return self._shaped(last_below < 0), self._shaped(first_above == len(self.at))
 
     def cells(self) -> tuple[Array, Array]:
         """Lowest and highest number that the rows behind each value may have, each like ``values``.
@@ -494,10 +559,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """One row per value.
 
         The columns are: the label, if ``by`` is given; axis, if there are several; quantile, value,
-        cell_low and cell_high (see ``cells``), rank, the estimated share of rows below the value,
-        rank_error (95%, in rows), rows, the noisy number of the rows or of the label's rows, and
-        known, which says whether the value is known. Releases of before lack rank, and have rows
-        and known only if ``by`` is given.
+        low and high (its interval, 95%), rank, the estimated share of rows below the value,
+        rank_error (95%, in rows), rows, the noisy number of the rows or of the label's rows, known,
+        which says whether the value is known, and cell_low and cell_high (see ``cells``). Releases
+        of before lack rank, and have rows and known only if ``by`` is given.
         """
         import pyarrow as pa
 
@@ -511,10 +576,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         # A column has one type. Values of axes with different units of time stay plain numbers.
         scales = {grid.scale for grid in self.axes}
         scale = scales.pop() if len(scales) == 1 else NUMBERS
-        low, high = self.cells()
+        low, high = self.interval()
         columns["value"] = scale.array(self.table.reshape(-1))
-        columns["cell_low"] = scale.array(low.reshape(-1))
-        columns["cell_high"] = scale.array(high.reshape(-1))
+        columns["low"] = scale.array(low.reshape(-1))
+        columns["high"] = scale.array(high.reshape(-1))
         if self._paid_ranks is not None:
             shares = self._paid_ranks.shares.reshape(-1)
             columns["rank"] = pa.array(shares, mask=np.isnan(shares))
@@ -522,6 +587,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if self.rows is not None:
             columns["rows"] = self.rows[label]
             columns["known"] = np.array(self.flags)
+        low, high = self.cells()
+        columns["cell_low"] = scale.array(low.reshape(-1))
+        columns["cell_high"] = scale.array(high.reshape(-1))
         return pa.table(columns)
 
     def _label_column(self, which: Array) -> pa.Array | list[str]:
