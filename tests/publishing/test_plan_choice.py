@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -404,6 +405,18 @@ def hockey_stick(sigmas: list[Fraction], epsilon: float) -> float:
         # P has the row, and Q does not: the outputs differ by one.
         loss = np.add.outer(loss, (1 - 2 * x) / (2 * squared)).ravel()
     return float((mass * np.maximum(0, -np.expm1(epsilon - loss))).sum())
+
+
+@pytest.mark.parametrize("accuracy", [None, [None, sf.Within(20)]])
+def test_an_account_in_rho_says_that_it_has_no_delta(accuracy):
+    """None of these questions can be answered at a rho."""
+    domain = sf.Domain(shop=sf.Keys(), town=sf.Keys())
+    rows = {"shop": ["a"] * 60, "town": ["b"] * 60}
+    source = sf.source(pa.table(rows), domain, name="two")
+    plan = sf.Plan([sf.Histogram("shop"), sf.Histogram("town")], accuracy=accuracy)
+    paying = sf.Publisher(source, budget=sf.ZCDP(10))
+    with pytest.raises(sf.UsageError, match="counts rho"):
+        paying.release(plan, **APPROX)
 
 
 def test_the_composition_of_a_plan_keeps_its_cost():

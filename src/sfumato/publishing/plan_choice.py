@@ -69,10 +69,11 @@ class Terms:
                 obstacle = "none of its questions can be answered at a rho"
                 raise UsageError("Gaussian noise for a plan", obstacle, "Leave noise out")
             return in_rho
-        # An account in rho cannot pay for a question that uses its delta.
+        # An account in rho cannot pay for a question that uses its delta. Where no question can be
+        # answered at a rho, it says so when it is charged.
         number = len(self.candidates)
         is_paid_in_rho = self.rule == "zcdp" and all(len(way) < number for way in in_rho)
-        return in_rho if is_paid_in_rho else [(), *in_rho]
+        return in_rho if in_rho and is_paid_in_rho else [(), *in_rho]
 
     @property
     def _ways_in_rho(self) -> list[Way]:
