@@ -70,7 +70,7 @@ def support(law: CountLaw, reach: float = 60) -> Array:
 
 def masses(law: CountLaw, values: Array) -> Array:
     """Return probabilities of integers: float64 ndarray of the shape of ``values``."""
-    return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
+    return np.exp(log_weight(law)(values) - _log_normaliser(law))
 
 
 SMOOTH = 10**8
@@ -229,7 +229,7 @@ class Scripted(Script):
         self.laws += [selection] * size
         self.values += offsets.tolist()
         self.log_of_choices += selection.log_probability(chosen)
-        return np.asarray(chosen)
+        return chosen
 
     def _ahead(self, size: int) -> Array:
         start = len(self.values)

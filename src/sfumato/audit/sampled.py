@@ -41,7 +41,7 @@ def epsilon_gain(delta: float = 0.0) -> Gain:
     """Return a function from p and q to the epsilon that they prove to be spent, at this delta."""
 
     def gain(p: Array, q: Array) -> Array:
-        return np.asarray(np.log(np.maximum(p - delta, q) / q))
+        return np.log(np.maximum(p - delta, q) / q)
 
     return gain
 

@@ -200,4 +200,4 @@ def _by_weight(centres: Array, points: Array, weights: Array) -> Array:
     if not len(points):
         return centres
     group_weights = np.bincount(assign(points, centres), weights, len(centres))
-    return np.asarray(centres[np.argsort(-group_weights, kind="stable")])
+    return centres[np.argsort(-group_weights, kind="stable")]

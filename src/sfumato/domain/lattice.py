@@ -191,7 +191,7 @@ class GridAxis(
         low = (index < self.cells) & (self.locate(at) < index)
         if low.any():
             at[low] = self._least(at[low], index[low])
-        return np.asarray(np.where(index == self.cells, self.upper, at))
+        return np.where(index == self.cells, self.upper, at)
 
     def _least(self, below: Array, index: Array) -> Array:
         """Find the least double in each of the given cells, by bisection.

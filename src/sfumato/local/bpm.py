@@ -311,7 +311,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """
         mean = read_array(mean_of_reports, self.dimension, "means of reports")
         self._feasible()
-        return np.asarray((mean - self.background_probability / 2) / self.signal_probability)
+        return (mean - self.background_probability / 2) / self.signal_probability
 
     def _feasible(self) -> None:
         """Refuse a mechanism whose reports hardly carry a signal."""

@@ -126,12 +126,12 @@ def to_unit(values: Floats, bounds: Floats) -> Floats:
     """Scale values to the unit cube by public bounds; what lies outside is clamped."""
     lower = bounds[:, 0]
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.clip((values - lower) / (bounds[:, 1] - lower), 0, 1))
+        return np.clip((values - lower) / (bounds[:, 1] - lower), 0, 1)
 
 
 def from_unit(values: Floats, bounds: Floats) -> Floats:
     """Scale points of the unit cube back to public bounds."""
-    return np.asarray(bounds[:, 0] + values * (bounds[:, 1] - bounds[:, 0]))
+    return bounds[:, 0] + values * (bounds[:, 1] - bounds[:, 0])
 
 
 class Client:

@@ -140,7 +140,7 @@ def spread_evenly(k: int, d: int) -> Floats:
     skewed = ((centers - 0.5) ** 3).sum(axis=0)
     spread = np.where(skewed < 0, 1 - centers, centers)
     spread.flags.writeable = False
-    return np.asarray(spread)
+    return spread
 
 
 # --- clusters that are not normal -----------------------------------------------------------------
@@ -195,7 +195,7 @@ def _simulated(
     if silent.any() and isinstance(mechanism, BPM):
         radius = float(mechanism.L)
         reports[silent] = rng.uniform(-radius, 1 + radius, (int(silent.sum()), d))
-    return np.asarray(reports)
+    return reports
 
 
 def _distances(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
@@ -205,7 +205,7 @@ def _distances(mechanism: Mechanism, rng: np.random.Generator) -> Floats:
     d = mechanism.dimension
     k = float(mechanism.epsilon)
     if not isinstance(mechanism, BPM):
-        return np.asarray(rng.gamma(d, 1 / k, SIMULATED))
+        return rng.gamma(d, 1 / k, SIMULATED)
     # A uniform point of a ball whose radius is Gamma(d + 1), truncated to L: see ``local.bpm``.
     within = gammainc(d + 1, k * float(mechanism.L))
     radii = gammaincinv(d + 1, within * rng.random(SIMULATED)) / k
@@ -325,7 +325,7 @@ class Decoded:
         """
         from scipy.special import stdtrit
 
-        return np.asarray(float(stdtrit(FREEDOM, (1 + confidence) / 2)) * self.center_errors)
+        return float(stdtrit(FREEDOM, (1 + confidence) / 2)) * self.center_errors
 
 
 def check_clusters(n_clusters: object, reports: int) -> int:
@@ -582,7 +582,7 @@ def _deviation(values: Floats) -> Floats:
     not count.
     """
     distances = np.abs(values - np.median(values, axis=0))
-    return np.asarray(1.4826 * np.median(distances, axis=0))
+    return 1.4826 * np.median(distances, axis=0)
 
 
 def _settled(points: Floats, weights: Floats, centers: Floats) -> tuple[Floats, Floats]:

@@ -288,7 +288,7 @@ def _quadratics(unit: Floats) -> Floats:
     d = unit.shape[1]
     products = [unit[:, i] * unit[:, j] for i in range(d) for j in range(i, d)]
     powers = np.column_stack([unit, *products])
-    return np.asarray(np.linalg.qr(powers - powers.mean(axis=0))[0] * math.sqrt(len(unit)))
+    return np.linalg.qr(powers - powers.mean(axis=0))[0] * math.sqrt(len(unit))
 
 
 def _shares(logs: Floats) -> Floats:

@@ -159,9 +159,9 @@ class DistanceLaw:
     def error(self, distances: Floats) -> Floats:
         """How far floats that are not doubtful may be off, at most: float64 like ``distances``."""
         if self.by_power:
-            return np.asarray((distances + float(self.radius or 0)) * _POWER_ERROR)
+            return (distances + float(self.radius or 0)) * _POWER_ERROR
         typical = 16 * math.sqrt(self._gamma_shape) / float(self.rate)
-        return np.asarray((distances + typical) * _GAMMA_ERROR)
+        return (distances + typical) * _GAMMA_ERROR
 
     def draw(self, count: int, bits: Bits) -> Distances:
         """Draw distances that are accepted or doubtful: ``count`` of them, independent."""

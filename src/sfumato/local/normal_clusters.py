@@ -337,7 +337,7 @@ def drawn(vector: Floats, k: int, uniforms: Floats, normals: Floats) -> Floats:
     clusters = Clusters.of(vector, k)
     which = np.minimum(np.searchsorted(np.cumsum(clusters.weights), uniforms), k - 1)
     spread = np.sqrt(clusters.variances[which])[:, None]
-    return np.asarray(np.clip(clusters.means[which] + normals * spread, 0, 1))
+    return np.clip(clusters.means[which] + normals * spread, 0, 1)
 
 
 def fit_from(means: Floats, points: Floats, counts: Floats, law: NoiseLaw) -> NormalClusters:

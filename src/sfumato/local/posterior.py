@@ -246,7 +246,7 @@ class _Walk:
 
     def _taken(self, gains: Floats) -> Array:
         """Return which proposals are taken, by Metropolis's rule."""
-        return np.asarray(np.log(self.rng.random(len(gains))) < gains)
+        return np.log(self.rng.random(len(gains))) < gains
 
     def _density(self, logits: Floats, parts: Floats) -> Floats:
         mixed = np.einsum("ck,kcn->cn", _softmax(logits), parts)

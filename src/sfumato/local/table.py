@@ -225,7 +225,7 @@ class _ByAxis(msgspec.Struct, frozen=True):
     def perturb(self, points: Floats) -> Floats:
         noise = np.random.default_rng(current().words(4).tolist())
         scale = self.dimension / float(self.epsilon)
-        return np.asarray(points + noise.laplace(scale=scale, size=points.shape))
+        return points + noise.laplace(scale=scale, size=points.shape)
 
 
 class _Setting(msgspec.Struct, frozen=True):

@@ -144,7 +144,7 @@ class KeyNoise(IntegerLaw, frozen=True):
 
         def is_too_large(n: Array) -> Array:
             above = self.tail(seen + 1 - n)
-            return np.asarray(above >= (1 - alpha / 2) * self.tail(self.threshold - n))
+            return above >= (1 - alpha / 2) * self.tail(self.threshold - n)
 
         # A key that was shown has at least one row; from ``most`` on every n is too large.
         least = np.ones_like(seen)

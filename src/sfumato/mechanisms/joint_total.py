@@ -240,7 +240,7 @@ class JointTotalLaw:
         for chain in self._given:
             worse = (self._best - chain.utilities(edges)) * float(self._rate)
             masses += np.exp(-np.minimum(worse, float(self._clamp)))
-        return np.asarray(np.log(masses) - math.log(whole))
+        return np.log(masses) - math.log(whole)
 
 
 def totals_around(total: int, number: int, step: int) -> list[int]:

@@ -593,7 +593,7 @@ class JointLaw:
         """
         exponents = (self._best - self._score(edges)) * self._rate
         log_total = math.log(float(self._final_weights().sum()))
-        return np.asarray(-np.minimum(exponents, float(self._clamp)) - log_total)
+        return -np.minimum(exponents, float(self._clamp)) - log_total
 
 
 def _nothing(size: int) -> Terms:

@@ -164,7 +164,7 @@ def _end(variance: float) -> float:
 def _cumulant(variance: float, coefficient: float, t: Array) -> Array:
     """psi(t) of ``half_widths``; 2 sinh^2(x/2) is cosh x - 1 without cancellation."""
     s = np.minimum(variance * 2 * np.sinh(coefficient * t / 2) ** 2, 1 - 1e-12)
-    return np.asarray(-np.log1p(-s) / (variance * coefficient**2))
+    return -np.log1p(-s) / (variance * coefficient**2)
 
 
 def exact_half_width(parts: Sequence[tuple[CountLaw, int]], alpha: float) -> int:
@@ -395,7 +395,7 @@ def weighted_half_widths(
         if len(distinct[0].weights) <= MOST_SUMS:
             half_widths = np.minimum(half_widths, _by_inversions(distinct, alpha, of_many)[back])
     most = np.sum([part.farthest for part in parts], axis=0)
-    return np.asarray(np.where(largest > 0, np.minimum(largest * half_widths, most), 0))
+    return np.where(largest > 0, np.minimum(largest * half_widths, most), 0)
 
 
 def _distinct(parts: list[Weighted]) -> tuple[list[Weighted], Array]:
@@ -484,7 +484,7 @@ def _by_inversion(parts: list[Weighted], alpha: float, frequencies: int) -> Arra
     # Where no point is enough, or only one beyond what Chernoff's bound says, infinity leaves the
     # choice to that bound.
     is_inside = is_enough.any(axis=1) & (at * length / points <= widest + reach)
-    return np.asarray(np.where(is_inside, half_widths, np.inf))
+    return np.where(is_inside, half_widths, np.inf)
 
 
 def _split(parts: list[Weighted]) -> tuple[list[Weighted], list[Weighted]]:
@@ -519,9 +519,9 @@ def _chernoff(parts: Sequence[Weighted], alpha: float) -> Array:
 def _log_transform(law: CountLaw, angles: Array) -> Array:
     """The logarithm of the size of the characteristic function of one draw."""
     if isinstance(law, TruncatedLaplace):
-        return np.asarray(np.log(np.maximum(np.abs(law.transform(angles)), 1e-300)))
+        return np.log(np.maximum(np.abs(law.transform(angles)), 1e-300))
     if isinstance(law, DiscreteLaplace):
-        return np.asarray(-np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2))
+        return -np.log1p(law.variance * 2 * np.sin(angles / 2) ** 2)
     squared = float(law.sigma_squared)
     if squared < 1:
         mass = np.exp(-(np.arange(1, 13) ** 2) / (2 * squared))
@@ -691,7 +691,7 @@ def gaussian_half_widths(
         return law.sum_half_width(squares, alpha)
     from scipy.special import ndtri
 
-    return np.asarray(-float(ndtri(alpha / 2)) * law.sigma * np.sqrt(squares) + slack * sizes)
+    return -float(ndtri(alpha / 2)) * law.sigma * np.sqrt(squares) + slack * sizes
 
 
 PERIOD = 20.0  # standard deviations after which the sum of sines repeats itself
@@ -728,7 +728,7 @@ def tails(law: Law, weights: Array, at: Array) -> Array:
         bounds = _laplace(law, sizes, safe, at)
     # A sum without weights is 0: it never reaches a positive number.
     bounds = np.where(norms > 0, bounds, 0.0)
-    return np.asarray(np.where(at > 0, bounds, 1.0))
+    return np.where(at > 0, bounds, 1.0)
 
 
 def _gaussian(law: DiscreteGaussian, sizes: Array, norms: Array, at: Array) -> Array:
@@ -738,7 +738,7 @@ def _gaussian(law: DiscreteGaussian, sizes: Array, norms: Array, at: Array) -> A
     subgaussian = np.exp(-((at / deviations) ** 2) / 2)
     slack = coupling_slack(law)
     if slack is None:
-        return np.asarray(subgaussian)
+        return subgaussian
     coupled = ndtr(-(at - slack * sizes.sum(axis=1)) / deviations)
     return np.asarray(np.minimum(subgaussian, coupled))
 
@@ -765,4 +765,4 @@ def _continuous_tails(squared_scales: Array, at: Array) -> Array:
     x = np.minimum(at, FURTHEST)
     terms = np.sin(x[:, None] * times) / (inverse * math.pi * numbers)
     tail = np.clip(0.5 - terms.sum(axis=1), 0, 1) + ERROR
-    return np.asarray(np.where(at > 0, np.minimum(tail, 1), 1.0))
+    return np.where(at > 0, np.minimum(tail, 1), 1.0)

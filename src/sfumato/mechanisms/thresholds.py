@@ -168,7 +168,7 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
         # Each branch is clipped to its own side, where its exponent cannot overflow.
         above = np.exp(-np.maximum(x, 0) / b) * at_zero
         below = 1 - np.exp(-(1 - np.minimum(x, 0)) / b) * at_zero
-        return np.asarray(np.where(x > 0, above, below))
+        return np.where(x > 0, above, below)
 
     def __str__(self) -> str:
         scale = decimal(self.scale)

@@ -291,7 +291,7 @@ def surviving(numerators: Array, shift: int, bits: Bits) -> Array:
     for index in np.flatnonzero(is_open):
         exponent = Fraction(int(numerators[index]), 1 << shift)
         survived[index] = _survives_exactly(int(prefixes[index]), exponent, bits)
-    return np.asarray(survived)
+    return survived
 
 
 def _survives_exactly(prefix: int, exponent: Fraction, bits: Bits) -> bool:

@@ -468,7 +468,7 @@ def loose_parts(
 
 def loose_curve(odds: float, slope: float, epsilons: Array) -> Array:
     """Return the loose bound at each epsilon, as a float64 ndarray like ``epsilons``."""
-    return np.asarray(np.exp(-np.logaddexp(0.0, odds - slope * epsilons)))
+    return np.exp(-np.logaddexp(0.0, odds - slope * epsilons))
 
 
 def risk_at(answers: Answers, scale: float, epsilon: float) -> float:
@@ -511,7 +511,7 @@ def _further(seen: float, answers: Array, scale: float) -> Array:
 
 def _log(weights: Array) -> Array:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(weights))
+        return np.log(weights)
 
 
 # --- possible data sets ---------------------------------------------------------------------------

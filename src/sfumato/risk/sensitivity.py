@@ -392,7 +392,7 @@ def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
         )
     flat = itertools.chain.from_iterable(itertools.combinations(range(column.n), size))
     indices = np.fromiter(flat, dtype=np.intp).reshape(-1, size)
-    return np.asarray(column.centred[indices])
+    return column.centred[indices]
 
 
 def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> float:

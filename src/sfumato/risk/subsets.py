@@ -106,7 +106,7 @@ def split_in_half(x: Array, size: int, query: Query) -> Array:
         case "sum":
             return sums
         case "mean":
-            return np.asarray(sums / size)
+            return sums / size
         case "var" | "std":
             return spread(sums, squares, size, float(np.abs(x).max()), query)
         case "count" | "median" | "percentile":

@@ -340,7 +340,7 @@ def interpolate(low: Array, high: Array, weight: float) -> Array:
 
     It is exactly ``low`` where the weight is 0 or the two are equal.
     """
-    return np.asarray(low + weight * (high - low))
+    return low + weight * (high - low)
 
 
 def at_least_zero(value: Exactly, name: str) -> float:

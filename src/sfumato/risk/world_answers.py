@@ -135,9 +135,9 @@ def leave_one_out(x: Array, query: Query) -> Array:
         case "count":
             return np.full(n, float(left))
         case "sum":
-            return np.asarray(-x)
+            return -x
         case "mean":
-            return np.asarray(x / -left)
+            return x / -left
         case "var" | "std":
             squares = (x - x.mean()) ** 2
             drop = squares * (n / left**2)
@@ -205,7 +205,7 @@ def _merge(values: Array, logs: Array, tolerance: float = 0.0) -> Answers:
 def _listed(x: Array, size: int) -> Array:
     """Return every world, record by record: an ndarray of shape (worlds, size)."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
-    return np.asarray(x[np.fromiter(flat, dtype=np.intp).reshape(-1, size)])
+    return x[np.fromiter(flat, dtype=np.intp).reshape(-1, size)]
 
 
 def listed_answers(column: Column, query: Query) -> Array:

@@ -168,7 +168,7 @@ class Aggregator(abc.ABC, Generic[V_co]):
             steps, participations=participations, separation=separation
         )
         sigma_squared = float(square) / (2 * float(positive(rho, "rho")))
-        return np.asarray(np.sqrt(self.variances(steps) * sigma_squared))
+        return np.sqrt(self.variances(steps) * sigma_squared)
 
     def whole(self, steps: int, state: NoiseState | None = None) -> Array:
         """Return the noise of a whole horizon at once: a float64 ndarray of shape (steps,).

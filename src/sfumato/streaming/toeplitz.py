@@ -418,7 +418,7 @@ def _zeros(gaps: Array, omega: Array) -> Array:
     # By Sylvester's determinant identity they are the eigenvalues of
     # diag(gaps) + sqrt(omega) sqrt(omega)^T.
     root = np.sqrt(omega)
-    return np.asarray(np.linalg.eigvalsh(np.diag(gaps) + np.outer(root, root)))
+    return np.linalg.eigvalsh(np.diag(gaps) + np.outer(root, root))
 
 
 def _objective(x: Array, horizon: int) -> tuple[float, Array]:

@@ -192,7 +192,7 @@ def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bou
 
     def allowed(at: Array, groups: Array) -> Array:
         # Linear interpolation of a convex function is never below it, so no mean is lost.
-        return np.asarray(np.interp(at, grid, table))
+        return np.interp(at, grid, table)
 
     start = np.full(len(sums), grid[0])
     stop = np.full(len(sums), grid[-1])
@@ -227,7 +227,7 @@ def sum_weights(values: Values, basis: Basis, weights: Array | None = None) -> A
     ``weights`` are those of clipped values, over R; None: those of the values themselves.
     """
     over_points = basis.weights if weights is None else weights
-    return np.asarray((values.lower + over_points * values.width) / basis.unity)
+    return (values.lower + over_points * values.width) / basis.unity
 
 
 def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
@@ -430,7 +430,7 @@ def _first_fitting(
     sign = np.where(offset(near, every) >= 0, 1.0, -1.0)
 
     def outside(at: Array, groups: Array) -> Array:
-        return np.asarray(sign[groups] * offset(at, groups) > allowed(at, groups))
+        return sign[groups] * offset(at, groups) > allowed(at, groups)
 
     searched = np.flatnonzero(outside(near, every))  # elsewhere the end itself fits
     outer = near[searched]

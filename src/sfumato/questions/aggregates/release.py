@@ -259,7 +259,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         low, high = self.interval(confidence, simultaneous)
         values = self.values
         further = np.maximum(values - low, high - values)
-        return np.asarray(np.where(np.isnan(values), (high - low) / 2, further))
+        return np.where(np.isnan(values), (high - low) / 2, further)
 
     def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[Array, Array, Array]:
         """What pictures and tables show: which groups are known, and the ends of their intervals.
@@ -462,7 +462,7 @@ class MeanRelease(
         return sums.mean_interval(alpha)
 
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return np.asarray((low > sums.scale.lower) | (high < sums.clips))
+        return (low > sums.scale.lower) | (high < sums.clips)
 
 
 class SumRelease(
@@ -536,4 +536,4 @@ class VarianceRelease(
         return sums.variance_interval(alpha)
 
     def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
-        return np.asarray((low > 0) | (high < sums.largest_variance))
+        return (low > 0) | (high < sums.largest_variance)

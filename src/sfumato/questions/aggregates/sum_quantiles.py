@@ -84,7 +84,7 @@ def _laplace(size: Array, alpha: float) -> Array:
     scales = [size[..., i] for i in range(size.shape[-1])]
     largest, second, third = _descending(*scales, *[np.zeros_like(scales[0])] * (3 - len(scales)))
     safe = np.where(largest > 0, largest, 1.0)
-    return np.asarray(largest * _interpolated(_table(alpha), second / safe, third / safe))
+    return largest * _interpolated(_table(alpha), second / safe, third / safe)
 
 
 def _descending(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
@@ -201,7 +201,7 @@ def clip_factors(n_knots: int) -> Array:
     """
     below_the_top = n_knots - 1 - np.arange(n_knots)
     not_widened = max(0, (n_knots - 4) // 2)
-    return np.asarray(GROWTH ** np.maximum(below_the_top - not_widened, 0))
+    return GROWTH ** np.maximum(below_the_top - not_widened, 0)
 
 
 def largest_ratio_quantile(

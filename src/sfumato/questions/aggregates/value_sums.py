@@ -240,7 +240,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         weights = self.basis.weights
         if self.clip_indices is None:
             return weights
-        return np.asarray(np.minimum(weights, weights[self.clip_indices][:, None]))
+        return np.minimum(weights, weights[self.clip_indices][:, None])
 
     @property
     def _highest(self) -> Array:
@@ -248,7 +248,7 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         if self.clip_indices is None:
             return np.ones(len(self.sums_of_functions))
         # The last knot may lie beyond the upper bound.
-        return np.asarray(np.minimum(self.basis.weights[self.clip_indices], 1.0))
+        return np.minimum(self.basis.weights[self.clip_indices], 1.0)
 
     @cached_property
     def _usual_mean_bounds(self) -> Bounds:
@@ -285,10 +285,10 @@ class ValueSums(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tr
         return lowest, highest
 
     def _mean(self, share: Array) -> Array:
-        return np.asarray(self.scale.lower + share * self.scale.width)
+        return self.scale.lower + share * self.scale.width
 
     def _variance(self, share: Array) -> Array:
-        return np.asarray(share * self.scale.width**2)
+        return share * self.scale.width**2
 
 
 def _known_estimates(shares: Array, bounds: Bounds, most: Array | float, scaled: Scaling) -> Array:
@@ -298,7 +298,7 @@ def _known_estimates(shares: Array, bounds: Bounds, most: Array | float, scaled:
     """
     low, high = bounds
     known = (low > 0) | (high < most)
-    return np.asarray(np.where(known, scaled(np.clip(shares, low, high)), np.nan))
+    return np.where(known, scaled(np.clip(shares, low, high)), np.nan)
 
 
 # --- clauses and sentences ------------------------------------------------------------------------

@@ -216,7 +216,7 @@ class NoisyCells:
         exp(-sqrt(2) t) / 2 or little more.
         """
         most = math.log(max(len(self.counts), 1) / (2 * FALSE_ALARM)) / math.sqrt(2)
-        return np.asarray(self.counts > most * np.sqrt(self.variances))
+        return self.counts > most * np.sqrt(self.variances)
 
     def _are_empty(self, cells: Array) -> bool:
         """Tell whether these cells hold no rows, all together, as far as can be seen."""
@@ -300,7 +300,7 @@ def _half_cells(space: Space) -> Array:
     for axis in space.axes:
         low, high = axis.extremes()
         widest.append(float((high - low).max()))
-    return np.asarray(np.array(widest) / 2 / space.widths)
+    return np.array(widest) / 2 / space.widths
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ class Cells:
         groups, _ = self._grouped(centres)
         rows = np.maximum(np.bincount(groups, self.counts, len(centres)), 1)[:, None]
         away = (self._whole - centres[groups]) * self.counts[:, None]
-        return np.asarray((_sums(groups, away, len(centres)) / rows) ** 2)
+        return (_sums(groups, away, len(centres)) / rows) ** 2
 
     def grid(self, centres: Array) -> Array:
         """The variance of means of cells that the unknown places of rows in cells cause: (k, d)."""
@@ -366,7 +366,7 @@ class Cells:
 
     @cached_property
     def _whole(self) -> Array:
-        return np.asarray(np.rint(self.middles).astype(np.int64))
+        return np.rint(self.middles).astype(np.int64)
 
     def _grouped(self, centres: Array) -> tuple[Array, Array]:
         """The centre that each cell belongs to, and the rows of each centre: (cells,), (k, 1)."""
@@ -400,14 +400,14 @@ class Cells:
         met, key = np.unique(keys, return_inverse=True)
         derivative = _sums(key, per_row, len(met))
         variance = _sums(met % k, derivative**2 * self.variances[met // k][:, None], k)
-        return np.asarray(offset**2 + variance)
+        return offset**2 + variance
 
 
 def _clipped(points: Array, groups: Array, step: Step) -> Array:
     """Return where a step sees rows: clipped to its radius about the origins of their groups."""
     origins = step.origins.reshape(len(step.counts), -1)[groups]
     euclidean = isinstance(step.sum_law, DiscreteGaussian)
-    return np.asarray(origins + clip(points - origins, step.clip_radius, euclidean))
+    return origins + clip(points - origins, step.clip_radius, euclidean)
 
 
 def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, Array]:

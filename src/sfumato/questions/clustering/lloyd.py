@@ -137,7 +137,7 @@ class Space:
     def widths(self) -> Array:
         """The length of one whole number along each axis, in its own units: float64 (d,)."""
         low, high = self._ends
-        return np.asarray((high - low) / 2 / HALF)
+        return (high - low) / 2 / HALF
 
     @cached_property
     def shift(self) -> Array:
@@ -148,7 +148,7 @@ class Space:
         low, high = self._ends
         cells = np.array([axis.cells for axis in self.axes])
         are_steps = np.array([axis.snap and axis.cells < finest(self.d) for axis in self.axes])
-        return np.asarray(np.where(are_steps, (high - low) / 2 / cells, 0.0))
+        return np.where(are_steps, (high - low) / 2 / cells, 0.0)
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
@@ -237,7 +237,7 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         offsets = self.sums.reshape(shape) / np.maximum(self.counts, 1)[:, None]
         means = self.origins.reshape(shape) + np.rint(offsets).astype(np.int64)
         centres = np.where(is_seen[:, None], means, self.centres.reshape(shape))
-        return np.asarray(np.clip(centres, -extent, extent))
+        return np.clip(centres, -extent, extent)
 
     def standard_error(self, d: int) -> Array:
         """The standard deviation of the means of the clipped groups: float64 ndarray (k, d).
@@ -246,7 +246,7 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         """
         n = np.maximum(self.counts, 1)[:, None]
         mean = self.sums.reshape(len(n), d) / n
-        return np.asarray(np.sqrt(self.sum_law.variance + mean**2 * self.count_law.variance) / n)
+        return np.sqrt(self.sum_law.variance + mean**2 * self.count_law.variance) / n
 
 
 def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tuple[Law, Law]:

@@ -202,7 +202,7 @@ class KMeansRelease(
         is_known = np.asarray(self.weights > self.accuracy())[:, None]
         errors = np.where(is_known, whole * self.space.widths, np.inf)
         errors.flags.writeable = False
-        return np.asarray(errors)
+        return errors
 
     @property
     def rounding_error(self) -> Array:
@@ -218,13 +218,13 @@ class KMeansRelease(
         steps.
         """
         whole = rounding(self.space, self.partition, self.steps)
-        return np.asarray(whole * self.space.widths)
+        return whole * self.space.widths
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         alpha = error_probability(confidence)
         alpha_of_weight = sidak(alpha, len(self.weights)) if simultaneous else alpha
         of_sums = np.ceil(self.law.sum_half_width(self.terms, alpha_of_weight)).astype(np.int64)
-        return np.asarray(np.where(self.terms == 1, self.law.half_width(alpha_of_weight), of_sums))
+        return np.where(self.terms == 1, self.law.half_width(alpha_of_weight), of_sums)
 
     def predict(self, points: ArrayLike) -> Array:
         """Which centre is nearest to each point? Each axis is scaled by its public bounds.

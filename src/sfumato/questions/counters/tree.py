@@ -351,7 +351,7 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
 
     def variances(self, first: int, last: int) -> Array:
         """Return the variances of the totals: a float64 ndarray of shape (last - first + 1,)."""
-        return np.asarray(self.edges(np.arange(first, last + 1)) * self.law.variance)
+        return self.edges(np.arange(first, last + 1)) * self.law.variance
 
     def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """Return the smallest k with P(|noise| > k) <= alpha for each step.
@@ -371,7 +371,7 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
         table = np.zeros(int(edges.max()) + 1)
         for draws in np.flatnonzero(np.bincount(edges)).tolist():
             table[draws] = laplace_sum_half_width(scale, draws, float(alpha))
-        return np.asarray(table[edges])
+        return table[edges]
 
     def laws(self, first: int, last: int) -> list[str]:
         """Describe the error of each total by its number of draws."""

@@ -370,7 +370,7 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block
     chi_square = np.bincount(block[parent], (counts - mean) ** 2 / variance, minlength=n_blocks)
     freedom = np.bincount(block, np.maximum(n_parts - 1, 0), minlength=n_blocks)
     even = (freedom >= LEAST_FREEDOM) & (chi_square < EVEN_CHI_SQUARE * freedom)
-    return np.asarray(even[block[parent]])
+    return even[block[parent]]
 
 
 def _noise_variances(draft: Draft) -> Array:

@@ -174,12 +174,12 @@ class TreeEstimates:
             True: non-negative whole numbers that add up. False: unbiased estimates.
         """
         nodes = self._whole if whole else self.inferred.estimate
-        return np.asarray(nodes[self.tree.leaves])
+        return nodes[self.tree.leaves]
 
     @property
     def variances(self) -> Array:
         """Variances of the unbiased estimates of the cells: float64 ndarray of shape (cells,)."""
-        return np.asarray(self.inferred.variance[self.tree.leaves])
+        return self.inferred.variance[self.tree.leaves]
 
     @cached_property
     def _largest_variances(self) -> Array:

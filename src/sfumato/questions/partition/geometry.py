@@ -113,7 +113,7 @@ class Grid:
         """
         at = self.positions[axis]
         overlap = np.minimum(upper[:, None], at[1:]) - np.maximum(lower[:, None], at[:-1])
-        return np.asarray(np.clip(overlap / np.diff(at), 0, 1))
+        return np.clip(overlap / np.diff(at), 0, 1)
 
     def sums(
         self, counts: Array, ranges: dict[int, tuple[Array, Array]], number: int
@@ -174,7 +174,7 @@ def _contract(table: Array, shares: list[Array]) -> Array:
     partial = np.tensordot(shares[0], table, axes=(1, 0))
     for share in shares[1:]:
         partial = np.einsum("rk,rk...->r...", share, partial)
-    return np.asarray(partial)
+    return partial
 
 
 # --- trees ----------------------------------------------------------------------------------------

@@ -226,11 +226,11 @@ class Growth:
 
     def middles(self, nodes: Array, axis: Array) -> Array:
         """Return the lattice point in the middle of each node along its axis: int64 ndarray."""
-        return np.asarray((self.lower[nodes, axis] + self.upper[nodes, axis]) // 2)
+        return (self.lower[nodes, axis] + self.upper[nodes, axis]) // 2
 
     def widths(self, nodes: Array) -> Array:
         """Lattice cells along each axis: int64 ndarray of shape (nodes, d)."""
-        return np.asarray(self.upper[nodes] - self.lower[nodes])
+        return self.upper[nodes] - self.lower[nodes]
 
     def has_room_for(self, more: int) -> bool:
         """Whether so many more nodes fit below the public limit on cells."""
@@ -440,7 +440,7 @@ def fraction_now(levels_below: Array, stride: int) -> Array:
     """
     growth = 2 ** (stride / 3)
     exponent = np.asarray(levels_below, dtype=float) + 1
-    return np.asarray((growth - 1) / (growth**exponent - 1))
+    return (growth - 1) / (growth**exponent - 1)
 
 
 def count_with_shares(

@@ -490,7 +490,7 @@ class SummedAreaTables:
         np.add.at(marks, (lower[:, 0], upper[:, 1]), -index)
         np.add.at(marks, (upper[:, 0], lower[:, 1]), -index)
         np.add.at(marks, (upper[:, 0], upper[:, 1]), index)
-        return np.asarray(np.cumsum(np.cumsum(marks, axis=0), axis=1)[:-1, :-1])
+        return np.cumsum(np.cumsum(marks, axis=0), axis=1)[:-1, :-1]
 
     @cached_property
     def _inherited(self) -> Array:
