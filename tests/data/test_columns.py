@@ -14,6 +14,8 @@ import pytest
 
 from data import random_tables
 from sfumato.data import count, source
+from sfumato.data.columns import Labels, decoded
+from sfumato.domain.axes import LabelIndex
 from sfumato.domain.domain import Categories, Domain, Interval, grid_axis
 from sfumato.domain.lattice import EdgesAxis, LabelAxis, Lattice
 
@@ -104,3 +106,22 @@ def test_a_date_is_a_date_in_all_engines() -> None:
     )
     for frame in frames:
         assert count(source(frame, domain), [_every_step(domain)])[0].counts.tolist() == [0, 1, 0]
+
+
+def test_a_dictionary_much_longer_than_its_column_gives_the_same_cells() -> None:
+    """Readers hand out dictionaries that grow with every batch."""
+    words = [f"w{number}" for number in range(1000)]
+    column = pa.array([999, None, 3, 3, 500], pa.int32())
+    encoded = pa.DictionaryArray.from_arrays(column, pa.array(words))
+    axis = LabelAxis("word", (*words[:900], "else", "not known"), other=True, missing=True)
+    assert Labels(axis).cells(encoded).tolist() == [900, 901, 3, 3, 500]
+    assert Labels(axis).cells(encoded).tolist() == Labels(axis).cells(decoded(encoded)).tolist()
+
+
+def test_axes_that_are_equal_for_python_have_indices_of_their_own() -> None:
+    numbers = LabelAxis("answer", (1, 0))
+    booleans = LabelAxis("answer", (True, False))
+    held = LabelIndex.of(numbers)
+    assert LabelIndex.of(numbers) is held
+    assert held.cells([1, 0, True]).tolist() == [0, 1, -1]
+    assert LabelIndex.of(booleans).cells([1, 0, True]).tolist() == [-1, -1, 0]

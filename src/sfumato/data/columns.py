@@ -23,6 +23,7 @@ from sfumato.domain import (
     MICROSECONDS_A_SECOND,
     SECONDS_A_DAY,
     LabelAxis,
+    LabelIndex,
     TimeUnit,
 )
 
@@ -104,11 +105,16 @@ def _multiplied(ticks: Array, factor: int) -> Array:
 # --- labels -------------------------------------------------------------------------------------
 
 
+_MOST_UNUSED = 2
+"""How many times as long as a column its dictionary may be to be looked up as a whole."""
+
+
 class Labels:
     """Sends the labels of a column to the cells of one axis; looks each distinct value up once."""
 
     def __init__(self, axis: LabelAxis) -> None:
         self._axis = axis
+        self._index = LabelIndex.of(axis)
         self._dictionary: pa.Array | None = None
         # The cell of each value of the dictionary, then the cell of null.
         self._cells_of_values = np.zeros(0, np.int64)
@@ -118,6 +124,9 @@ class Labels:
         encoded = dictionary_of(array)
         if pt.is_null(encoded.type):
             return np.full(len(array), self._axis.missing_cell, np.int64)
+        # Some readers hand out a larger dictionary with each batch, most of which it does not use.
+        if len(encoded.dictionary) > _MOST_UNUSED * len(array):
+            encoded = decoded(encoded).dictionary_encode()
         self._learn(encoded.dictionary)
         indices = encoded.indices
         if indices.null_count:
@@ -130,7 +139,7 @@ class Labels:
         if last is not None and last.type == dictionary.type and last.equals(dictionary):
             return
         self._dictionary = dictionary
-        cells = self._axis.lookup(values_of(dictionary))
+        cells = self._index.cells(values_of(dictionary))
         self._cells_of_values = np.append(cells, self._axis.missing_cell)
 
 

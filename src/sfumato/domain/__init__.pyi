@@ -3,6 +3,7 @@
 from .axes import KeyAxis as KeyAxis
 from .axes import Label as Label
 from .axes import LabelAxis as LabelAxis
+from .axes import LabelIndex as LabelIndex
 from .calendar import Hour as Hour
 from .calendar import Month as Month
 from .calendar import Week as Week

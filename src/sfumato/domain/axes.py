@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -105,7 +106,12 @@ class AxisCells(msgspec.Struct, frozen=True):
 
 
 class LabelAxis(
-    AxisCells, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True
+    AxisCells,
+    frozen=True,
+    tag="labels",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    cache_hash=True,
 ):
     """One cell per label.
 
@@ -138,7 +144,7 @@ class LabelAxis(
     def value_kinds(self) -> frozenset[ValueKind]:
         if self.calendar is not msgspec.UNSET:
             return frozenset({"time"})
-        kinds = frozenset(map(_value_kind, self.listed))
+        kinds = frozenset(map(_value_kind, set(map(type, self.listed))))
         return (
             kinds | {"boolean"} if self.parts is msgspec.UNSET and _truths(self.listed) else kinds
         )
@@ -205,29 +211,59 @@ class LabelAxis(
     def lookup(self, values: Sequence[object]) -> Array:
         """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``.
 
-        Blanks around text do not matter, unless the label is listed with them. Labels that are
-        ``true`` and ``false``, in any case, also take booleans, and how these are written.
+        ``LabelIndex`` says how.
         """
-        import numpy as np
-
-        cells = dict(zip(map(label_key, self.listed), self.listed_cells, strict=True))
-        truths = _truths(self.listed) if self.parts is msgspec.UNSET else {}
-
-        def cell_of(value: object) -> int:
-            if is_missing(value):
-                return self.missing_cell
-            cell = cells.get(label_key(value))
-            if cell is None and isinstance(value, str):
-                cell = cells.get(value.strip(_BLANKS))
-            if cell is None and truths:
-                cell = truths.get(str(value).strip(_BLANKS).lower())
-            return self.unlisted_cell if cell is None else cell
-
-        return np.array([cell_of(value) for value in values], dtype=np.int64)
+        return LabelIndex.of(self).cells(values)
 
     def refines(self, other: AxisCells) -> bool:
         """Whether each of its cells lies in one cell of the other axis."""
         return self == other
+
+
+class LabelIndex:
+    """Finds the cells of values along an axis of labels, which it goes through once.
+
+    Blanks around text do not matter, unless the label is listed with them. Labels that are ``true``
+    and ``false``, in any case, also take booleans, and how these are written.
+    """
+
+    # By the address of the axis, which an index keeps alive. Equal axes may have labels of
+    # different types, such as 1 and True.
+    _in_use: ClassVar[WeakValueDictionary[int, LabelIndex]] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, axis: LabelAxis) -> LabelIndex:
+        """Return the index of an axis: the same one for all who use it at the same time."""
+        index = cls._in_use.get(id(axis))
+        if index is None:
+            index = cls._in_use[id(axis)] = cls(axis)
+        return index
+
+    def __init__(self, axis: LabelAxis) -> None:
+        self._axis = axis
+        self._unlisted_cell = axis.unlisted_cell
+        labels = axis.listed
+        self._cells = dict(zip(map(label_key, labels), axis.listed_cells, strict=True))
+        self._truths = _truths(labels) if axis.parts is msgspec.UNSET else {}
+
+    def cells(self, values: Sequence[object]) -> Array:
+        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
+        import numpy as np
+
+        return np.fromiter(map(self._cell, values), np.int64, len(values))
+
+    def _cell(self, value: object) -> int:
+        # Most values are text that is listed.
+        if type(value) is str and (listed_cell := self._cells.get(value)) is not None:
+            return listed_cell
+        if is_missing(value):
+            return self._axis.missing_cell
+        cell = self._cells.get(label_key(value))
+        if cell is None and isinstance(value, str):
+            cell = self._cells.get(value.strip(_BLANKS))
+        if cell is None and self._truths:
+            cell = self._truths.get(str(value).strip(_BLANKS).lower())
+        return self._unlisted_cell if cell is None else cell
 
 
 class KeyAxis(AxisCells, frozen=True, tag="keys", omit_defaults=True, forbid_unknown_fields=True):
@@ -280,14 +316,16 @@ def _truths(labels: Sequence[Label]) -> dict[str, int]:
     >>> _truths(["True", "False"]) == {"true": 0, "1": 0, "false": 1, "0": 1}
     True
     """
+    if len(labels) != 2:
+        return {}
     texts = [label.lower() for label in labels if isinstance(label, str)]
-    if len(labels) != 2 or sorted(texts) != ["false", "true"]:
+    if sorted(texts) != ["false", "true"]:
         return {}
     yes = texts.index("true")
     return {"true": yes, "1": yes, "false": 1 - yes, "0": 1 - yes}
 
 
-def _value_kind(label: Label) -> ValueKind:
-    if isinstance(label, bool):
+def _value_kind(type_: type[Label]) -> ValueKind:
+    if issubclass(type_, bool):
         return "boolean"
-    return "text" if isinstance(label, str) else "number"
+    return "text" if issubclass(type_, str) else "number"
