@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 
 from sfumato.cli import COMMANDS, cli, own_questions
+from sfumato.cli.layers import LayeredCommand
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 
 
 def page() -> str:
     """The whole page."""
-    parts = ["# The command line", "What `sfumato COMMAND --help` prints, for every command."]
+    parts = ["# The command line", "What `sfumato COMMAND --help-all` prints, for every command."]
     context = click.Context(
         cli, info_name="sfumato", terminal_width=100, help_option_names=["-h", "--help"]
     )
@@ -40,7 +41,9 @@ def _sections(path: str, command: click.Command, parent: click.Context) -> list[
 
 
 def _block(path: str, command: click.Command, context: click.Context) -> str:
-    return f"```text\n{command.get_help(context)}\n```"
+    is_layered = isinstance(command, LayeredCommand)
+    text = command.help_all(context) if is_layered else command.get_help(context)
+    return f"```text\n{text}\n```"
 
 
 if __name__ == "__main__":

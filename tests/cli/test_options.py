@@ -144,12 +144,34 @@ def test_negative_clips_are_read() -> None:
 
 @pytest.mark.parametrize("name", ["mean", "sum", "variance"])
 def test_the_help_begins_with_what_the_command_does(sfumato: Run, name: str) -> None:
-    code, out, _ = sfumato(name, "--help")
+    code, out, _ = sfumato(name, "--help-all")
     assert code == 0
     first = out.splitlines()[2].strip()
     assert first == f"Publish the {name} of a value, by group."
     assert "Write 200, 0:200 or auto." in " ".join(out.split())
     assert "Without it, all rows are one group." in " ".join(out.split())
+
+
+def test_a_mean_names_its_column_once(sfumato: Run) -> None:
+    """A column of labels, dates, or a condition is not what is averaged."""
+    day = ("--axis", "day=2013-01-01..2013-01-05")
+    code, out, err = sfumato("mean", *AGE, *KIND, *day, "--by", "kind", *COST, "--json")
+    assert code == 0, err
+    (release,) = json.loads(out)
+    assert (release["value"], release["by"]) == ("age", ["kind"])
+    code, named, _ = sfumato(
+        "mean", *AGE, *KIND, *day, "--value", "age", "--by", "kind", *COST, "--json"
+    )
+    assert (code, named) == (0, out)  # the stored answer: it is the same question
+
+
+def test_one_of_several_columns_of_numbers_must_be_named(sfumato: Run) -> None:
+    several = ("people.parquet", "--axis", "age=0..120/1", "--axis", "who=0..90")
+    code, _, err = sfumato("sum", *several, *COST)
+    assert code == 2
+    assert "2 columns of numbers: age, who. Say which is meant" in " ".join(err.split())
+    code, _, err = sfumato("sum", *several, "--where", "who=0..9", *COST)
+    assert code == 0, err
 
 
 # --- what is measured of persons ------------------------------------------------------------------

@@ -102,7 +102,7 @@ ASKED = [
 ]
 ASKED += ["--epsilon", "1", "--budget", "2", "--ledger", "b.db", "--json", "--out", "saved"]
 COMMANDS = {
-    "help": ["tally", "--help"],
+    "help": ["tally", "--help-all"],
     "asked": ASKED,
     "again": ASKED,
     "report": ["report", SAVED, "--out", "page.html"],

@@ -21,7 +21,7 @@ Run = Callable[..., tuple[int, str, str]]
         ["release", "plan.toml", "another.toml"],
         ["ledger", "list"],
         ["nothing"],
-        ["mean", "people.parquet", "--axis", "age=0..9", "--epsilon", "1"],
+        ["mean", "people.parquet", "--axis", "kind=a,b", "--epsilon", "1"],
         ["histogram", "people.parquet", "--rows-per-person", "2.5"],
     ],
     ids=" ".join,

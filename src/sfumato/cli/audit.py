@@ -30,13 +30,14 @@ from sfumato.answers import discover
 from sfumato.audit import COLUMNS, Finding, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import json_option, report_option
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.publishing import page_of
 from sfumato.errors import InternalError, UsageError
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.option(
     "--quick/--deep",
     default=True,
@@ -148,7 +149,7 @@ class Figure(NamedTuple):
     unit: str
 
 
-class Bench(click.Command):
+class Bench(LayeredCommand):
     """The command, which also says where its former subjects and options are."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

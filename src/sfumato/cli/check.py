@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,
+    COLUMNS,
+    PERSONS,
     PERSONS_HELP,
     WHERE_HELP,
     gathers,
     json_option,
     limit_options,
+    option,
     written_options,
 )
 from sfumato.cli.output import scanning
@@ -41,12 +45,12 @@ class LimitSettings(msgspec.Struct, frozen=True):
     norm_per_person: int | None
 
 
-@click.command(short_help="Count rows that a release would drop or clamp.")
+@click.command(cls=LayeredCommand, short_help="Count rows that a release would drop or clamp.")
 @click.argument("path", metavar="PLAN|FILE", type=SourceFile())
-@click.option("--axis", "axes", multiple=True, help=f"With a FILE. {AXIS_HELP}")
-@click.option("--where", multiple=True, help=f"With a FILE. {WHERE_HELP}")
-@click.option("--person", multiple=True, help=f"With a FILE. {PERSONS_HELP}")
-@limit_options("With a FILE. ")
+@option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
+@option("--where", group=COLUMNS, multiple=True, help=WHERE_HELP)
+@option("--person", group=PERSONS, common=True, multiple=True, help=PERSONS_HELP)
+@limit_options
 @written_options
 @json_option
 @gathers(StatedOptions)

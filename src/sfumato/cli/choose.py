@@ -10,13 +10,18 @@ import msgspec
 
 from sfumato.answers import Within
 from sfumato.basics.numbers import fraction, positive, probability
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
+    COST,
     FLOAT,
     INTEGER,
     NEIGHBOURS_HELP,
+    PERSONS,
+    QUESTION,
     Several,
     gathers,
     json_option,
+    option,
     report_option,
     written_options,
 )
@@ -73,128 +78,170 @@ class WindowSettings(msgspec.Struct, frozen=True):
     rows: int | None
 
 
-@click.command(short_help="Choose epsilon.")
+# Groups of options.
+RECORDS = "Records of FILE"
+ACCURATE = "Accurate enough"
+SAFE = "Safe enough"
+
+
+@click.command(cls=LayeredCommand, short_help="Choose epsilon.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option(
+@option(
     "--column",
     "columns",
+    group=RECORDS,
+    common=True,
     multiple=True,
-    help="Column of FILE; repeat for several.  [default: all columns of numbers]",
+    help="Column of FILE; repeat for several.  [default: all of numbers]",
 )
-@click.option(
+@option(
     "--size",
+    group=RECORDS,
     type=INTEGER,
     help="With FILE: number of its records in the published set.  [default: all but one]",
 )
-@click.option(
+@option(
     "--query",
+    group=RECORDS,
     default="mean",
     show_default=True,
     help="With FILE: mean, median, sum, count, var, std, or a percentile such as percentile:25.",
 )
-@click.option(
+@option(
     "--risk",
+    group=RECORDS,
+    common=True,
     default="1/3",
     show_default=True,
     help="With FILE: largest probability that the adversary may give to one possible data set.",
 )
-@click.option(
+@option(
     "--drop-missing",
+    group=RECORDS,
     is_flag=True,
     help="With FILE: leave out records without a number, which are an error otherwise.",
 )
-@click.option(
+@option(
     "--beliefs",
+    group=RECORDS,
     type=Several(FLOAT),
     help="With FILE: how probable the adversary holds each possible published set beforehand, such "
     "as 0.4,0.3,0.3; in the order of itertools.combinations, so the first lacks the last record."
     "  [default: all alike]",
 )
-@click.option(
+@option(
     "--curve",
+    group=RECORDS,
     type=Several(click.STRING),
     help="With FILE and --report: epsilons of the picture: the largest, such as 5, or all of them, "
     "separated by commas.  [default: up to four times the epsilon found]",
 )
 @written_options
-@click.option(
+@option(
     "--plan",
+    group=QUESTION,
+    common=True,
     type=click.Path(path_type=Path),
-    help="Find the window for the questions of this plan (TOML).",
+    help="Find the window for the questions of this plan.",
 )
-@click.option(
+@option(
     "--cells",
+    group=QUESTION,
+    common=True,
     type=INTEGER,
     default=50,
     show_default=True,
     help="Without --plan: find the window for a histogram of this many cells.",
 )
-@click.option(
+@option(
     "--within",
+    group=ACCURATE,
+    common=True,
     default="20",
     show_default=True,
-    help="Accurate enough: the largest acceptable error (half-width of the interval), in rows.",
+    help="Accurate enough: the largest acceptable error, in rows. It is half the width of the "
+    "interval.",
 )
-@click.option(
+@option(
     "--confidence",
+    group=ACCURATE,
+    common=True,
     default="0.95",
     show_default=True,
     help="Probability with which the error stays --within.",
 )
-@click.option(
+@option(
     "--each/--all-at-once",
+    group=ACCURATE,
     default=False,
     help="Whether --confidence holds for each number separately or for all together."
     "  [default: all-at-once]",
 )
-@click.option(
+@option(
     "--rows-per-person",
+    group=PERSONS,
+    common=True,
     type=INTEGER,
     default=1,
     show_default=True,
     help="Without --plan: contribution bound, in rows.",
 )
-@click.option(
+@option(
     "--neighbours",
+    group=PERSONS,
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
     show_default=True,
     help=f"Without --plan. {NEIGHBOURS_HELP}",
 )
-@click.option(
+@option(
     "--advantage",
+    group=SAFE,
+    common=True,
     help="Safe enough: largest advantage, from 0 to 1, of a membership test over guessing.",
 )
-@click.option(
+@option(
     "--prior",
+    group=SAFE,
+    common=True,
     help="Safe enough, with --posterior: someone who is this sure that a person is in the data ..."
     f"  [default: {PRIOR}]",
 )
-@click.option("--posterior", help=f"... may become at most this sure.  [default: {POSTERIOR}]")
-@click.option(
+@option(
+    "--posterior",
+    group=SAFE,
+    common=True,
+    help=f"... may become at most this sure.  [default: {POSTERIOR}]",
+)
+@option(
     "--fpr",
+    group=SAFE,
     help="Safe enough, with --tpr: a membership test that accuses this share of non-members ...",
 )
-@click.option("--tpr", help="... may find at most this share of the members.")
-@click.option(
+@option("--tpr", group=SAFE, help="... may find at most this share of the members.")
+@option(
     "--exceeded",
+    group=SAFE,
     default="0",
     show_default=True,
     help="Probability with which a belief may grow beyond the risk; for --zcdp and --delta.",
 )
-@click.option(
+@option(
     "--zcdp",
+    group=COST,
     is_flag=True,
     help="Count the cost in rho (zero-concentrated differential privacy, Gaussian noise).",
 )
-@click.option(
+@option(
     "--delta",
+    group=COST,
     default="0",
     show_default=True,
     help="Count the cost in (epsilon, delta), with this delta.",
 )
-@click.option(
+@option(
     "--rows",
+    group=QUESTION,
     type=INTEGER,
     help="Your own public guess of the number of rows, where an accuracy depends on it.",
 )
@@ -215,14 +262,14 @@ def choose(
     The answer is a window: from the smallest epsilon that is accurate enough to the largest that
     is safe enough. The decision stands in the first line. Nothing is spent.
 
-    With FILE (Parquet, CSV or Excel), whose rows are all records that an adversary knows of, the
-    output adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published
-    data set. FILE is read for this, so that the output reveals something about it.
-
     \b
     Examples:
       sfumato choose --cells 50 --within 20 --advantage 0.3
       sfumato choose people.csv --column wage --cells 50 --within 20
+    \f
+    With FILE (Parquet, CSV or Excel), whose rows are all records that an adversary knows of, the
+    output adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published
+    data set. FILE is read for this, so that the output reveals something about it.
     """
     require_unread("--report", page, filter(None, [window_settings.plan]))
     choices = None
@@ -256,9 +303,9 @@ def _require_no_file_options(settings: UniverseSettings, stated: StatedOptions) 
         "--curve": settings.curve,
         "options of files": stated != NOTHING_STATED,
     }
-    for option, given in only.items():
+    for name, given in only.items():
         if given not in (None, (), False):
-            raise UsageError(option, "there is no FILE to read", "Give a FILE, or leave it out")
+            raise UsageError(name, "there is no FILE to read", "Give a FILE, or leave it out")
 
 
 def _choices(file: Path, settings: UniverseSettings, stated: StatedOptions) -> Choices:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato._version import __version__
+from sfumato.cli.layers import HELP_ALL, LayeredCommand
 from sfumato.errors import UsageError, nearest, shown
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ def in_parts(error: click.ClickException, args: Sequence[str]) -> UsageError:
     context = getattr(error, "ctx", None)
     words = [word for word in args[:1] if not word.startswith("-")]
     command = " ".join(["sfumato", *words]) if context is None else str(context.command_path)
-    for_help = f"Type {command} --help for all that it takes"
+    for_help = f"Type {_help_of(command, context)} for all that it takes"
     match error:
         case click.NoSuchOption():
             return _unknown_option(error, args, command)
@@ -313,8 +314,18 @@ def _of_message(
     word = re.match(r"No such command '(.*)'", error.message, re.S)
     if word is not None and context is not None and isinstance(context.command, click.Group):
         return unknown_command(word[1], context.command.list_commands(context), command)
-    for_help = f"Type {command} --help for all that it takes"
+    for_help = f"Type {_help_of(command, context)} for all that it takes"
     return UsageError(command, error.message.rstrip("."), for_help)
+
+
+def _help_of(command: str, context: click.Context | None) -> str:
+    """What to type for all options of a command."""
+    is_long = (
+        context is not None
+        and isinstance(context.command, LayeredCommand)
+        and context.command.is_long(context)
+    )
+    return f"{command} {HELP_ALL if is_long else '--help'}"
 
 
 def unknown_command(name: str, known: Sequence[str], path: str) -> UsageError:
@@ -352,7 +363,9 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
         obstacle = "the plan says it, so that it can be read and agreed on beforehand"
         return UsageError(f"{command} {name}", obstacle, f"Write {IN_A_PLAN[name]} in the plan")
     obstacle = f"there is no such option; {nearest(name, known)}"
-    return UsageError(f"{command} {name}", obstacle, f"Type {command} --help for all options")
+    return UsageError(
+        f"{command} {name}", obstacle, f"Type {_help_of(command, error.ctx)} for all options"
+    )
 
 
 def _lacking(error: click.MissingParameter, command: str, for_help: str) -> UsageError:
@@ -397,7 +410,8 @@ def _extra_words(extra: str, command: str, context: click.Context | None) -> Usa
     obstacle = "it is one word too many"
     taken = [] if context is None else context.command.get_params(context)
     if not any(isinstance(parameter, click.Argument) for parameter in taken):
-        remedy = f"Leave it out, or write an option before it: {command} --help lists them"
+        listing = f"{_help_of(command, context)} lists them"
+        remedy = f"Leave it out, or write an option before it: {listing}"
         return UsageError(attempt, obstacle, remedy)
     remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
     return UsageError(attempt, obstacle, remedy)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import click
 
 from sfumato import __version__
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table
 from sfumato.errors import InternalError, LedgerError, SfumatoError
@@ -49,7 +50,7 @@ class Line(NamedTuple):
     detail: str
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @ledger_option
 @json_option
 def doctor(ledger: str | Path, as_json: bool) -> int:

@@ -44,12 +44,13 @@ HISTOGRAM = Wording(
 
     FILE is Parquet, CSV or Excel. Groups are the labels of a column, bins of its numbers, or all
     combinations of several columns.
-    Without FILE, or with --preview, cost and accuracy are printed, and nothing is published.
 
     \b
     Counts by hour and kind:
       sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b \\
         --epsilon 0.5 --budget 2
+    \f
+    Without FILE, or with --preview, cost and accuracy are printed, and nothing is published.
 
     \b
     Bins with about 1000 rows each:
@@ -68,6 +69,18 @@ HISTOGRAM = Wording(
     options={
         "bins": BINS,
         "width": WIDTH,
+        "count": Form(
+            click.Choice(get_args(CountedThings)),
+            hint="What is counted. With persons, --person names the column; each person is "
+            "counted once in a cell, and in at most --rows-per-person cells.",
+        ),
+        "preview": Form(
+            click.BOOL,
+            flag=True,
+            hint="Only print cost and accuracy. No data are read, and nothing is spent.",
+        ),
+    },
+    rare={
         "records": "Instead of --bins, for one column: the approximate number of rows in each "
         "bin. Part of the cost pays for choosing the edges.",
         "rows": "With --records: the total number of rows, if it is public.",
@@ -75,17 +88,10 @@ HISTOGRAM = Wording(
             click.Choice(RULES),
             hint="For columns declared NAME=*: the rule that selects which values to publish.",
         ),
-        "count": Form(
-            click.Choice(get_args(CountedThings)),
-            hint="What is counted. With persons, --person names the column; each person is "
-            "counted once in a cell, and in at most --rows-per-person cells.",
-        ),
         "workload": "What the noise is made for: ranges makes ranges of bins and running totals "
         "along the one numeric column more accurate, and single counts less.",
         "noise": "What the noise is like: bounded keeps every count within a stated bound of the "
         "truth, always. It needs --delta.",
-    },
-    later={
         "accuracy": "Instead of --epsilon: the largest acceptable error of a count, in rows. "
         "The least epsilon that achieves it is used.",
         "confidence": "With --accuracy: probability that the error of a count is no larger."
@@ -95,11 +101,6 @@ HISTOGRAM = Wording(
             flag=True,
             hint="With --accuracy: --confidence holds for all counts at once, not for each "
             "separately.",
-        ),
-        "preview": Form(
-            click.BOOL,
-            flag=True,
-            hint="Only print cost and accuracy. No data are read, and nothing is spent.",
         ),
     },
     names={"simultaneous": "--simultaneous", "preview": "--preview"},
@@ -218,8 +219,7 @@ PARTITION = Wording(
     text="""Publish where the rows of FILE (Parquet, CSV or Excel) lie: a map of numeric columns.
 
     The space of the columns is divided into boxes that do not overlap, the cells. Each cell gets a
-    noisy count of its rows. By default the cells
-    are smaller where there are more rows.
+    noisy count of its rows. By default the cells are smaller where there are more rows.
 
     \b
     Example:
@@ -230,10 +230,17 @@ PARTITION = Wording(
         "method": Form(
             click.Choice(list(METHODS)),
             hint="Method that divides the space into cells."
-            "  [default: auto, or uniform if --partitions is given]",
+            "  [default: auto; with --partitions, uniform]",
         ),
         "partitions": "For uniform: approximate number of cells."
-        "  [default: chosen by EUGkM's rule, from a noisy count of the rows]",
+        "  [default: by EUGkM's rule, from a noisy count]",
+        "geojson": Form(
+            NewFile(),
+            hint="Also write the cells to this file as GeoJSON. The columns are longitude and "
+            "latitude.",
+        ),
+    },
+    rare={
         "depth": "For binary, median, quantile: the largest number of splits on the way to a cell."
         "  [default: 8; quantile: 3]",
         "fanout": "For quantile, privtree: the number of parts of each split."
@@ -258,11 +265,6 @@ PARTITION = Wording(
             hint="For binary, median, quantile: how a share is divided over the levels: uniform, "
             "geometric, linear, or a weight for each, from the largest cell down."
             "  [default: geometric]",
-        ),
-        "geojson": Form(
-            NewFile(),
-            hint="Also write the cells to this file as GeoJSON; the columns are longitude and "
-            "latitude.",
         ),
     },
 )

@@ -18,13 +18,19 @@ import msgspec
 
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import positive
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,
+    COLUMNS,
+    COST,
     INTEGER,
+    OUTPUT,
     PERSON_HELP,
+    PERSONS,
     ROWS_PER_PERSON_HELP,
     gathers,
     json_option,
+    option,
     written_options,
 )
 from sfumato.cli.output import emit_json, say, talk
@@ -270,30 +276,49 @@ class Given(msgspec.Struct, frozen=True):
     epsilon: str
 
 
-@click.command(short_help="Write a plan to fill in.")
+@click.command(cls=LayeredCommand, short_help="Write a plan to fill in.")
 @click.argument("file", type=SourceFile())
-@click.option("--axis", "axes", multiple=True, help=AXIS_HELP)
-@click.option("--person", help=PERSON_HELP)
-@click.option(
+@option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
+@option("--person", group=PERSONS, common=True, help=PERSON_HELP)
+@option(
     "--rows-per-person",
+    group=PERSONS,
+    common=True,
     type=INTEGER,
     default=1,
     show_default=True,
     help=ROWS_PER_PERSON_HELP,
 )
-@click.option(
+@option(
     "--budget",
+    group=COST,
+    common=True,
     default="1",
     show_default=True,
     help="The most that may ever be spent on these data: an epsilon.",
 )
-@click.option(
-    "--epsilon", default="0.5", show_default=True, help="What the plan may spend of the budget."
+@option(
+    "--epsilon",
+    group=COST,
+    common=True,
+    default="0.5",
+    show_default=True,
+    help="What the plan may spend of the budget.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="File to write the plan to.  [default: stdout]"
+@option(
+    "--out",
+    group=OUTPUT,
+    common=True,
+    type=click.Path(path_type=Path),
+    help="File to write the plan to.  [default: stdout]",
 )
-@click.option("--force", is_flag=True, help="Overwrite the file of --out if it exists.")
+@option(
+    "--force",
+    group=OUTPUT,
+    common=True,
+    is_flag=True,
+    help="Overwrite the file of --out if it exists.",
+)
 @written_options
 @json_option
 @gathers(Given)
@@ -476,9 +501,9 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
     named = {axis.column or name: f"--axis {name}" for name, axis in axes.items()}
     if given.person is not None:
         named[given.person] = f"--person {given.person}"
-    for name, option in named.items():
+    for name, stated in named.items():
         if name not in columns:
-            refusal = _no_column(file, option, name, columns)
+            refusal = _no_column(file, stated, name, columns)
             if name in SPANS and name in axes:
                 # Whoever writes month=date, or month=1..12, wants months of a column of dates.
                 column = _only_label(axes[name])
@@ -487,14 +512,14 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
             raise refusal
 
 
-def _no_column(file: SourcePath, option: str, name: str, columns: Iterable[str]) -> UsageError:
+def _no_column(file: SourcePath, stated: str, name: str, columns: Iterable[str]) -> UsageError:
     """Return the refusal of an option that names a column which the file has not."""
     near = nearest(name, columns)
     obstacle = f"{file} has no column {name!r}"
     if near.startswith("did you mean"):
         obstacle += f"; {near}"
     remedy = f"Name it as the column is named; sfumato init {file} lists all"
-    return UsageError(option, obstacle, remedy)
+    return UsageError(stated, obstacle, remedy)
 
 
 def _only_label(axis: Axis) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
     LEDGER,
     anchored_option,
@@ -67,7 +68,7 @@ spender_options = grouped(
 """Who spends, from which account, and up to what."""
 
 
-@click.group(short_help="Name who may spend from an account, and how much.")
+@click.group(cls=LayeredGroup, short_help="Name who may spend from an account, and how much.")
 def spender() -> None:
     """Name who may spend from an account, each up to a ceiling of their own.
 
@@ -129,7 +130,7 @@ def _amount(book: Ledger, account: str, ceiling: str) -> Amount:
     return total_of(total)
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.option("--custodian", multiple=True, help="Role that may do everything. Repeat for each.")
 @click.option("--analyst", multiple=True, help="Role that may spend, once it is a spender.")
 @click.option("--auditor", multiple=True, help="Role that may read the public part.")
@@ -195,7 +196,7 @@ def roles(
 # --- accounts -------------------------------------------------------------------------------------
 
 
-@click.group(short_help="Open, list and verify privacy accounts.")
+@click.group(cls=LayeredGroup, short_help="Open, list and verify privacy accounts.")
 def ledger() -> None:
     """Open privacy accounts, list what was spent, and verify that the record was not changed.
 

@@ -17,11 +17,17 @@ import numpy as np
 
 from sfumato.answers import pictures
 from sfumato.basics.numbers import Array, float_of_text
+from sfumato.cli.layers import LayeredCommand, LayeredGroup
 from sfumato.cli.options import (
+    COLUMNS,
+    COST,
     INTEGER,
+    OUTPUT,
+    QUESTION,
     Several,
     gathers,
     json_option,
+    option,
     plot_option,
     report_option,
     written_options,
@@ -39,7 +45,8 @@ from sfumato.local.clustering import PrivateKMeans
 from sfumato.local.collector import Collector, write
 from sfumato.local.decoder import Decoded
 from sfumato.local.mechanism import MultivariateLaplace
-from sfumato.local.table import COLUMNS, local_table
+from sfumato.local.table import COLUMNS as TABLE_COLUMNS
+from sfumato.local.table import local_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,38 +56,56 @@ if TYPE_CHECKING:
 
 Mechanism: TypeAlias = BPM | MultivariateLaplace
 
-AXES = click.option(
+MECHANISM_GROUP = "Mechanism"
+
+AXES = option(
     "--axis",
     "axes",
+    group=COLUMNS,
+    common=True,
     multiple=True,
     required=True,
     help="Value of a person with its public bounds: NAME=LOW..HIGH. Repeat for each value.",
 )
-EPSILON = click.option(
+EPSILON = option(
     "--epsilon",
+    group=COST,
+    common=True,
     required=True,
     help="Privacy cost to each person: the privacy loss between two points at distance 1, "
     "with every axis scaled to 0 .. 1.",
 )
-REACH = click.option(
+REACH = option(
     "--reach",
     "--radius",
     "reach",
+    group=MECHANISM_GROUP,
+    common=True,
     default="auto",
     show_default=True,
     help="Parameter L of the mechanism bpm: the radius of the ball around a point in which its "
     "report is more likely, with every axis scaled to 0 .. 1; auto chooses it from epsilon.",
 )
-MECHANISM = click.option(
+MECHANISM = option(
     "--mechanism",
+    group=MECHANISM_GROUP,
+    common=True,
     type=click.Choice(["bpm", "laplace"]),
     default="bpm",
     show_default=True,
     help="How a point is perturbed: bounded perturbation mechanism, or multivariate Laplace noise.",
 )
-CLUSTERS = click.option("--clusters", type=INTEGER, required=True, help="Number of clusters.")
-SEED = click.option(
+CLUSTERS = option(
+    "--clusters",
+    group=QUESTION,
+    common=True,
+    type=INTEGER,
+    required=True,
+    help="Number of clusters.",
+)
+SEED = option(
     "--seed",
+    group=QUESTION,
     type=INTEGER,
     default=0,
     show_default=True,
@@ -185,21 +210,25 @@ class Rehearsal(msgspec.Struct, frozen=True):
             )
 
 
-@click.command(short_help="Try it on a table.")
+@click.command(cls=LayeredCommand, short_help="Try it on a table.")
 @click.argument("file", type=click.Path(path_type=Path))
 @AXES
 @CLUSTERS
-@click.option(
+@option(
     "--epsilon",
     "epsilons",
+    group=COST,
+    common=True,
     type=Several(click.STRING),
     required=True,
     help="Privacy cost to each person, as in perturb; several, separated by commas, make a table.",
 )
-@click.option(
+@option(
     "--reach",
     "--radius",
     "radii",
+    group=MECHANISM_GROUP,
+    common=True,
     type=Several(click.STRING),
     default="auto",
     show_default=True,
@@ -208,21 +237,23 @@ class Rehearsal(msgspec.Struct, frozen=True):
 )
 @MECHANISM
 @SEED
-@click.option(
+@option(
     "--repeats",
+    group=QUESTION,
     type=INTEGER,
     default=1,
     show_default=True,
     help="Of a table: draws of the noise, of which medians are shown.",
 )
 @written_options
-@click.option(
+@option(
     "--out",
+    group=OUTPUT,
     type=NewFile(),
     help="Also write the simulated reports to this file: Parquet if its name ends in .parquet, "
     "otherwise lines of JSON.",
 )
-@plot_option("the table, or the clusters,")
+@plot_option("the table or the clusters")
 @report_option
 @json_option
 @gathers(Rehearsal)
@@ -249,8 +280,8 @@ def simulate(
     domain = Domain(parse_axes(rehearsal.axes))
     bounds = read_bounds(domain.intervals(list(domain)), len(domain))
     rehearsal.require_sound()
-    for option, path in (("--out", rehearsal.out), ("--report", rehearsal.page)):
-        require_unread(option, path, files_read(file))
+    for name, path in (("--out", rehearsal.out), ("--report", rehearsal.page)):
+        require_unread(name, path, files_read(file))
     points = to_unit(_read(file, tuple(domain), stated), bounds)
     if rehearsal.is_table:
         _tabulate(rehearsal, points, clusters, seed, as_json)
@@ -272,7 +303,7 @@ def _tabulate(rehearsal: Rehearsal, points: Array, clusters: int, seed: int, as_
     if as_json:
         emit_json(table_of_sums)
     else:
-        table(list(COLUMNS), table_of_sums.lines(), "Sums of squares, over epsilon and L")
+        table(list(TABLE_COLUMNS), table_of_sums.lines(), "Sums of squares, over epsilon and L")
         for fact in table_of_sums.facts():
             talk(fact)
     talk("These figures are not private: they were computed from true rows.")
@@ -352,7 +383,7 @@ def _read(file: Path, columns: tuple[str, ...], stated: StatedOptions) -> Array:
 # --- the other commands ---------------------------------------------------------------------------
 
 
-@click.group(short_help="Cluster people without a trusted curator.")
+@click.group(cls=LayeredGroup, short_help="Cluster people without a trusted curator.")
 def local() -> None:
     """Cluster people without collecting their values.
 
@@ -411,15 +442,19 @@ def perturb(
 @local.command(short_help="Find clusters in reports.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @CLUSTERS
-@click.option(
+@option(
     "--axis",
     "axes",
+    group=COLUMNS,
+    common=True,
     multiple=True,
     help="Axis of the devices: NAME=LOW..HIGH, in their order. Centres are then printed in the "
     "units of the axes, otherwise from 0 to 1.",
 )
-@click.option(
+@option(
     "--epsilon",
+    group=COST,
+    common=True,
     help="Epsilon of the devices. Reports to any other mechanism are refused. Needs --axis.",
 )
 @click.option(

@@ -19,6 +19,7 @@ from msgspec.structs import FieldInfo
 
 from sfumato.basics.numbers import MOST_DIGITS, float_of_text, whole_of_text
 from sfumato.basics.text import kind_of
+from sfumato.cli.layers import GroupedOption
 from sfumato.cli.output import talk
 from sfumato.cli.paths import FileOrFolder, NewFile, NewFolder, Picture, SourceFile
 from sfumato.data.options import StatedOptions
@@ -100,13 +101,22 @@ R = TypeVar("R")
 Run: TypeAlias = Callable[..., object]
 Decorated = TypeVar("Decorated", bound=Run)
 
+# The groups of options, as --help-all names them.
+COLUMNS = "Columns"
+PERSONS = "Persons"
+WRITTEN = "File format"
+QUESTION = "Question"
+COST = "Privacy cost"
+ACCOUNT = "Ledger"
+OUTPUT = "Output"
+
 AXIS_HELP = (
-    "A column, and what is publicly known of it; repeat for each column. "
-    "Numbers: age=0..120. "
+    "A column and what is public about it: age=0..120, ward=Surgery,Medicine or shop=*; "
+    "repeat for each column. "
     "Whole numbers: absences=0..13/1, where 1 is the step: 0 to 12, each in a bin of its own. "
     "Dates: day=2025-01-01..2026-01-01. "
-    "Labels: ward=Surgery,Medicine, or shop=* if you cannot list them; "
-    'write a label with a comma as "a, b". '
+    "Labels: ward=Surgery,Medicine, or shop=* if you cannot list them. "
+    'Write a label with a comma as "a, b". '
     "Months of a column of dates: m=month:day:2025-01..2025-12; likewise week and year, and "
     "weekday:COLUMN or hour:COLUMN. Behind COLUMN a time zone may stand: h=hour:at:Europe/Berlin. "
     "With ,missing behind numbers, missing values have a bin of their own."
@@ -116,17 +126,9 @@ PERSONS_HELP = (
     "Column that identifies the person of each row. Repeat it with a column of dates to protect a "
     "person on one day.  [default: each row is one person]"
 )
-LIMITS_HELP = {
-    "--rows-per-cell": "Contribution bound: the largest number of rows of one person that are "
-    "counted in a cell.",
-    "--cells-per-person": "Contribution bound: the largest number of cells in which a person is "
-    "counted; of more, so many are chosen at random.",
-    "--norm-per-person": "Contribution bound on the L2 norm of a person's counts, which the noise "
-    "of --rho follows: rows beyond it are left out at random.",
-}
 ROWS_PER_PERSON_HELP = (
-    "Contribution bound: the largest number of rows of one person that are counted. "
-    "Of a person with more rows, so many are chosen at random."
+    "Largest number of rows of one person that are counted. "
+    "Of a person with more rows, so many are chosen at random (contribution bound)."
 )
 NEIGHBOURS_HELP = (
     "What is protected: add-remove hides whether a person is in the table; "
@@ -191,11 +193,18 @@ def grouped(*options: Callable[[Run], Run]) -> Callable[[Decorated], Decorated]:
     def decorate(command: Decorated) -> Decorated:
         decorated: Run = command
         # A decorator that runs last stands first in --help.
-        for option in reversed(options):
-            decorated = option(decorated)
+        for add in reversed(options):
+            decorated = add(decorated)
         return cast("Decorated", decorated)
 
     return decorate
+
+
+def option(
+    *names: str, group: str = "", common: bool = False, **settings: object
+) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that adds a ``GroupedOption`` to a command."""
+    return click.option(*names, cls=GroupedOption, group=group, common=common, **settings)
 
 
 def parameters(*options: Callable[[Run], Run]) -> list[click.Parameter]:
@@ -207,30 +216,53 @@ def parameters(*options: Callable[[Run], Run]) -> list[click.Parameter]:
 
 # --- output ---
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text."
-)
-json_ignored_option = click.option(
+json_option = option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Has no effect here: the output is JSON in any case.",
+    help="Print JSON on stdout instead of text.",
+    group=OUTPUT,
+    common=True,
 )
-report_option = click.option(
-    "--report", "page", type=NewFile(), help="Also write one HTML page to this file."
+json_ignored_option = option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    group=OUTPUT,
+    common=True,
+    help="Changes nothing: the output is JSON in any case.",
+)
+report_option = option(
+    "--report",
+    "page",
+    type=NewFile(),
+    help="Also write one HTML page to this file.",
+    group=OUTPUT,
+    common=True,
 )
 files_options = grouped(
-    click.option("--out", type=NewFolder(), help="Also save each release as JSON in this folder."),
-    click.option(
+    option(
+        "--out",
+        type=NewFolder(),
+        help="Also save each release as JSON in this folder, for sfumato report.",
+        group=OUTPUT,
+        common=True,
+    ),
+    option(
         "--csv",
         type=FileOrFolder(".csv"),
-        help="Also write the numbers to this CSV file, or those of each table to a file in "
-        "this folder.",
+        help="Also write the numbers to this CSV file. Of several tables: a folder, with a file "
+        "for each.",
+        group=OUTPUT,
+        common=True,
     ),
-    click.option(
+    option(
         "--excel",
         type=FileOrFolder(".xlsx"),
-        help="Also write an Excel workbook, or one for each answer in this folder.",
+        help="Also write this Excel workbook. Of several answers: a folder, with a workbook for "
+        "each.",
+        group=OUTPUT,
+        common=True,
     ),
 )
 """--out, --csv and --excel: see ``AnswerFiles``."""
@@ -238,19 +270,30 @@ files_options = grouped(
 
 def plot_option(what: str = "the answer") -> Callable[[Decorated], Decorated]:
     """Return --plot; ``what`` is the object of the sentence, singular or plural."""
-    return click.option(
-        "--plot", type=Picture(), help=f"Also draw {what} to this file (.svg, .png or .pdf)."
+    return option(
+        "--plot",
+        type=Picture(),
+        help=f"Also draw {what}: a .svg, .png or .pdf file.",
+        group=OUTPUT,
+        common=True,
     )
 
 
 words_options = grouped(
-    click.option("--heading", help="Title of the answer for people.  [default: the question]"),
-    click.option(
-        "--measured-in", help="Unit of measure of the values for people, such as minutes."
+    option(
+        "--heading",
+        help="Title of the answer for people.  [default: the question]",
+        group=OUTPUT,
     ),
-    click.option(
+    option(
+        "--measured-in",
+        help="Unit of measure of the values for people, such as minutes.",
+        group=OUTPUT,
+    ),
+    option(
         "--label-name",
         multiple=True,
+        group=OUTPUT,
         help="Name of a label for people, such as WN=Southwest. Repeat for each label.",
     ),
 )
@@ -264,24 +307,27 @@ def _keep(context: click.Context, option: click.Parameter, value: object) -> Non
     context.meta[KEPT.format(option.name)] = value
 
 
-ledger_option = click.option(
+ledger_option = option(
     "--ledger",
     type=LEDGER,
     default=Path("sfumato.db"),
     envvar="SFUMATO_LEDGER",
     show_default=True,
+    group=ACCOUNT,
     help="File that records what was spent, or a PostgreSQL database such as "
     "postgresql://host/database. The environment variable SFUMATO_LEDGER sets it too.",
 )
-fresh_option = click.option(
+fresh_option = option(
     "--fresh",
     is_flag=True,
+    group=ACCOUNT,
     help="Pay again and draw new noise, even if the answer is stored.",
 )
 anchored_option = grouped(
     ledger_option,
-    click.option(
+    option(
         "--anchor",
+        group=ACCOUNT,
         type=click.Path(path_type=Path),
         envvar="SFUMATO_ANCHOR",
         expose_value=False,
@@ -294,8 +340,9 @@ anchored_option = grouped(
 """--ledger and --anchor, for commands that write to the ledger or verify it."""
 charged_option = grouped(
     anchored_option,
-    click.option(
+    option(
         "--spender",
+        group=ACCOUNT,
         envvar="SFUMATO_SPENDER",
         expose_value=False,
         callback=_keep,
@@ -332,17 +379,21 @@ def opened_to_charge(ledger: str | Path) -> Ledger:
 
 
 cost_options = grouped(
-    click.option(
+    option(
         "--epsilon",
-        help="Privacy cost, such as 0.5, with Laplace noise. A smaller one protects better.",
+        group=COST,
+        common=True,
+        help="Privacy cost, such as 0.5; a smaller one protects better. The noise is Laplace.",
     ),
-    click.option(
+    option(
         "--rho",
+        group=COST,
         help="Instead of --epsilon: the cost in zero-concentrated differential privacy, with "
         "Gaussian noise.",
     ),
-    click.option(
+    option(
         "--delta",
+        group=COST,
         default="0",
         show_default=True,
         help="With --epsilon, for columns declared NAME=*: the probability, such as 1e-6, "
@@ -388,12 +439,13 @@ WRITTEN_HELP = {
 def _written_option(field: FieldInfo) -> Callable[[Run], Run]:
     """Return the option of a field of ``StatedOptions``."""
     by_column = field.name == "date_format"
-    return click.option(
+    return option(
         f"--{field.name.replace('_', '-')}",
         type=INTEGER if field.type == int | None else click.STRING,
         multiple=by_column,
         callback=_date_formats if by_column else None,
         help=WRITTEN_HELP[field.name],
+        group=WRITTEN,
     )
 
 
@@ -401,23 +453,28 @@ written_options = grouped(*map(_written_option, msgspec.structs.fields(StatedOpt
 """--separator and all else that says how a file is written."""
 
 
-def limit_options(before: str = "") -> Callable[[Decorated], Decorated]:
-    """Return the limits on a person, for commands that count the rows of a file.
-
-    Parameters
-    ----------
-    before : str
-        Stands before the help of each.
-    """
-    help_of_rows = f"{ROWS_PER_PERSON_HELP}  [default: 1, or what other limits allow]"
-    helps = {"--rows-per-person": help_of_rows, **LIMITS_HELP}
-    return grouped(*[click.option(name, type=INTEGER, help=before + helps[name]) for name in helps])
+LIMITS_HELP = {
+    "--rows-per-person": f"{ROWS_PER_PERSON_HELP} Another limit may stand instead.  [default: 1]",
+    "--rows-per-cell": "Contribution bound: the largest number of rows of one person that are "
+    "counted in a cell.",
+    "--cells-per-person": "Contribution bound: the largest number of cells in which a person is "
+    "counted; of more, so many are chosen at random.",
+    "--norm-per-person": "Contribution bound on the L2 norm of a person's counts, which the noise "
+    "of --rho follows: rows beyond it are left out at random.",
+}
+limit_options = grouped(
+    *[
+        option(name, type=INTEGER, help=text, group=PERSONS, common=name == "--rows-per-person")
+        for name, text in LIMITS_HELP.items()
+    ]
+)
+"""The limits on a person, for commands that count the rows of a file."""
 
 
 def source_options(
     *, has_file: bool = True, has_axes: bool = True
 ) -> Callable[[Decorated], Decorated]:
-    """Return FILE, its axes, its persons and the account, for commands that ask about one file.
+    """Return FILE, its axes and its persons, for commands that ask about one file.
 
     Parameters
     ----------
@@ -426,30 +483,50 @@ def source_options(
     """
     return grouped(
         click.argument("file", type=SourceFile(), required=has_file),
-        click.option("--axis", "axes", multiple=True, required=has_axes, help=AXIS_HELP),
-        click.option("--where", multiple=True, help=WHERE_HELP),
-        click.option("--person", multiple=True, help=PERSONS_HELP),
-        limit_options(),
-        click.option(
+        option(
+            "--axis",
+            "axes",
+            multiple=True,
+            required=has_axes,
+            help=AXIS_HELP,
+            group=COLUMNS,
+            common=True,
+        ),
+        option("--where", multiple=True, help=WHERE_HELP, group=COLUMNS),
+        option("--person", multiple=True, help=PERSONS_HELP, group=PERSONS, common=True),
+        limit_options,
+        option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
             default="add-remove",
             show_default=True,
             help=NEIGHBOURS_HELP,
+            group=PERSONS,
         ),
-        click.option(
+        option(
             "--data-version",
             help="Version of the data, such as 2 or 2026-11. Give a new one when the data change: "
             "stored answers of other versions are not used.",
+            group=COLUMNS,
         ),
         written_options,
-        click.option("--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP),
-        click.option(
-            "--budget",
-            help="The most that the account may ever spend, needed when it is new: EPSILON, "
-            "or EPSILON,DELTA, or rho=RHO; with --rho, a rho.",
-        ),
     )
+
+
+account_option = option(
+    "--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP, group=ACCOUNT
+)
+account_options = grouped(
+    account_option,
+    option(
+        "--budget",
+        help="The most that the account may ever spend; needed when it is new. Write EPSILON, or "
+        "EPSILON,DELTA, or rho=RHO; with --rho, a rho.",
+        group=ACCOUNT,
+        common=True,
+    ),
+)
+"""--account and --budget."""
 
 
 # --- engines --------------------------------------------------------------------------------------

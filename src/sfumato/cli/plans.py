@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sfumato.answers import Preview, Release
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     INTEGER,
     EngineSettings,
@@ -46,7 +47,7 @@ DELTA = Fraction(1, 10**6)
 WORTH_SAYING = Fraction(99, 100)  # of the sum: a plan that costs more than this saves nothing
 
 
-@click.command(short_help="Show the cost and accuracy of a plan.")
+@click.command(cls=LayeredCommand, short_help="Show the cost and accuracy of a plan.")
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option(
     "--rows",
@@ -114,7 +115,7 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
     return f"{text}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}"
 
 
-@click.command(short_help="Publish the answers to a plan.")
+@click.command(cls=LayeredCommand, short_help="Publish the answers to a plan.")
 @click.argument("plan", type=click.Path(path_type=Path))
 @charged_option
 @files_options

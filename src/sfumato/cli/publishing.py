@@ -216,7 +216,7 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
         # msgspec wraps what the question itself raised, which is the better sentence.
         if isinstance(error.__cause__, SfumatoError):
             raise error.__cause__ from None
-        remedy = "Correct that option; --help lists all"
+        remedy = "Correct that option; --help-all lists all"
         raise UsageError(f"asking a {kind.__name__}", str(error), remedy) from None
     return question
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
@@ -39,11 +39,14 @@ from msgspec.inspect import (
 from msgspec.structs import FieldInfo
 
 from sfumato.answers import AnyQuestion
+from sfumato.cli.layers import GroupedOption, LayeredCommand
 from sfumato.cli.options import (
     FLOAT,
     INTEGER,
+    QUESTION,
     Reading,
     Several,
+    account_options,
     charged_option,
     cost_options,
     files_options,
@@ -75,6 +78,8 @@ if TYPE_CHECKING:
 
 AXIS_FIELDS = ("axes", "axis")
 """The fields that --axis fills."""
+VALUE_FIELD = "value"
+"""The field that holds a column of numbers: --axis fills it, too, where it declares only one."""
 TAKEN = {
     *PublishSettings.__struct_fields__,
     *AnswerFiles.__struct_fields__,
@@ -120,12 +125,12 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     text : str
-        The help above the options.
+        The help above the options; what follows a form feed is in --help-all only.
     options : mapping of str to str or Form
-        The options in their order, by field: their help, or how they are written where the type of
-        the field does not say it. A name that is no field is for what asks the question.
-    later : mapping of str to str or Form
-        Options that stand behind those of the cost.
+        The common options in their order, by field: their help, or how they are written where the
+        type of the field does not say it. A name that is no field is for what asks the question.
+    rare : mapping of str to str or Form
+        Options that only --help-all shows.
     names : mapping of str to str
         What options are called that are not called after their field.
     plots : str
@@ -136,7 +141,7 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     options: Mapping[str, str | Form]
-    later: Mapping[str, str | Form] = {}
+    rare: Mapping[str, str | Form] = {}
     names: Mapping[str, str] = {}
     plots: str = "the answer"
     has_file: bool = True
@@ -164,14 +169,16 @@ def command_of(name: str, kind: type[AnyQuestion], short_help: str = "") -> clic
     names = [
         _option_name(field.name)
         for field in msgspec.structs.fields(kind)
-        if field.required and field.name in options and options[field.name].reads is click.STRING
+        if field.required
+        and field.name != VALUE_FIELD
+        and field.name in options
+        and options[field.name].reads is click.STRING
     ]
     # click keeps the lines of a paragraph that begins with \b as they are.
-    example = (
-        f"\b\nExample:\n  sfumato {name} FILE --axis age=0..100"
-        f"{''.join(f' {option} age' for option in names)} \\\n"
-        "    --epsilon 0.5 --budget 2"
+    question = " ".join(
+        [f"sfumato {name} FILE --axis age=0..100", *(f"{flag} age" for flag in names)]
     )
+    example = f"\b\nExample:\n  {question} \\\n    --epsilon 0.5 --budget 2"
     wording = Wording(text=f"{short_help or summary}\n\n{example}", options=options)
     return worded_command(name, [kind], wording, asking(kind))
 
@@ -194,18 +201,20 @@ def worded_command(
     def run(settings: PublishSettings, **given: object) -> None:
         ask(settings, {field: value for field, value in given.items() if value not in (None, ())})
 
-    def made_options(options: Mapping[str, str | Form]) -> list[click.Option]:
-        return [_option(key, options[key], fields.get(key), wording.names) for key in options]
+    def made_options(options: Mapping[str, str | Form], *, common: bool) -> list[GroupedOption]:
+        return [
+            _option(key, form, fields.get(key), wording.names, common=common)
+            for key, form in options.items()
+        ]
 
     shown = (words_options, files_options, plot_option(wording.plots), json_option)
-    return click.Command(
+    return LayeredCommand(
         name,
         params=[
             *parameters(source_options(has_file=wording.has_file, has_axes=wording.has_axes)),
-            *made_options(wording.options),
-            *parameters(cost_options),
-            *made_options(wording.later),
-            *parameters(charged_option, fresh_option, *shown),
+            *made_options(wording.options, common=True),
+            *made_options(wording.rare, common=False),
+            *parameters(cost_options, account_options, charged_option, fresh_option, *shown),
         ],
         callback=gathers(PublishSettings)(run),
         help=wording.text,
@@ -231,6 +240,10 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
         domain = settings.domain()
         # An axis that another option names, such as --by, is not what the question is about.
         named = {axis for field in texts & given.keys() for axis in _as_tuple(given[field])}
+        if _names_value(kind) and VALUE_FIELD not in given:
+            value = _value_axis(kind, settings.subject(domain), domain, named)
+            given = given | {VALUE_FIELD: value}
+            named.add(value)
         fitting = domain if axis_kind is None else domain.of_kind(axis_kind)
         subject = tuple(
             name for name in settings.subject(domain) if name in fitting and name not in named
@@ -238,6 +251,38 @@ def asking(kind: type[AnyQuestion], axis_kind: type[Axis] | None = None) -> Ask:
         publish(settings, domain, made(kind, given | _axis_field(kind, subject)))
 
     return ask
+
+
+def _names_value(kind: type[AnyQuestion]) -> bool:
+    """Whether a question cannot be asked without the name of a column of numbers."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    field = fields.get(VALUE_FIELD)
+    return field is not None and field.required and _form_of_field(field, "").reads is click.STRING
+
+
+def _value_axis(
+    kind: type[AnyQuestion], subject: Sequence[str], domain: Domain, named: Set[object]
+) -> str:
+    """Return the only axis of numbers that no option names.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or several.
+    """
+    numbers = [
+        name
+        for name in subject
+        if name not in named and isinstance(axis := domain[name], Interval) and axis.time is None
+    ]
+    if len(numbers) == 1:
+        return numbers[0]
+    obstacle = "no --axis declares a column of numbers for it"
+    remedy = "Declare one with its public bounds, as in --axis age=0..100"
+    if numbers:
+        obstacle = f"--axis declares {len(numbers)} columns of numbers: {', '.join(numbers)}"
+        remedy = f"Say which is meant, as in --value {numbers[0]}"
+    raise UsageError(f"asking a {kind.__name__} without --value", obstacle, remedy)
 
 
 def _as_tuple(value: object) -> tuple[object, ...]:
@@ -363,22 +408,29 @@ def _option_name(field: str) -> str:
 
 
 def _option(
-    name: str, stated: str | Form, field: FieldInfo | None, names: Mapping[str, str]
-) -> click.Option:
+    name: str,
+    stated: str | Form,
+    field: FieldInfo | None,
+    names: Mapping[str, str],
+    *,
+    common: bool,
+) -> GroupedOption:
     """Make the option of a field. Left out, the field keeps the default of the question."""
     form = stated if isinstance(stated, Form) else _form_of_field(field, stated)
     option_name = names.get(name, _option_name(name))
     if form.flag and name not in names:
         option_name = f"{option_name}/--no-{option_name[2:]}"
     is_repeated = form.several or form.gather is not None
-    return click.Option(
+    return GroupedOption(
         [option_name, name],
+        group=QUESTION,
+        common=common,
         is_flag=form.flag,
         default=() if is_repeated else None,
         multiple=is_repeated,
         type=Several(form.reads) if form.several else form.reads,
         callback=_gathering(form.gather or _joined) if is_repeated else None,
-        required=field is not None and field.required,
+        required=field is not None and field.required and name != VALUE_FIELD,
         help=_help(form.hint, field),
     )
 
@@ -391,6 +443,8 @@ def _form_of_field(field: FieldInfo | None, hint: str) -> Form:
 
 def _help(hint: str, field: FieldInfo | None) -> str:
     """Return the help of an option, with the default of its field if it does not state one."""
+    if field is not None and field.required and field.name == VALUE_FIELD:
+        return f"{hint}  [default: the only column of numbers]".strip()
     default = None if field is None else field.default
     if "[default: " in hint or not isinstance(default, str | int | float | Fraction):
         return hint
@@ -440,7 +494,7 @@ def described(doc: str) -> tuple[str, dict[str, str]]:
 
 BINS = Form(
     gather=parse_bins,
-    hint="Bins of a numeric column: how many (10, or age=10 for one column), or their edges "
+    hint="Bins of numbers: how many (10, or age=10 for one column), or their edges "
     "(age=0,18,65,100). Repeat for each column.  [default: one for each step of the axis, or 10]",
 )
 WIDTH = Form(
@@ -474,13 +528,14 @@ PERSONS = Wording(
 
     FILE is Parquet, CSV or Excel. The answer says, for every limit on rows per person, how many
     persons have more rows, and which share of the rows the limit keeps. Choose --rows-per-person
-    of later answers by it. With --of, the answer is about the limits that hold in the cells of
-    one table.
+    of later answers by it.
 
     \b
     Example:
       sfumato persons flights.parquet --person tailnum --most-rows 1000 \\
         --epsilon 0.3 --budget 2
+    \f
+    With --of, the answer is about the limits that hold in the cells of one table.
 
     \b
     How large the counts of a person are, for --norm-per-person:
@@ -488,6 +543,10 @@ PERSONS = Wording(
         --of norm --axis hour=0..24/1 --rho 0.05 --budget 1
     """,
     options={
+        "most_rows": "Public bound: nobody has more rows than this. Without it the share of rows "
+        "that a limit keeps is not known.",
+    },
+    rare={
         "of": Form(
             click.Choice(get_args(Of)),
             hint="What is measured of each person: the rows; or, in the cells of the columns given "
@@ -497,8 +556,6 @@ PERSONS = Wording(
         "bins": replace(
             BINS, hint="With --of: bins of a numeric column, as for sfumato histogram."
         ),
-        "most_rows": "Public bound: nobody has more rows than this. Without it the share of rows "
-        "that a limit keeps is not known.",
     },
     has_axes=False,
 )
@@ -517,6 +574,8 @@ QUANTILES = Wording(
         "commas.  [default: 0.25,0.5,0.75]",
         "by": "Column of labels, declared by --axis NAME=a,b,c: the quantiles of each label's "
         "rows.  [default: of all rows]",
+    },
+    rare={
         "method": Form(
             click.Choice(["auto", "joint", "recursive", "tree"]),
             hint="Algorithm: all at once (joint), one after another by halving (recursive), from "
@@ -531,15 +590,15 @@ TABLES = Wording(
     FILE is Parquet, CSV or Excel. Declare each column with --axis. A row without a value in one of
     these columns is counted in no table.
 
-    The counts are estimates with fractions, and small ones may be negative. With --published there
-    are whole numbers beside them that still add up exactly. A workbook has a sheet for each table,
-    with its sums on the edges.
-
     \b
     Example:
       sfumato tables flights.csv --axis carrier=AA,DL,UA --axis hour=0..24/1 \\
         --axis origin=EWR,JFK,LGA --table carrier,hour --table carrier,origin \\
         --rho 0.1 --budget 1
+    \f
+    The counts are estimates with fractions, and small ones may be negative. With --published there
+    are whole numbers beside them that still add up exactly. A workbook has a sheet for each table,
+    with its sums on the edges.
 
     \b
     For readers of spreadsheets, in whole numbers:
@@ -553,16 +612,18 @@ TABLES = Wording(
             hint="The columns of one table, separated by commas. Repeat for each table.",
         ),
         "bins": BINS,
+        "published": Form(
+            click.BOOL,
+            flag=True,
+            hint="Also give whole numbers of at least 0 that add up exactly, for printing.",
+        ),
+    },
+    rare={
         "width": WIDTH,
         "totals": Form(
             gather=lambda texts: plain_totals(parse_totals(texts)),
             hint="Counts that everybody knows, which the tables then have exactly: "
             "region=north:120,south:80, or 200 for all rows. Repeat for each column.",
-        ),
-        "published": Form(
-            click.BOOL,
-            flag=True,
-            hint="Also give whole numbers of at least 0 that add up exactly, for printing.",
         ),
     },
     names={"tables": "--table", "published": "--published"},

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from sfumato.answers import UNREADABLE, accuracy_sentence, from_bytes
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import LEDGER, json_option
 from sfumato.cli.output import emit_json, prose, say, scanning, talk
 from sfumato.cli.paths import NewFile, NewFolder, require_unread, saved
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # --- sfumato report -------------------------------------------------------------------------------
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.argument("releases", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--out",
@@ -74,7 +75,7 @@ def report(
 # --- sfumato disclose -----------------------------------------------------------------------------
 
 
-@click.command(short_help="Write a disclosure document for a public registry.")
+@click.command(cls=LayeredCommand, short_help="Write a disclosure document for a public registry.")
 @click.argument("releases", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--ledger",
@@ -185,7 +186,7 @@ def _findings(path: Path) -> list[Finding]:
 # --- sfumato verify -------------------------------------------------------------------------------
 
 
-@click.command(short_help="Check that a release is the one that was published.")
+@click.command(cls=LayeredCommand, short_help="Check that a release is the one that was published.")
 @click.argument("release", type=click.Path(path_type=Path))
 @click.option(
     "--ledger",
@@ -238,7 +239,7 @@ def verify(release: Path, ledger: str | Path | None, key: str | None, as_json: b
 # --- sfumato demo ---------------------------------------------------------------------------------
 
 
-@click.command()
+@click.command(cls=LayeredCommand)
 @click.option(
     "--out",
     type=NewFolder(),

@@ -19,16 +19,22 @@ import click
 import msgspec
 import numpy as np
 
+from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
-    ACCOUNT_HELP,
-    DEFAULT_ACCOUNT,
+    ACCOUNT,
+    COST,
     INTEGER,
     NEIGHBOURS_HELP,
+    OUTPUT,
     PERSON_HELP,
+    PERSONS,
+    QUESTION,
+    account_option,
     charged_option,
     gathers,
     json_ignored_option,
     opened_to_charge,
+    option,
     words_options,
 )
 from sfumato.cli.output import plain_json, talk
@@ -326,126 +332,171 @@ REPORT_SECONDS = 0.5
 """The time between two reports of progress."""
 
 
-@click.command(short_help="Publish a running total, step by step.")
+STEPS = "Steps"
+"""The group of options about when a step is over, and which rows it has."""
+
+
+@click.command(cls=LayeredCommand, short_help="Publish a running total, step by step.")
 @click.argument("file", type=click.Path(path_type=Path), default=Path("-"))
-@click.option(
+@option(
     "--horizon",
+    group=STEPS,
     type=INTEGER,
     help="Largest number of steps.  [default: any number, which needs more noise]",
 )
-@click.option(
+@option(
     "--step",
-    help="Column that says when: rows with the same value make one step.  [default: each line of "
-    "FILE is one step]",
+    group=STEPS,
+    common=True,
+    help="Column that says when; each of its values is one step.  [default: each line of FILE "
+    "is one step]",
 )
-@click.option(
+@option(
     "--from",
     "first",
+    group=STEPS,
+    common=True,
     help="Publish by a calendar that begins at this date, or date and time.",
 )
-@click.option(
+@option(
     "--to",
     "last",
+    group=STEPS,
+    common=True,
     help="With --from: a date in the last step; or give --horizon, the number of steps.",
 )
-@click.option(
+@option(
     "--every",
+    group=STEPS,
+    common=True,
     default="1d",
     show_default=True,
     help="With --from: length of a step, such as 15min, 1h, 1d, 1w, 1mo.",
 )
-@click.option("--steps", help="Publish by a calendar of these names, in order: mon,tue,wed.")
-@click.option(
+@option("--steps", group=STEPS, help="Publish by a calendar of these names, in order: mon,tue,wed.")
+@option(
     "--until",
+    group=STEPS,
     help="With a calendar: last step to publish.  [default: the last that is over by this "
     "machine's clock]",
 )
-@click.option(
+@option(
     "--value",
+    group=QUESTION,
+    common=True,
     help="Add up values instead of counting rows: COLUMN=LOW..HIGH[/STEP], or LOW..HIGH[/STEP] "
     "for lines. Values are clamped to these bounds.",
 )
-@click.option("--by", help="Publish one total for each label of a column: COLUMN=a,b,c.")
-@click.option("--person", help=PERSON_HELP)
-@click.option(
+@option(
+    "--by",
+    group=QUESTION,
+    common=True,
+    help="Publish one total for each label: COLUMN=a,b,c.",
+)
+@option("--person", group=PERSONS, common=True, help=PERSON_HELP)
+@option(
     "--rows-per-person",
+    group=PERSONS,
+    common=True,
     type=INTEGER,
     default=1,
     show_default=True,
     help="Contribution bound: the number of rows of one person that count, over all steps.",
 )
-@click.option(
+@option(
     "--neighbours",
+    group=PERSONS,
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
     show_default=True,
     help=NEIGHBOURS_HELP,
 )
-@click.option(
+@option(
     "--late",
+    group=STEPS,
     type=click.Choice(["refuse", "count"]),
     default="refuse",
     show_default=True,
     help="What to do with rows whose step comes before the last one published: refuse them, or "
     "count them in the present step.",
 )
-@click.option(
+@option(
     "--method",
+    group=QUESTION,
     type=click.Choice(["auto", "tree", "toeplitz", "blt"]),
     default="auto",
     show_default=True,
     help="Counter mechanism; auto chooses the one whose largest variance is smallest.",
 )
-@click.option(
+@option(
     "--epsilon",
-    help="Privacy cost of the whole stream, such as 1; the noise is Laplace, or with --delta also "
+    group=COST,
+    common=True,
+    help="Privacy cost of the whole stream, such as 1. The noise is Laplace, or with --delta also "
     "Gaussian.",
 )
-@click.option(
+@option(
     "--delta",
+    group=COST,
     default="0",
     show_default=True,
     help="With --epsilon: probability with which the protection may fail.",
 )
-@click.option(
+@option(
     "--rho",
+    group=COST,
     help="Privacy cost of the whole stream under zero-concentrated differential privacy, instead "
     "of --epsilon; the noise is Gaussian.",
 )
-@click.option("--account", default=DEFAULT_ACCOUNT, show_default=True, help=ACCOUNT_HELP)
-@click.option(
+@account_option
+@option(
     "--budget",
-    help="Total of the account, needed when it is new: an epsilon, to which --delta is added; "
-    "with --rho, a rho.",
+    group=ACCOUNT,
+    common=True,
+    help="The most that the account may ever spend; needed when it is new. Write an epsilon, to "
+    "which --delta is added; with --rho, a rho.",
 )
-@click.option(
+@option(
     "--name",
+    group=ACCOUNT,
     help="Public name of the data set, the same for all files of one stream."
     "  [default: the name of FILE]",
 )
-@click.option(
+@option(
     "--key",
+    group=ACCOUNT,
+    common=True,
     required=True,
     help="Name of the stream. The same key goes on where the stream stopped, and costs nothing.",
 )
 @charged_option
-@click.option(
-    "--follow", is_flag=True, help="At the end of FILE, wait for more lines until interrupted."
+@option(
+    "--follow",
+    group=STEPS,
+    is_flag=True,
+    help="At the end of FILE, wait for more lines until interrupted.",
 )
-@click.option(
+@option(
     "--more",
+    group=STEPS,
     is_flag=True,
     help="For lines without names: FILE holds only new lines, to be added after the last step. "
     "Without it, FILE holds all lines from the beginning of the stream.",
 )
-@click.option("--history", is_flag=True, help="First print the steps published before.")
-@click.option(
+@option("--history", group=OUTPUT, is_flag=True, help="First print the steps published before.")
+@option(
     "--save",
+    group=OUTPUT,
+    common=True,
     type=NewFile(),
-    help="At the end, save all totals to this file as a release, for `sfumato report`.",
+    help="At the end, save the totals for sfumato report.",
 )
-@click.option(
-    "--plot", type=Picture(), help="At the end, draw the totals to this file (.svg, .png or .pdf)."
+@option(
+    "--plot",
+    group=OUTPUT,
+    common=True,
+    type=Picture(),
+    help="At the end, draw the totals: .svg, .png or .pdf.",
 )
 @words_options
 @json_ignored_option
@@ -464,6 +515,11 @@ def stream(
     FILE has one increment per line (or a name, a comma and an increment), or it is CSV with a
     header, or Parquet, whose rows --step groups into steps. One cost pays for the whole stream.
 
+    \b
+    Example:
+      sfumato stream flights.parquet --step date --from 2013-01-01 \\
+        --to 2013-12-31 --epsilon 1 --budget 1 --key flights
+    \f
     With a calendar (--from and --to, or --steps) each step is published once it is over, whether
     or not it has rows. Rows outside the calendar, and rows that arrive after their step was
     published, are not counted. Without a calendar the names of the steps are taken from the rows,
@@ -471,11 +527,6 @@ def stream(
 
     Each step is stored on disk before it is printed. Stopped at any point and run again, the
     command prints the new steps and no other.
-
-    \b
-    Example:
-      sfumato stream flights.parquet --step date --from 2013-01-01 \\
-        --to 2013-12-31 --epsilon 1 --budget 1 --key flights
     """
     del as_json
     counter, columns = settings.counter()
