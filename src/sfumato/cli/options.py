@@ -109,6 +109,7 @@ QUESTION = "Question"
 COST = "Privacy cost"
 ACCOUNT = "Ledger"
 OUTPUT = "Output"
+ENGINE = "Engine"
 
 AXIS_HELP = (
     "A column and what is public about it: age=0..120, ward=Surgery,Medicine or shop=*; "
@@ -556,18 +557,23 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 engine_options = grouped(
-    click.option(
+    option(
         "--engine",
+        group=ENGINE,
         type=click.Choice(["spark"]),
         help="What counts the rows of Parquet files.  [default: this program]",
     ),
-    click.option(
+    option(
         "--master",
+        group=ENGINE,
         metavar="URL",
         help="Where Spark runs, such as local[2] or yarn.  [default: as Spark is configured]",
     ),
-    click.option(
-        "--remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."
+    option(
+        "--remote",
+        group=ENGINE,
+        metavar="URL",
+        help="A Spark Connect server, such as sc://host:15002.",
     ),
 )
 """--engine, --master and --remote."""
