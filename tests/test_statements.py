@@ -23,7 +23,7 @@ from sfumato.reports import page
 DOMAIN = sf.Domain(
     x=sf.Interval(0, 100), y=sf.Interval(0, 100), kind=sf.Categories(["a", "b"]), shop=sf.Keys()
 )
-LIMITED = "of the rows counted (at most 12 a rider)"
+LIMITED = "of the rows counted (at most 12 per person)"
 QUESTIONS = [
     sf.Histogram("x"),
     sf.Histogram(["kind", "x"], bins=20),
@@ -69,7 +69,7 @@ def publisher():
 def test_previews_and_releases_say_which_rows(publisher, question, tmp_path: Path) -> None:
     preview = publisher.preview(question, epsilon="2", delta="1e-6", rows=4_000)
     assert LIMITED in str(preview)
-    assert "not counted: further rows of a rider" in str(preview)
+    assert "not counted: further rows of a person" in str(preview)
     assert "at most 12 rows are counted" in preview.counted
     release = publisher.release(question, epsilon="2", delta="1e-6")
     sentence = accuracy_sentence(release)
@@ -100,7 +100,7 @@ def test_rows_that_are_persons_are_rows_counted_too() -> None:
 
 def test_streams_count_some_rows_of_the_whole_stream() -> None:
     unit, counter = sf.Unit(3, person="rider"), sf.Counter(horizon=10)
-    said = "of the rows counted (at most 3 a rider in the whole stream)"
+    said = "of the rows counted (at most 3 per person in the whole stream)"
     assert said in str(sf.preview(counter, domain=DOMAIN, unit=unit, epsilon="1"))
     source = sf.source(table(0), DOMAIN, person="rider", rows_per_person=3, name="s")
     with (
@@ -116,18 +116,18 @@ def test_streams_count_some_rows_of_the_whole_stream() -> None:
         in json.loads(to_bytes(release))["guarantee"]["counted"]
     )
     assert accuracy_sentence(release).startswith(
-        "Of the rows counted (at most 3 a rider in the whole stream), each total"
+        "Of the rows counted (at most 3 per person in the whole stream), each total"
     )
 
 
 def test_estimates_say_which_rows(publisher) -> None:
     release = publisher.release(sf.Histogram("x"), epsilon="1")
     assert str(release.total()).endswith(
-        "at 95% confidence, of the rows counted (at most 12 a rider))"
+        "at 95% confidence, of the rows counted (at most 12 per person))"
     )
-    assert release.mean().about == "the rows counted (at most 12 a rider)"
+    assert release.mean().about == "the rows counted (at most 12 per person)"
     grid = publisher.release(sf.UniformPartitioner("x", partitions=5), epsilon="1")
-    assert grid.count(x=(0, 50)).about == "the rows counted (at most 12 a rider)"
+    assert grid.count(x=(0, 50)).about == "the rows counted (at most 12 per person)"
 
 
 def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkeypatch) -> None:
@@ -150,11 +150,11 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
     assert run([*words, "--budget", "5"]) == 0
     said = capsys.readouterr().err
     accuracy = "each count is within +-36 of the truth with 95% confidence"
-    assert f"Of the rows counted (at most 12 a rider), {accuracy}" in said
+    assert f"Of the rows counted (at most 12 per person), {accuracy}" in said
     assert "any further ones are not" in said
     assert run([*words, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
-    assert found["accuracy"].startswith("Of the rows counted (at most 12 a rider)")
+    assert found["accuracy"].startswith("Of the rows counted (at most 12 per person)")
     assert "at most 12 rows are counted" in found["guarantee"]["counted"]
     assert run([*words, "--preview", "--json"]) == 0
     assert "at most 12 rows are counted" in json.loads(capsys.readouterr().out)["counted"]
@@ -284,4 +284,4 @@ def test_pictures_name_the_limit(publisher, question) -> None:
     """A picture that is taken out of its page still says which rows it is of."""
     ax = publisher.release(question, epsilon="2", delta="1e-6").plot()
     title = " ".join(ax.get_legend().get_title().get_text().split())
-    assert "the rows counted (at most 12 a rider)" in title
+    assert "the rows counted (at most 12 per person)" in title

@@ -10,7 +10,7 @@ from click import unstyle
 
 from sfumato.cli import output, run
 
-LONG = "Histogram of ward, for any one patient contributing at most 3 rows, added or removed:"
+LONG = "Histogram of ward, for any one person contributing at most 3 rows, added or removed:"
 PATH = "/" + "x" * 90
 
 
@@ -25,7 +25,7 @@ def test_a_terminal_gets_lines_that_fit(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "stdout", terminal)
     output.prose(f"{LONG}\n  adds noise\n  {LONG}\n{PATH}")
     lines = terminal.getvalue().splitlines()
-    assert lines[0] == "Histogram of ward, for any one patient"
+    assert lines[0] == "Histogram of ward, for any one person"
     assert lines[1] == "    contributing at most 3 rows, added"
     assert lines[3] == "  adds noise"
     assert lines[4].startswith("  Histogram")

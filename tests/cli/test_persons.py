@@ -17,10 +17,10 @@ ASK = ("persons", "people.parquet", "--epsilon", ".5", "--budget", "2", "--most-
 def test_it_prints_every_limit_and_what_it_leaves_out(sfumato: Run, more: tuple[str, ...]) -> None:
     code, out, err = sfumato(*ASK, "--person", "who", *more, "--out", "saved")
     assert code == 0, err
-    assert out.startswith("# Rows of each who\nrows\tcount\tlow\thigh\tlimit\taffected")
+    assert out.startswith("# Rows of each person\nrows\tcount\tlow\thigh\tlimit\taffected")
     assert "If at most " in err
-    assert "for any one who with any number of rows" in err
-    assert [path.name for path in Path("saved").iterdir()] == ["01-rows-of-each-who.json"]
+    assert "for any one person with any number of rows" in err
+    assert [path.name for path in Path("saved").iterdir()] == ["01-rows-of-each-person.json"]
 
 
 def test_its_json_has_the_release_and_the_table(sfumato: Run) -> None:

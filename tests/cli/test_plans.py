@@ -25,26 +25,26 @@ def test_a_plan_twice_prints_the_same_and_costs_once(sfumato: Run) -> None:
 
 def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None:
     _, _, err = sfumato("release", "plan.toml", "--ledger", "b.db")
-    assert err.count("Of each who at most 2 rows are counted") == 1
+    assert err.count("Of each person at most 2 rows are counted") == 1
     # Their costs differ: shares = [2, 1, 1].
-    assert err.count("Pure differential privacy, epsilon = 0.25, for any one who") == 1
-    assert "Answers 2 and 3: Pure differential privacy, epsilon = 0.125, for any one who" in err
+    assert err.count("Pure differential privacy, epsilon = 0.25, for any one person") == 1
+    assert "Answers 2 and 3: Pure differential privacy, epsilon = 0.125, for any one person" in err
     assert err.count("differential privacy") == 2
     plan = Path("plan.toml").read_text(encoding="utf-8")
     Path("equal.toml").write_text(plan.replace("[2, 1, 1]", "[1, 1, 1]").replace("0.5", "0.6"))
     _, _, err = sfumato("release", "equal.toml", "--ledger", "b.db")
-    assert err.count("Of each who at most 2 rows are counted") == 1
+    assert err.count("Of each person at most 2 rows are counted") == 1
     assert err.count("differential privacy") == 1
     assert "Each of the 3 answers: Pure differential privacy, epsilon = 0.2, for any" in err
 
 
 def test_what_all_previews_of_a_plan_remark_is_said_once(sfumato: Run) -> None:
     _, out, _ = sfumato("preview", "plan.toml")
-    assert out.count("not counted: further rows of a who") == 1
+    assert out.count("not counted: further rows of a person") == 1
     # Their costs differ, and stand beside the questions: shares = [2, 1, 1].
     assert "\nHistogram of day at epsilon = 0.125:\n" in out
-    assert out.count("for any one who") == 0
-    common = out.index("Each of the 3 answers protects any one who contributing at most 2 rows")
+    assert out.count("for any one person") == 0
+    common = out.index("Each of the 3 answers protects any one person contributing at most 2 rows")
     assert out.index("Histogram of day at") < common < out.index("Together:")
     plan = Path("plan.toml").read_text(encoding="utf-8").replace("[2, 1, 1]", "[1, 1, 1]")
     Path("equal.toml").write_text(plan.replace("0.5", "1"))
@@ -132,7 +132,7 @@ def test_a_plan_states_limits_by_cell_and_a_period(sfumato: Run, tmp_path: Path)
     )
     path = tmp_path / "limited.toml"
     path.write_text(plan)
-    unit = "any one rider in one day counted at most once in a cell, and in at most 2 cells"
+    unit = "any one person in one day counted at most once in a cell, and in at most 2 cells"
     assert unit in " ".join(sfumato("preview", str(path))[1].split())
     assert "2 of 3 rows are counted" in sfumato("check", str(path))[1]
     code, out, _ = sfumato("release", str(path), "--ledger", str(tmp_path / "c.db"), "--json")
@@ -278,13 +278,13 @@ def test_answers_about_rows_and_persons_say_once_what_they_have_in_common(sfumat
     _, out, _ = sfumato("preview", "mixed.toml")
     said = " ".join(out.split())
     assert "4. Histogram of persons by kind:" in said
-    assert "Answers 1, 2 and 3 have epsilon = 0.125 and protect any one who contributing" in said
-    assert "Answer 4 has epsilon = 0.125 and protects any one who counted at most once" in said
-    assert said.count("not counted: further rows of a who") == 1
+    assert "Answers 1, 2 and 3 have epsilon = 0.125 and protect any one person contributing" in said
+    assert "Answer 4 has epsilon = 0.125 and protects any one person counted at most once" in said
+    assert said.count("not counted: further rows of a person") == 1
     _, _, err = sfumato("release", "mixed.toml", "--ledger", "b.db", "--report", "mixed.html")
-    assert err.count("Answers 1, 2 and 3: Of each who at most 2 rows are counted") == 1
-    assert err.count("Answer 4: Each who is counted at most once in a cell") == 1
+    assert err.count("Answers 1, 2 and 3: Of each person at most 2 rows are counted") == 1
+    assert err.count("Answer 4: Each person is counted at most once in a cell") == 1
     assert err.count("Pure differential privacy, epsilon = 0.125") == 2
     page = Path("mixed.html").read_text(encoding="utf-8")
-    assert page.count("Of each who at most 2 rows are counted") == 1
-    assert page.count("Each who is counted at most once in a cell") == 1
+    assert page.count("Of each person at most 2 rows are counted") == 1
+    assert page.count("Each person is counted at most once in a cell") == 1

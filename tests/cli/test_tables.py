@@ -97,7 +97,7 @@ def test_totals_are_met_exactly(sfumato: Run) -> None:
         (("--table", "kind,age"), "it is asked for twice"),
         (("--csv", "nowhere/all.csv"), "its folder does not exist"),
         (("--excel", "nowhere/t.xlsx"), "its folder does not exist"),
-        (("--totals", "300", "--person", "who"), "each who has limited rows"),
+        (("--totals", "300", "--person", "who"), "each person has limited rows"),
     ],
 )
 def test_mistakes_cost_nothing(sfumato: Run, more: tuple[str, ...], said: str) -> None:

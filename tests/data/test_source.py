@@ -348,6 +348,6 @@ def test_a_file_with_limits_survives_a_pickle(tmp_path: Path) -> None:
     )
     assert pickle.loads(pickle.dumps(src)).unit == src.unit
     assert str(src.unit) == (
-        "any one rider in one day contributing at most 4 rows, "
+        "any one person in one day contributing at most 4 rows, "
         "counts of an L2 norm of at most 2, added or removed"
     )

@@ -138,9 +138,9 @@ def test_each_answer_names_its_limit_and_what_is_not_counted(
     limits[QUANTILES] = f"at most {limit}"
     for index, page in enumerate(pages):
         if index in (PERSONS, NORMS):
-            assert "All rows that name a tailnum" in page.counted
+            assert "All rows that name an aircraft" in page.counted
             assert "are counted, before any limit" in page.counted
-            assert page.accuracy.startswith("Of all rows that name a tailnum, each ")
+            assert page.accuracy.startswith("Of all rows that name an aircraft, each ")
         elif index not in limits:
             assert "at most" not in page.counted
             assert "Every accuracy is about the rows counted." in page.counted
@@ -148,7 +148,7 @@ def test_each_answer_names_its_limit_and_what_is_not_counted(
         else:
             assert limits[index] in page.counted
             assert "chosen at random, and any further ones are not." in page.counted
-            assert "Rows without a tailnum or without a value" in page.counted
+            assert "Rows without an aircraft or without a value" in page.counted
             assert "Every accuracy is about the rows counted." in page.counted
             assert page.accuracy.startswith("Of the rows counted (")
             assert limits[index] in page.accuracy
@@ -166,7 +166,7 @@ def test_no_accuracy_on_the_page_is_about_anything_else(text: str) -> None:
     claims = [one for one in sentences if re.search("within ±|off by at most|hold within", one)]
     assert len(claims) > 10
     # What a window requests is no accuracy of an answer; it says before what it is about.
-    about = r"rows counted|all rows that name a tailnum|for rho = [.\d]+$"
+    about = r"rows counted|all rows that name an aircraft|for rho = [.\d]+$"
     assert [claim for claim in claims if not re.search(about, claim)] == []
 
 
@@ -183,7 +183,7 @@ def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
     spent = text[text.index("What was spent") : text.index("Only answers shown")]
     of_aircraft, of_cities, of_flights = spent.split("<h3>Account ")[1:]
     assert of_aircraft.startswith("aircraft-of-2013")
-    assert "It protects any one tailnum, added or removed, with all its rows." in of_aircraft
+    assert "It protects any one aircraft, added or removed, with all their rows." in of_aircraft
     assert "bounded by rho = 0.0" in of_aircraft
     assert of_flights.startswith("each-flight-of-2013")
     assert (

@@ -113,17 +113,19 @@ def test_a_unit_states_its_conditions_and_is_stored_without_any_as_before() -> N
     conditions = conditions_of({"age": (18, 65)}, DOMAIN)
     unit = unit_within(4, "add-remove", "rider", None, conditions)
     assert str(unit) == (
-        "any one rider contributing at most 4 rows where age is from 18 to below 65, "
+        "any one person contributing at most 4 rows where age is from 18 to below 65, "
         "added or removed"
     )
-    assert unit.counted == ("the rows counted (at most 4 a rider) where age is from 18 to below 65")
+    assert unit.counted == (
+        "the rows counted (at most 4 per person) where age is from 18 to below 65"
+    )
     persons = unit.counting_persons(3)
     assert str(persons) == (
-        "any one rider counted at most once in a cell, and in at most 3 cells, of rows where age "
+        "any one person counted at most once in a cell, and in at most 3 cells, of rows where age "
         "is from 18 to below 65, added or removed"
     )
     assert persons.counted == (
-        "the riders counted (each in at most 3 cells), by rows where age is from 18 to below 65"
+        "the persons counted (each in at most 3 cells), by rows where age is from 18 to below 65"
     )
     plain = unit_within(4, "add-remove", "rider")
     assert unit.protects == plain.protects

@@ -71,13 +71,13 @@ def test_a_period_is_part_of_what_is_protected() -> None:
     unit = Unit(2, person="rider", period="day")
     assert unit.person_columns == ("rider", "day")
     assert unit.protects == "one rider in one day, added or removed"
-    assert str(unit) == ("any one rider in one day contributing at most 2 rows, added or removed")
+    assert str(unit) == ("any one person in one day contributing at most 2 rows, added or removed")
 
 
 def test_limits_are_said_in_words() -> None:
     limits = Limits(rows_per_cell=2, cells_per_person=1, norm_per_person=7)
     assert str(Unit(12, person="rider", limits=limits)) == (
-        "any one rider contributing at most 12 rows, at most 2 rows in a cell, at most 1 cell, "
+        "any one person contributing at most 12 rows, at most 2 rows in a cell, at most 1 cell, "
         "counts of an L2 norm of at most 7, added or removed"
     )
 

@@ -88,8 +88,8 @@ def test_an_unknown_relation():
 
 def test_a_unit_of_all_rows_names_no_limit():
     unit = Unit(4, "replace", "rider", period="day").of_all_rows
-    assert str(unit) == ("any one rider in one day with any number of rows, replaced by another")
-    assert unit.counted == "all rows that name a rider in one day"
+    assert str(unit) == ("any one person in one day with any number of rows, replaced by another")
+    assert unit.counted == "all rows that name a person in one day"
     assert unit.of_all_rows == unit
     assert unit.protects == Unit(4, "replace", "rider", period="day").protects
 

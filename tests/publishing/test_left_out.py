@@ -47,7 +47,7 @@ def counted(pub: sf.Publisher) -> str:
 
 def test_a_later_answer_says_it_in_another_process_too(ledger: Path) -> None:
     text = counted(publisher(ledger))
-    assert "At most 3 rows of each rider are counted: " in text
+    assert "At most 3 rows of each person are counted: " in text
     assert "if nobody has more than 50 rows." in text
     assert text.endswith("(Entry 3 of the ledger, " + text[-12:])
 
@@ -67,7 +67,7 @@ def test_it_is_stored_with_the_answer_and_replayed(ledger: Path, tmp_path: Path)
     assert again.replayed
     assert again == release == sf.load(release.save(tmp_path / "h.json"))
     sf.report([release], tmp_path / "r.html")
-    assert "At most 3 rows of each rider are counted: " in (tmp_path / "r.html").read_text("utf-8")
+    assert "At most 3 rows of each person are counted: " in (tmp_path / "r.html").read_text("utf-8")
 
 
 def test_answers_of_one_plan_say_it_of_each_other(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def by_cell(ledger: Path, **limits: int) -> sf.Publisher:
 
 
 ABOUT = [
-    ("norm", {"norm_per_person": 2}, "The counts of each rider have an L2 norm of at most 2: "),
+    ("norm", {"norm_per_person": 2}, "The counts of each person have an L2 norm of at most 2: "),
     ("cells", {"cells_per_person": 3, "rows_per_cell": 1}, "is counted in at most 3 cells: "),
     ("largest-cell", {"rows_per_cell": 1, "rows_per_person": 3}, "are counted in a cell: "),
 ]
@@ -132,7 +132,7 @@ def test_limits_by_cell_are_stated_of_the_same_cells(
     assert persons.sentence(limits[persons.measured.limit]) in texts[0]
     assert said not in texts[1]
     assert said in texts[2]
-    assert "At most 3 rows of each rider are counted: " not in texts[0]
+    assert "At most 3 rows of each person are counted: " not in texts[0]
 
 
 def test_counts_of_persons_state_the_limit_on_cells(tmp_path: Path) -> None:
@@ -162,13 +162,13 @@ def test_means_over_persons_state_the_limit_on_cells(tmp_path: Path) -> None:
 def test_means_sums_and_variances_say_it(question: sf.Mean, ledger: Path) -> None:
     with publisher(ledger) as pub:
         release = pub.release(question, epsilon="1")
-    assert "At most 3 rows of each rider are counted: " in release.guarantee.counted
+    assert "At most 3 rows of each person are counted: " in release.guarantee.counted
 
 
 # --- the state of the data ------------------------------------------------------------------------
 
 
-SAID = "At most 2 rows of each rider are counted: "
+SAID = "At most 2 rows of each person are counted: "
 
 
 def written(path: Path, rows_each: int) -> Path:

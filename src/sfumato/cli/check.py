@@ -11,6 +11,7 @@ from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,
     COLUMNS,
+    PERSON_CALLED_HELP,
     PERSONS,
     PERSONS_HELP,
     WHERE_HELP,
@@ -50,6 +51,7 @@ class LimitSettings(msgspec.Struct, frozen=True):
 @option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
 @option("--where", group=COLUMNS, multiple=True, help=WHERE_HELP)
 @option("--person", group=PERSONS, common=True, multiple=True, help=PERSONS_HELP)
+@option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
 @limit_options
 @written_options
 @json_option
@@ -62,6 +64,7 @@ def check(
     axes: tuple[str, ...],
     where: tuple[str, ...],
     person: tuple[str, ...],
+    person_called: str | None,
     as_json: bool,
 ) -> int:
     """Count the rows of a table that a release would drop or clamp.
@@ -84,7 +87,11 @@ def check(
 
     needs: list[tuple[str, Needs]] | None = None
     if path.suffix.lower() == ".toml":
-        stated = (*msgspec.structs.astuple(limits), *msgspec.structs.astuple(written))
+        stated = (
+            person_called,
+            *msgspec.structs.astuple(limits),
+            *msgspec.structs.astuple(written),
+        )
         if axes or where or person or any(option is not None for option in stated):
             raise UsageError(
                 "options of a file with a plan",
@@ -93,7 +100,7 @@ def check(
             )
         rows, needs = _of_plan(path)
     else:
-        rows = _of_file(path, axes, where, person, limits, written)
+        rows = _of_file(path, axes, where, person, person_called, limits, written)
         if rows.unit.by_cell:
             needs = _in_cells(rows)
     with scanning() as progress:
@@ -117,6 +124,7 @@ def _of_file(
     axes: tuple[str, ...],
     where: tuple[str, ...],
     person: tuple[str, ...],
+    person_called: str | None,
     limits: LimitSettings,
     written: StatedOptions,
 ) -> Source:
@@ -133,6 +141,7 @@ def _of_file(
         person or None,
         limits.rows_per_person,
         where=parse_where(where, domain) if where else None,
+        person_called=person_called,
         rows_per_cell=limits.rows_per_cell,
         cells_per_person=limits.cells_per_person,
         norm_per_person=limits.norm_per_person,

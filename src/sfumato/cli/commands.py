@@ -266,6 +266,7 @@ IN_A_PLAN = {
     "--delta": "delta under [release]",
     "--axis": "the axis under [domain]",
     "--person": "person under [source]",
+    "--person-called": "person_called under [source]",
     "--rows-per-person": "rows_per_person under [source]",
     "--neighbours": "neighbours under [source]",
     "--where": "the condition under [source.where]",

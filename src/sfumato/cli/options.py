@@ -127,6 +127,9 @@ PERSONS_HELP = (
     "Column that identifies the person of each row. Repeat it with a column of dates to protect a "
     "person on one day.  [default: each row is one person]"
 )
+PERSON_CALLED_HELP = (
+    "What sentences call a person, such as rider. It costs nothing.  [default: person]"
+)
 ROWS_PER_PERSON_HELP = (
     "Largest number of rows of one person that are counted. "
     "Of a person with more rows, so many are chosen at random (contribution bound)."
@@ -495,6 +498,7 @@ def source_options(
         ),
         option("--where", multiple=True, help=WHERE_HELP, group=COLUMNS),
         option("--person", multiple=True, help=PERSONS_HELP, group=PERSONS, common=True),
+        option("--person-called", help=PERSON_CALLED_HELP, group=PERSONS),
         limit_options,
         option(
             "--neighbours",

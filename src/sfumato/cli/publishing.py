@@ -229,6 +229,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
     axes: tuple[str, ...]
     where: tuple[str, ...]
     person: tuple[str, ...]
+    person_called: str | None
     rows_per_person: int | None
     rows_per_cell: int | None
     cells_per_person: int | None
@@ -270,7 +271,12 @@ class PublishSettings(msgspec.Struct, frozen=True):
             conditions = conditions_of(self.conditions(domain), domain)
         limits = limits_of(self.rows_per_cell, self.cells_per_person, self.norm_per_person)
         return unit_within(
-            self.rows_per_person, self.neighbours, self.person or None, limits, where=conditions
+            self.rows_per_person,
+            self.neighbours,
+            self.person or None,
+            limits,
+            conditions,
+            self.person_called,
         )
 
     def source(self, domain: Domain) -> Source:
@@ -288,6 +294,7 @@ class PublishSettings(msgspec.Struct, frozen=True):
             norm_per_person=self.norm_per_person,
             version=self.data_version,
             where=self.conditions(domain),
+            person_called=self.person_called,
             **msgspec.structs.asdict(self.written),
         )
 

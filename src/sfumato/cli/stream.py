@@ -26,6 +26,7 @@ from sfumato.cli.options import (
     INTEGER,
     NEIGHBOURS_HELP,
     OUTPUT,
+    PERSON_CALLED_HELP,
     PERSON_HELP,
     PERSONS,
     QUESTION,
@@ -71,6 +72,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
     value: str | None
     by: str | None
     person: str | None
+    person_called: str | None
     rows_per_person: int
     neighbours: Neighbours
     late: Literal["refuse", "count"]
@@ -176,6 +178,7 @@ class StreamSettings(msgspec.Struct, frozen=True):
             rows_per_person=self.rows_per_person,
             neighbours=self.neighbours,
             name=self.name,
+            person_called=self.person_called,
         )
         return Publisher(
             src, ledger=opened_to_charge(self.ledger), account=self.account, budget=self._budget()
@@ -394,6 +397,7 @@ STEPS = "Steps"
     help="Publish one total for each label: COLUMN=a,b,c.",
 )
 @option("--person", group=PERSONS, common=True, help=PERSON_HELP)
+@option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
 @option(
     "--rows-per-person",
     group=PERSONS,

@@ -89,6 +89,7 @@ def source(
     cells_per_person: int | None = None,
     norm_per_person: int | None = None,
     where: Mapping[str, object] | None = None,
+    person_called: str | None = None,
     separator: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
@@ -155,6 +156,10 @@ def source(
         take a list of labels. Interval axes take a half-open range within their bounds, in which
         None is the axis' own bound; as in bins, a range up to the upper bound holds that value and
         what lies above. A row without a value satisfies no range.
+    person_called : str or None
+        What sentences call a person, such as "rider": public text of up to 40 characters. It
+        changes neither the counts nor the price, and stored answers are shown with it. None:
+        "person".
     separator : str or None
         What separates the fields of a CSV file, such as ";" or "tab". None: a comma, or a tab in
         ``.tsv`` files.
@@ -227,7 +232,7 @@ def source(
     version = public_text("version", version_text(version))
     limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
     conditions = () if where is None else conditions_of(where, domain)
-    unit = unit_within(rows_per_person, neighbours, person, limits, conditions)
+    unit = unit_within(rows_per_person, neighbours, person, limits, conditions, person_called)
     stated = StatedOptions(separator, decimal, thousands, encoding, date_format, sheet, header_row)
     if table is not None:
         data = with_table(data, table)
@@ -374,7 +379,9 @@ class Source:
         unit = self.unit
         limits = stated_limits(unit.limits)
         where = None if unit.where is msgspec.UNSET else as_written(unit.where)
-        return partial(source, **limits, where=where, **msgspec.structs.asdict(self._stated)), (
+        called = None if unit.person_called is msgspec.UNSET else unit.person_called
+        stated = msgspec.structs.asdict(self._stated)
+        return partial(source, **limits, where=where, person_called=called, **stated), (
             self._data,
             self.domain,
             unit.person_columns or None,

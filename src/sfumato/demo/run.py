@@ -132,6 +132,7 @@ def _flights(
         flights_path(),
         Domain({**flights_domain(), **axes}),
         person="tailnum",
+        person_called="aircraft",
         rows_per_person=rows,
         norm_per_person=norm,
         name="flights-2013",

@@ -19,6 +19,7 @@ from .guarantee import assumptions_of as assumptions_of
 from .guarantee import counted_rows as counted_rows
 from .guarantee import fill_docstring as fill_docstring
 from .guarantee import left_out as left_out
+from .guarantee import with_person_called as with_person_called
 from .limits import Limits as Limits
 from .limits import StackedNorm as StackedNorm
 from .limits import Weighed as Weighed

@@ -11,13 +11,14 @@ import msgspec
 from sfumato.errors import printable
 from sfumato.privacy import belief
 from sfumato.privacy.measures import Measure, MetricDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Unit, is_name
 
 EXACT = "none: integer samplers, no floating point"
 DOCSTRING_WIDTH = 100
 _PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
 C = TypeVar("C", bound=type)
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +186,7 @@ def counted_rows(unit: Unit) -> str:
             f"Of each {unit.who} at most {rows} counted{within}, chosen at random, "
             "and any further ones are not. "
         )
-    whose = "" if unit.person is None else f"without a {printable(unit.person)} or "
+    whose = "" if unit.person is None else f"without {unit.anyone} or "
     left_out = (
         f"Rows {whose}without a value, and rows with an unlisted label, are not counted, "
         "unless the domain gives them a cell."
@@ -193,6 +194,43 @@ def counted_rows(unit: Unit) -> str:
     clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
     counted = f"{unit.several} counted" if unit.counts_persons else "rows counted"
     return f"{asked_rows(unit)}{limit}{left_out} {clamped} Every accuracy is about the {counted}."
+
+
+def with_person_called(promised: S, called: str | msgspec.UnsetType) -> S:
+    """Return a struct, such as a release, in which persons are called otherwise.
+
+    Its units take the name, and so does what guarantees say of the rows counted, if they say it as
+    it follows from the unit. Nothing else changes.
+    """
+    if isinstance(promised, Unit):
+        named: S = msgspec.structs.replace(promised, person_called=called)
+        return named
+    changes: dict[str, object] = {
+        name: with_person_called(field, called)
+        for name in promised.__struct_fields__
+        if isinstance(field := getattr(promised, name), msgspec.Struct)
+    }
+    if isinstance(promised, Guarantee):
+        changes |= {"counted": _recounted(promised, called)}
+    return msgspec.structs.replace(promised, **changes)
+
+
+def _recounted(promise: Guarantee, called: str | msgspec.UnsetType) -> str:
+    """What a guarantee says of the rows counted, where persons are called otherwise."""
+    unit = promise.unit
+    # Version 0.2 called a person by the name of the column.
+    words = [unit.called] if unit.person is None else [unit.called, unit.person]
+    after = with_person_called(unit, called)
+    for word in filter(is_name, words):
+        # What a stream says begins like this, and names the person nowhere else.
+        beginnings = {
+            counted_rows(with_person_called(unit, word)): counted_rows(after),
+            f"Of each {word} the first ": f"Of each {after.called} the first ",
+        }
+        for before, now in beginnings.items():
+            if promise.counted.startswith(before):
+                return now + promise.counted.removeprefix(before)
+    return promise.counted
 
 
 def asked_rows(unit: Unit) -> str:
@@ -207,11 +245,10 @@ def left_out(unit: Unit) -> str:
     if unit.person is None:
         whose = further = ""
     else:
-        named = printable(unit.person)
-        whose = f"a {named} or "
-        further = f"further rows of a {named}, "
+        whose = f"{unit.anyone} or "
+        further = f"further rows of {unit.anyone}, "
         if unit.counts_persons:
-            further = f"further cells of a {named}, "
+            further = f"further cells of {unit.anyone}, "
     return (
         f"not counted: {further}rows without {whose}a value, "
         "rows with an unlisted label (unless the domain gives them a cell)"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import msgspec
 
@@ -16,6 +17,10 @@ from sfumato.privacy.limits import MOST, Limits, merged
 
 Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = MOST
+LONGEST_NAME = 40
+"""Characters of what a person is called."""
+
+_IRREGULAR = {"aircraft": "aircraft", "child": "children", "man": "men", "woman": "women"}
 
 
 def squared_factor(neighbours: str, signed: bool = False) -> int:
@@ -68,12 +73,14 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         period.
     where : tuple of OneOf or Within, optional
         The public conditions: rows that do not satisfy them are no rows of the table.
+    person_called : str, optional
+        What sentences call a person, such as "rider": public text, and no part of what is charged.
 
     Raises
     ------
     UsageError
-        If ``rows_per_person`` is not from 1 to 10^15, ``neighbours`` is unknown, or there are
-        limits by cell or a period without a person.
+        If ``rows_per_person`` is not from 1 to 10^15, ``neighbours`` is unknown, there are limits
+        by cell or a period without a person, or ``person_called`` is no short text of one line.
 
     >>> Unit(rows_per_person=3, neighbours="replace").counts_l1
     6
@@ -86,8 +93,15 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     limits: Limits | msgspec.UnsetType = msgspec.UNSET
     period: str | msgspec.UnsetType = msgspec.UNSET
     where: tuple[Condition, ...] | msgspec.UnsetType = msgspec.UNSET
+    person_called: str | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
+        if self.person_called is not msgspec.UNSET and not is_name(self.person_called):
+            raise UsageError(
+                f"person_called = {shown(self.person_called)}",
+                f"it is a text of one line, of 1 to {LONGEST_NAME} characters",
+                'Write one noun, such as "rider"',
+            )
         rows: object = self.rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
             raise UsageError(
@@ -116,21 +130,37 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         return (self.person,) if self.period is msgspec.UNSET else (self.person, self.period)
 
     @property
+    def called(self) -> str:
+        """What sentences call a person: as the custodian says, or else "person"."""
+        return "person" if self.person_called is msgspec.UNSET else self.person_called
+
+    @property
+    def uncalled(self) -> Unit:
+        """The same unit without a name for its persons: what is charged, and compared."""
+        if self.person_called is msgspec.UNSET:
+            return self
+        return msgspec.structs.replace(self, person_called=msgspec.UNSET)
+
+    @property
     def who(self) -> str:
-        """The person as sentences call it, such as "rider" or "rider in a day"; "person" without a
-        column.
+        """The person as sentences call it, such as "rider" or "rider in one day"."""
+        if self.period is msgspec.UNSET:
+            return self.called
+        return f"{self.called} in one {printable(self.period)}"
+
+    @property
+    def anyone(self) -> str:
+        """The same with its article, such as "a rider" or "an aircraft".
+
+        >>> Unit(person="tail", person_called="aircraft").anyone
+        'an aircraft'
         """
-        if self.person is None:
-            return "person"
-        named = printable(self.person)
-        return named if self.period is msgspec.UNSET else f"{named} in one {printable(self.period)}"
+        return f"{_article(self.called)} {self.who}"
 
     @property
     def several(self) -> str:
         """Several persons as sentences call them, such as "riders"."""
-        if self.person is None:
-            return "persons"
-        named = f"{printable(self.person)}s"
+        named = _plural(self.called)
         if self.period is msgspec.UNSET:
             return named
         return f"{named}, each once for each {printable(self.period)},"
@@ -255,7 +285,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     def of_all_rows(self) -> Unit:
         """The unit of an answer to which each person adds once, whatever number of rows they have.
 
-        >>> str(Unit(12, person="rider").of_all_rows)
+        >>> str(Unit(12, person="rider_id", person_called="rider").of_all_rows)
         'any one rider with any number of rows, added or removed'
         """
         return msgspec.structs.replace(self, rows_per_person=MOST_ROWS, limits=msgspec.UNSET)
@@ -265,8 +295,8 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         """The rows that an answer is about, in words: a statement of accuracy is true of these, and
         names them.
 
-        >>> Unit(12, person="rider").counted
-        'the rows counted (at most 12 a rider)'
+        >>> Unit(12, person="rider_id", person_called="rider").counted
+        'the rows counted (at most 12 per rider)'
         """
         by_rows = ", by rows" if self.conditions and self.counts_persons else ""
         return f"{self._all_counted}{by_rows}{self.conditions}"
@@ -281,10 +311,10 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         if self.person is None:
             return "the rows counted"
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
-            return f"all rows that name a {self.who}"
+            return f"all rows that name {self.anyone}"
         if self.counts_persons:
             return f"the {self.several} counted (each in at most {self._cells})"
-        return f"the rows counted (at most {self.rows_per_person:,} a {self.who}{self._further})"
+        return f"the rows counted (at most {self.rows_per_person:,} per {self.who}{self._further})"
 
     @property
     def _cells(self) -> str:
@@ -317,6 +347,7 @@ def unit_within(
     person: str | Sequence[str] | None,
     limits: Limits | None = None,
     where: tuple[Condition, ...] = (),
+    person_called: str | None = None,
 ) -> Unit:
     """The unit of a table whose person's rows are kept within all of the given limits.
 
@@ -330,6 +361,8 @@ def unit_within(
     limits : Limits or None
     where : tuple of OneOf or Within
         The public conditions on rows.
+    person_called : str or None
+        What sentences call a person.
 
     Raises
     ------
@@ -337,7 +370,7 @@ def unit_within(
         If there are neither one nor two columns, nothing bounds the rows, or as ``Unit``.
 
     >>> str(unit_within(None, "add-remove", ["rider", "day"], Limits(norm_per_person=2)))[:52]
-    'any one rider in one day contributing at most 4 rows'
+    'any one person in one day contributing at most 4 row'
     """
     columns = [person] if person is None or isinstance(person, str) else list(person)
     if not 1 <= len(columns) <= 2 or len(set(columns)) < len(columns):
@@ -352,6 +385,7 @@ def unit_within(
         columns[0],
         msgspec.UNSET if limits is None else limits,
         where=where or msgspec.UNSET,
+        person_called=msgspec.UNSET if person_called is None else person_called,
     )
     return unit if len(columns) == 1 else msgspec.structs.replace(unit, period=columns[1])
 
@@ -360,3 +394,24 @@ def _named(column: str) -> str:
     """A column's name such that two units never read the same, whatever a column is called."""
     plain = column.isidentifier() and column != "row"
     return column if plain else f"person, named by the column {column!r}"
+
+
+def is_name(text: object) -> TypeGuard[str]:
+    """Tell whether a text can name a person in a sentence: short, of one line, without controls."""
+    if not isinstance(text, str) or not text.strip():
+        return False
+    return len(text) <= LONGEST_NAME and text.isprintable()
+
+
+def _article(noun: str) -> str:
+    """The indefinite article before a noun, as it sounds in most words."""
+    return "an" if re.match(r"[aeio]|u(?!ni|s)", noun, re.IGNORECASE) else "a"
+
+
+def _plural(noun: str) -> str:
+    """The plural of a noun, by the rules of spelling."""
+    if noun in _IRREGULAR:
+        return _IRREGULAR[noun]
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if re.search(r"(s|x|z|ch|sh)$", noun) else f"{noun}s"

@@ -47,7 +47,7 @@ from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold, written
-from sfumato.privacy import CentralMeasure, Money
+from sfumato.privacy import CentralMeasure, Money, with_person_called
 from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
 from sfumato.publishing.divisions import Choice
@@ -142,10 +142,11 @@ class LeftOut:
         """Yield the latest answer about each limit under which an answer was counted."""
         unit = answer.guarantee.unit
         if unit.limits is msgspec.UNSET:
-            if unit == self._source.unit and (of_rows := _latest(known, "rows_per_person")):
+            of_rows = _latest(known, "rows_per_person")
+            if of_rows and unit.uncalled == self._source.unit.uncalled:
                 yield of_rows, unit.rows_per_person
             return
-        if unit.of_all_rows != self._source.unit.of_all_rows:
+        if unit.uncalled.of_all_rows != self._source.unit.uncalled.of_all_rows:
             return
         # A person is counted once in a cell by definition where persons are counted.
         skipped = {"rows_per_cell"} if unit.counts_persons else set()
@@ -175,11 +176,11 @@ class LeftOut:
         except (*UNREADABLE, LedgerError):
             # Another version wrote it, or it is damaged: `verify` says so. It is not quoted.
             return []
-        persons = self._source.unit.of_all_rows
+        persons = self._source.unit.uncalled.of_all_rows
         return [
             release
             for release in answers
-            if isinstance(release, PersonsRelease) and release.unit.of_all_rows == persons
+            if isinstance(release, PersonsRelease) and release.unit.uncalled.of_all_rows == persons
         ]
 
 
@@ -307,10 +308,17 @@ class Answering:
         shown = []
         rows = zip(releases, planned.plan.questions, planned.captions, strict=True)
         for stored, question, captions in rows:
-            release = _captioned(stored.arranged(question.layout), captions)
+            release = self._called(_captioned(stored.arranged(question.layout), captions))
             # A signature covers the words, too, and the order.
             shown.append(stored if release is stored else signed(release, self._account.ledger))
         return shown
+
+    def _called(self, answer: R) -> R:
+        """Return an answer that calls persons as the source does, if that says how."""
+        called = self._source.unit.person_called
+        if called in (msgspec.UNSET, answer.guarantee.unit.person_called):
+            return answer
+        return with_person_called(answer, called)
 
     def _encoded_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
@@ -469,11 +477,13 @@ def release_hashes(account: str, source: Source, planned: PlannedRelease) -> lis
     was written in another way was another question, and a plan's cost was divided as it is stated.
     """
     domain = source.domain
+    # What a person is called is no part of what is asked.
+    unit = source.unit.uncalled
 
     def hash_of(questions: list[object], costs: object) -> str:
         axes = list(domain.items())
         seed = _seed(planned.noise)
-        return _fingerprint((account, questions, costs, axes, source.unit, planned.label, seed))
+        return _fingerprint((account, questions, costs, axes, unit, planned.label, seed))
 
     questions = planned.plan.questions
     forms: list[list[object]] = [
@@ -518,7 +528,7 @@ def stream_hash(
     both.
     """
     seed = _seed(noise)
-    opened = (counter, settled.cost, source.unit, settled.axis, settled.labels, seed)
+    opened = (counter, settled.cost, source.unit.uncalled, settled.axis, settled.labels, seed)
     return f"{_fingerprint((account, 'stream', *opened))} of {source.title}"
 
 

@@ -299,12 +299,15 @@ class SourceSpec(StatedOptions, frozen=True, kw_only=True, forbid_unknown_fields
     cells_per_person: int | None = None
     norm_per_person: int | None = None
     where: dict[str, str | int | list[str | int | float | bool]] | None = None
+    person_called: str | None = None
 
     def unit(self, domain: Domain) -> Unit:
         """What one person can change."""
         where = () if self.where is None else conditions_of(self.where, domain)
         limits = limits_of(self.rows_per_cell, self.cells_per_person, self.norm_per_person)
-        return unit_within(self.rows_per_person, self.neighbours, self.person, limits, where)
+        return unit_within(
+            self.rows_per_person, self.neighbours, self.person, limits, where, self.person_called
+        )
 
     def opened(self, domain: Domain, table: Reader | None = None) -> Source:
         """The table, bounded for each person; ``table`` reads it in place of the path."""

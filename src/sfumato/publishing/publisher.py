@@ -512,7 +512,7 @@ class Publisher:
                 spender=self._account.spender,
             )
         # Only now, with the charge on disk, is there anything to push to.
-        return Stream(record, noise, self.ledger, captions)
+        return Stream(record, noise, self.ledger, captions, self.source.unit.person_called)
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""

@@ -35,6 +35,7 @@ from sfumato.errors import (
 from sfumato.ledger import Entry, Ledger, Step, StreamRecord
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.stream_record import Work
+from sfumato.privacy import with_person_called
 from sfumato.publishing.account import receipt_of, signed
 from sfumato.questions.counters.calendar import DeclaredSteps
 from sfumato.questions.counters.increments import Row, event_text, precedes
@@ -300,7 +301,12 @@ class Stream:
     """
 
     def __init__(
-        self, steps: StreamRecord, noise: Bits, ledger: Ledger, captions: Captions | None = None
+        self,
+        steps: StreamRecord,
+        noise: Bits,
+        ledger: Ledger,
+        captions: Captions | None = None,
+        called: str | msgspec.UnsetType = msgspec.UNSET,
     ) -> None:
         self._steps = steps
         self._noise = noise
@@ -308,8 +314,9 @@ class Stream:
         self._closed = False
         opening = opening_of(steps)
         # Opened again, a stream is shown under the words for people that it has now.
-        named = msgspec.structs.replace(opening, captions=captions)
-        self._opening = opening if captions is None else named
+        if captions is not None:
+            opening = msgspec.structs.replace(opening, captions=captions)
+        self._opening = opening if called is msgspec.UNSET else with_person_called(opening, called)
         self._settled = self._opening.settled
         self._mechanism = self._settled.mechanism
         # Each mechanism of the union has a type of state of its own, so none can be inferred.

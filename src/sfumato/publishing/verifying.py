@@ -18,6 +18,7 @@ from sfumato.answers import Receipt, Release, signed_part, stored_releases, to_b
 from sfumato.basics.signing import valid
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger
+from sfumato.privacy import with_person_called
 from sfumato.publishing.stream import history_of
 from sfumato.questions.counters.release import CounterRelease
 
@@ -101,6 +102,7 @@ def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledg
     ledger does not keep the words of an answer that is shown again under others, so only its
     signature can vouch for them: an edited name of a label would swap two rows.
     """
+    stored = with_person_called(stored, release.guarantee.unit.person_called)
     if _numbers(stored) != _numbers(release):
         other = f"It differs from the answer that is stored under entry {receipt.entry}."
         return Verdict(False, other)
@@ -108,7 +110,7 @@ def _differing(release: Release, receipt: Receipt, stored: Release, ledger: Ledg
     own = receipt.signer and receipt.signer == ledger.signer()
     if own and valid(receipt.signer, receipt.signature, signed_part(release)):
         return Verdict(True, f"It is {entry}, charged {receipt.time}, under words of its own.")
-    differs = "but its heading, units or names of labels are not those that are stored"
+    differs = "but its heading, units or names are not those that are stored"
     advice = "Ask again with these words, from a ledger with a key: its signature covers them."
     return Verdict(False, f"Its numbers are {entry}, {differs}. {advice}")
 
@@ -136,6 +138,10 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     if steps is None:
         return None
     steps_so_far = history_of(steps, len(release.outputs))
+    before = steps_so_far.settled.counted_by_column
+    if release.guarantee.counted == before:
+        guarantee = msgspec.structs.replace(steps_so_far.guarantee, counted=before)
+        steps_so_far = msgspec.structs.replace(steps_so_far, guarantee=guarantee)
     if steps_so_far.receipt is None:
         return steps_so_far
     mine = msgspec.structs.replace(steps_so_far.receipt, version=receipt.version)

@@ -17,7 +17,6 @@ import numpy as np
 from sfumato.answers import CountsRelease, Receipt, Release, reach_text
 from sfumato.basics.numbers import rounded
 from sfumato.basics.text import number, plain
-from sfumato.errors import printable
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, Unit, belief, compose
 from sfumato.reports.headings import heading_of
 
@@ -113,7 +112,7 @@ def _protects(units: list[Unit]) -> str:
     unit = units[0]
     what = "replaced by another" if unit.neighbours == "replace" else "added or removed"
     if unit.person is not None:
-        return f"It protects any one {printable(unit.person)}, {what}, with all its rows."
+        return f"It protects any one {unit.called}, {what}, with all their rows."
     if unit.rows_per_person > 1:
         return (
             f"It protects any {unit.rows_per_person:,} rows, {what}. "

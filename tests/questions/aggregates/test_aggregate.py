@@ -135,7 +135,7 @@ def test_a_chosen_clip_is_one_of_persons_means() -> None:
     clip = float(release.clips)
     assert float(release.values) == pytest.approx(fmean(min(x, clip) for x in persons), rel=0.02)
     assert f"each clipped to at most {clip:,.6g}" in release.about
-    assert "riders lie above" in release.unknowns
+    assert "persons lie above" in release.unknowns
     assert "rows" not in f"{release.about} {release.unknowns} {release.title}"
 
 
@@ -304,13 +304,13 @@ def test_coverage_over_persons(
 
 def test_a_release_says_that_it_is_about_persons() -> None:
     release = publisher(2).release(sf.Mean("wage", by="ward", per="person"), epsilon=1)
-    assert release.title == "Mean of wage over riders by ward"
+    assert release.title == "Mean of wage over persons by ward"
     assert release.about == (
-        "the riders counted (each in at most 2 cells), each by the mean of their values"
+        "the persons counted (each in at most 2 cells), each by the mean of their values"
     )
     assert release.to_frame().column_names[:3] == ["ward", "persons", "mean"]
-    assert str(release.guarantee.unit).startswith("any one rider counted at most once in a cell")
-    assert "The value of a rider in a cell is the mean" in release.guarantee.counted
+    assert str(release.guarantee.unit).startswith("any one person counted at most once in a cell")
+    assert "The value of a person in a cell is the mean" in release.guarantee.counted
     assert "L2 = sqrt c M" in release.guarantee.proof.sensitivity
     over_rows = publisher(2).release(sf.Mean("wage", by="ward"), epsilon=1)
     assert over_rows.title == "Mean of wage by ward"
@@ -320,7 +320,7 @@ def test_a_release_says_that_it_is_about_persons() -> None:
 
 def test_a_sum_says_what_each_person_is_clipped_to() -> None:
     release = publisher(2).release(sf.Sum("cost", per="person", clip=(0, 1500)), epsilon=1)
-    assert release.title == "Sum of cost over riders"
+    assert release.title == "Sum of cost over persons"
     assert "each by the sum of their values, clipped to 0 to 1,500" in release.about
     assert "cut to its step of 0.01" in release.about
     assert release.group_names == ["all persons"]
@@ -337,9 +337,9 @@ def test_words_for_a_person_in_a_period() -> None:
         ],
         epsilon=40,
     )
-    assert grouped.title == "Mean of cost over riders, each once for each day, by ward"
-    assert whole.title.startswith("Mean of cost over riders, each once for each day, each clipped")
-    assert "riders, each once for each day, lie above" in whole.unknowns
+    assert grouped.title == "Mean of cost over persons, each once for each day, by ward"
+    assert whole.title.startswith("Mean of cost over persons, each once for each day, each clipped")
+    assert "persons, each once for each day, lie above" in whole.unknowns
     by_day = {(row["rider"], row["day"]) for row in table.to_pylist() if row["rider"] is not None}
     assert float(whole.counts) == pytest.approx(len(by_day), abs=5)
 
@@ -349,7 +349,7 @@ def test_the_picture_says_whose_values_it_shows() -> None:
     over_persons, over_rows = asked.release(
         [sf.Mean("wage", by="ward", per="person"), sf.Mean("wage", by="ward")], epsilon=9
     )
-    assert over_persons.plot().get_xlabel() == "Mean of wage over riders"
+    assert over_persons.plot().get_xlabel() == "Mean of wage over persons"
     assert over_rows.plot().get_xlabel() == "Mean of wage over rows"
 
 
@@ -418,9 +418,9 @@ def test_plans_and_commands_ask_for_persons(
     Path("plan.toml").write_text(PLAN)
     assert run(["release", "plan.toml", "--ledger", "b.db", "--report", "r.html"]) == 0
     printed = capsys.readouterr().out
-    assert "# Mean of cost over riders by ward\nward\tpersons\tmean" in printed
-    assert "# Sum of cost over riders\npersons\tsum" in printed
-    assert "Values are of the riders counted" in Path("r.html").read_text()
+    assert "# Mean of cost over persons by ward\nward\tpersons\tmean" in printed
+    assert "# Sum of cost over persons\npersons\tsum" in printed
+    assert "Values are of the persons counted" in Path("r.html").read_text()
     asked = ["mean", "visits.parquet", "--axis", "cost=0..100/0.01", "--value", "cost"]
     paid = ["--epsilon", "1", "--budget", "1", "--json"]
     assert run([*asked, "--person", "rider", "--per", "person", *paid]) == 0

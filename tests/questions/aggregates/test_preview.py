@@ -61,4 +61,4 @@ def test_the_preview_says_what_a_row_adds_beside_the_noise(publisher: sf.Publish
     unit = sf.Unit(2, person="rider")
     of_persons = sf.Mean("wage", by="ward", per="person")
     said = str(sf.preview(of_persons, domain=DOMAIN, unit=unit, epsilon=1))
-    assert "where each rider in it adds 200 in all" in said
+    assert "where each person in it adds 200 in all" in said

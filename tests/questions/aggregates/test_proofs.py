@@ -108,7 +108,8 @@ def test_a_mean_under_a_norm_gets_the_noise_of_the_norm() -> None:
     assert release.guarantee.proof == LIMITS_PROOF
     assert "counts of an L2 norm of at most 4" in release.guarantee.sentence()
     assert (
-        release.about == "the rows counted (at most 16 a rider, counts of an L2 norm of at most 4)"
+        release.about
+        == "the rows counted (at most 16 per person, counts of an L2 norm of at most 4)"
     )
     preview = publisher.preview(sf.Mean("fare", by="line"), rho="0.5", rows=2000)
     assert preview.law == release.law

@@ -289,12 +289,12 @@ def test_a_release_of_persons_speaks_of_persons() -> None:
     seen = str(publisher.preview(PERSONS, epsilon=1, rows=7))
     release = publisher.release(PERSONS, epsilon=1)
     assert release.title == "Histogram of persons by x"
-    sentence = "any one rider counted at most once in a cell, and in at most 3 cells"
+    sentence = "any one person counted at most once in a cell, and in at most 3 cells"
     assert sentence in seen
     assert sentence in release.guarantee.sentence()
-    assert "of the riders counted (each in at most 3 cells)" in seen
+    assert "of the persons counted (each in at most 3 cells)" in seen
     assert "of average size" not in seen
-    assert "Every accuracy is about the riders counted." in release.guarantee.counted
+    assert "Every accuracy is about the persons counted." in release.guarantee.counted
     assert "rows counted" not in str(release.guarantee)
 
 

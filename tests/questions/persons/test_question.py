@@ -62,7 +62,7 @@ def test_it_stands_in_a_plan_beside_other_questions() -> None:
         )
     assert isinstance(persons, sf.PersonsRelease)
     assert hours.guarantee.unit == src.unit
-    assert str(persons.guarantee.unit) == "any one rider with any number of rows, added or removed"
+    assert str(persons.guarantee.unit) == "any one person with any number of rows, added or removed"
 
 
 def test_without_a_person_column_it_is_refused_before_the_charge() -> None:
@@ -92,7 +92,7 @@ def test_the_preview_says_how_accurate_the_number_of_persons_is() -> None:
     preview = sf.preview(sf.Persons(1000), domain=DOMAIN, unit=unit, rho="0.1")
     assert "28 numbers of persons" in str(preview)
     assert "if nobody has more than 1,000 rows" in str(preview)
-    assert "Each rider is counted once" in preview.counted
+    assert "Each person is counted once" in preview.counted
 
 
 # --- what is measured in cells --------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_persons_are_counted_by_what_is_measured(of: Any, tmp_path: Path) -> Non
     assert again.replayed
     assert again == release == sf.load(release.save(tmp_path / "p.json"))
     assert release.of == of
-    assert release.title.endswith(" of each rider by hour") or of == "largest-cell"
+    assert release.title.endswith(" of each person by hour") or of == "largest-cell"
     assert "before any limit" in release.guarantee.counted
 
 

@@ -159,7 +159,7 @@ def test_counting_persons_takes_a_limit_on_cells() -> None:
     assert found.settings == {"rows_per_cell": 1, "cells_per_person": found.limit}
     assert found.noun == "persons"
     assert found.kept is not None
-    assert "pairs of a rider and a cell" in str(found)
+    assert "pairs of one person and a cell" in str(found)
 
 
 def test_rows_in_a_cell_and_cells_stand_beside_each_other() -> None:

@@ -89,12 +89,12 @@ def test_the_table_has_a_row_for_each_bin() -> None:
 def test_its_sentences_say_what_limits_leave_out() -> None:
     release = release_of(ROWS, epsilon="5")
     sentence = release.sentence(20)
-    assert sentence.startswith("At most 20 rows of each rider are counted: ")
+    assert sentence.startswith("At most 20 rows of each person are counted: ")
     assert "of the rows are kept" in sentence
     assert "if nobody has more than 100 rows" in sentence
     assert "rows are kept" not in release_of(ROWS, most_rows=None).sentence(20)
     assert release.facts[0].startswith("There are ")
-    assert all("rows of each rider are counted, " in fact for fact in release.facts[1:])
+    assert all("rows of each person are counted, " in fact for fact in release.facts[1:])
 
 
 @pytest.mark.parametrize("most_rows", [100, None])
@@ -139,7 +139,7 @@ def test_shares_of_cells_need_no_stated_bound() -> None:
     found = release.kept(5, "0.999")
     assert found.low <= np.minimum(cells, 5).sum() / cells.sum() <= found.high
     assert "if nobody" not in release.sentence(5)
-    assert "of the pairs of a rider and a cell are kept" in release.sentence(5)
+    assert "of the pairs of one person and a cell are kept" in release.sentence(5)
     assert release.to_frame()["cells"].to_pylist()[-1] == "21 to 24"
 
 

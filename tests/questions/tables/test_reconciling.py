@@ -172,7 +172,7 @@ def refused(releases: Sequence[object], words: str, **said: bool) -> None:
 def test_what_differs_is_said() -> None:
     crossed, wards = answers(CROSSED, WARDS)
     (limited,) = answers(WARDS, person="who", rows_per_person=1)
-    refused([crossed, limited], "the one protects any one person .* the other any one who")
+    refused([crossed, limited], "the one protects one row.* the other one who")
     (replaced,) = answers(WARDS, neighbours="replace")
     refused([crossed, replaced], "added or removed, and the other .* replaced")
     (chosen,) = answers(WARDS, where={"sex": "f"})
@@ -255,7 +255,7 @@ def test_answers_come_as_one_list() -> None:
 
 def test_persons_whose_rows_are_chosen_anew_are_refused() -> None:
     parts = answers(CROSSED, WARDS, person="who", rows_per_person=1)
-    refused(parts, "which rows of a who are counted is chosen anew for each charge")
+    refused(parts, "which rows of a person are counted is chosen anew for each charge")
 
 
 def test_limits_by_cell_are_refused_even_in_one_plan() -> None:

@@ -129,7 +129,7 @@ def test_totals_are_refused_where_rows_may_be_left_out() -> None:
     require_all_rows((), [axis("stay")])
     require_no_persons(totals, Unit())
     require_no_persons((), Unit(4, person="rider"))
-    with pytest.raises(UsageError, match="each rider has limited rows"):
+    with pytest.raises(UsageError, match="each person has limited rows"):
         require_no_persons(totals, Unit(4, person="rider"))
     for name, reason in {
         "ward": "ward drops rows without a value or with an unlisted label",
@@ -277,7 +277,7 @@ def test_totals_are_refused_before_the_charge() -> None:
     limited = sf.source(table, DOMAIN, name="visits", person="ward")
     with (
         sf.Publisher(limited, budget="1") as publisher,
-        pytest.raises(UsageError, match="each ward has limited rows"),
+        pytest.raises(UsageError, match="each person has limited rows"),
     ):
         publisher.release(sf.Tables(["region"], totals={(): 9}), epsilon="1")
 

@@ -341,7 +341,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         proof = self.persons_keys_proof if has_keys else self.persons_proof
         promised = self.promise(share.spent, unit, mechanism, noise, proof=proof)
         made_of = (
-            f"The value of a {unit.who} in a cell is the {self._of_rows} of the values of all of "
+            f"The value of {unit.anyone} in a cell is the {self._of_rows} of the values of all of "
             "their rows there."
         )
         return msgspec.structs.replace(promised, counted=f"{promised.counted} {made_of}")

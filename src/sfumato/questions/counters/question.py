@@ -423,7 +423,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Which rows the totals count, in words."""
         if self.unit.person is None:
             return self.unit.counted
-        limit = f"at most {self.unit.rows_per_person:,} a {printable(self.unit.person)}"
+        limit = f"at most {self.unit.rows_per_person:,} per {self.unit.called}"
         return f"the rows counted ({limit} in the whole stream)"
 
     @property
@@ -431,7 +431,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Which rows the totals count, and which they do not."""
         sentences = []
         if self.unit.person is not None:
-            of_each = f"Of each {printable(self.unit.person)}"
+            of_each = f"Of each {self.unit.called}"
             first = f"the first {self.unit.rows_per_person:,} rows of the whole stream are counted"
             sentences.append(f"{of_each} {first}, and any further ones are not.")
         outside = ""
@@ -443,6 +443,14 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             sentences.append("Values beyond the bounds are counted at the nearer bound.")
         sentences.append("Every accuracy is about the rows counted.")
         return " ".join(sentences)
+
+    @property
+    def counted_by_column(self) -> str:
+        """The same as version 0.2 said it: a person was called by the name of the column."""
+        if self.unit.person is None:
+            return self.counted
+        by_column = f"Of each {printable(self.unit.person)} "
+        return self.counted.replace(f"Of each {self.unit.called} ", by_column, 1)
 
     def guarantee(self, private: bool) -> Guarantee:
         """Return what the stream guarantees."""

@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.answers import Captions, Release, drawn, error_probability
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.errors import not_saved
+from sfumato.privacy import counted_rows
 from sfumato.questions.counters.mechanism import Whole
 from sfumato.questions.counters.question import Settled, half_widths
 
@@ -59,7 +60,7 @@ class CounterRelease(
         self._check_mechanism()
         self._check_calendar()
         # Version 0.1 did not store this text, and decoding filled in that of tables.
-        if self.guarantee.counted != self.settled.counted:
+        if self.guarantee.counted == counted_rows(self.guarantee.unit):
             guarantee = msgspec.structs.replace(self.guarantee, counted=self.settled.counted)
             msgspec.structs.force_setattr(self, "guarantee", guarantee)
 

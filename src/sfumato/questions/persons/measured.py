@@ -146,7 +146,7 @@ MEASURED: Mapping[Of, Measured] = {
         "each {who} is counted in at most {limit:,} cells",
         "are in more",
         "more cells",
-        "the pairs of a {who} and a cell",
+        "the pairs of one {who} and a cell",
         "limit on cells per person",
     ),
     "norm": Measured(

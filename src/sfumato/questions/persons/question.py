@@ -94,7 +94,7 @@ class PersonsPreview(Preview, frozen=True):
 
     def remarks(self) -> list[str]:
         """Which rows are left out."""
-        return [f"not counted: rows without a {self.unit.who}; no other limit applies"]
+        return [f"not counted: rows without {self.unit.anyone}; no other limit applies"]
 
 
 # --- the question ---------------------------------------------------------------------------------

@@ -123,8 +123,8 @@ class PersonsRelease(
         """How many persons there are, and what some limits leave out."""
         everyone = self.persons()
         first = (
-            f"There are {everyone.low:,.0f} to {everyone.high:,.0f} persons, each a "
-            f"{self.unit.who}, with 95% confidence."
+            f"There are {everyone.low:,.0f} to {everyone.high:,.0f} {self.unit.several} "
+            "with 95% confidence."
         )
         others = [
             f"If {self._limited(limit)}, {self._left_out(limit)}"
@@ -397,10 +397,10 @@ def counted_persons(unit: Unit, of: Of = "rows") -> str:
     by = MEASURED[of].by
     if of == "rows":
         return (
-            f"{asked_rows(unit)}All rows that name a {unit.who} are counted, before any limit on "
+            f"{asked_rows(unit)}All rows that name {unit.anyone} are counted, before any limit on "
             f"rows per person. Rows without one are not. Each {unit.who} is counted once, by {by}."
         )
     return (
-        f"{asked_rows(unit)}All rows that name a {unit.who} and lie in a cell are counted, before "
+        f"{asked_rows(unit)}All rows that name {unit.anyone} and lie in a cell are counted, before "
         f"any limit. Other rows are not. Each {unit.who} is counted once, by {by}."
     )

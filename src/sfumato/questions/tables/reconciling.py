@@ -234,11 +234,14 @@ def _paid_places(part: Part) -> set[tuple[str, str]]:
 def _require_same_unit(parts: Sequence[Part]) -> None:
     first = parts[0]
     for other in parts[1:]:
-        units = [part.release.guarantee.unit for part in (first, other)]
+        units = [part.release.guarantee.unit.uncalled for part in (first, other)]
         if units[0] != units[1]:
+            words = [str(unit) for unit in units]
+            if words[0] == words[1]:  # they differ in the column that names the person
+                words = [unit.protects for unit in units]
             raise UsageError(
                 _pair(first, other),
-                f"the one protects {units[0]}, and the other {units[1]}",
+                f"the one protects {words[0]}, and the other {words[1]}",
                 "Reconcile answers of one source, with the same limits and conditions",
             )
     if first.release.guarantee.unit.by_cell:
@@ -298,7 +301,7 @@ def _require_all_rows_kept(parts: Sequence[Part]) -> None:
     if unit.person is not None:
         raise UsageError(
             _pair(parts[0], parts[-1]),
-            f"which rows of a {printable(unit.who)} are counted is chosen anew for each charge",
+            f"which rows of {unit.anyone} are counted is chosen anew for each charge",
             "Ask for the tables in one plan, or as sf.Tables",
         )
 

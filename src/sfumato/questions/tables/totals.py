@@ -173,7 +173,7 @@ def require_no_persons(totals: Sequence[PublicTotal], unit: Unit) -> None:
     if totals and unit.person is not None:
         raise UsageError(
             totals[0].title,
-            f"each {printable(unit.who)} has limited rows, and the totals are about all rows",
+            f"each {unit.who} has limited rows, and the totals are about all rows",
             "Leave totals out, or give a table with one row for each person and no person column",
         )
 
