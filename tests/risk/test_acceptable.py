@@ -1,10 +1,12 @@
 """The largest cost and the least noise within an acceptable risk."""
 
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
 from sfumato import risk
+from sfumato.errors import Infeasible
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk import Gaussian, Laplace, Risk
@@ -58,3 +60,15 @@ def test_a_goal_without_small_print():
     assert risk.posterior(ZCDP("0.1"), 0.1) == pytest.approx(1)
     assert risk.posterior(ApproxDP(1, "1e-6"), 0.1, exceeded="1e-6") == pytest.approx(1)
     assert risk.posterior(ApproxDP(1, 0), 0.1) == pytest.approx(risk.posterior(PureDP(1), 0.1))
+
+
+@pytest.mark.parametrize("belief", [{"prior": 0.01, "posterior": 0.05}, {"disclosure": "1/3"}])
+def test_a_belief_that_a_rho_or_a_delta_cannot_bound_names_the_risks_that_they_can(belief):
+    goal = Risk(**belief)
+    for largest in (goal.zcdp, partial(goal.approx, "1e-6")):
+        with pytest.raises(Infeasible) as refusal:
+            largest(worlds=10)
+        for remedy in ("exceeded=1e-6", "fpr= with tpr=", "advantage="):
+            assert remedy in refusal.value.remedy
+    for stated in ({**belief, "exceeded": 1e-6}, {"fpr": 0.01, "tpr": 0.05}, {"advantage": 0.1}):
+        assert Risk(**stated).zcdp(worlds=10).rho > 0

@@ -232,6 +232,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             low = high
             high *= 2
         largest = least_whole(lambda level: not fits(level), low, high) - 1
+        if largest < 1 and not self.exceeded and (self.disclosure or self.prior):
+            raise Infeasible(
+                str(self),
+                "under a rho or a delta, however small, some answer may raise a belief above it",
+                "Allow exceeded=1e-6, or state the risk as fpr= with tpr= or as advantage=, which "
+                "they bound; or ask in epsilon alone",
+            )
         return Fraction(_floor(largest, str(self)), units)
 
     def noise(
