@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 import subprocess
 import sys
 
@@ -73,9 +75,40 @@ def test_the_registry_holds_questions_and_no_two_alike() -> None:
     assert sorted(library.__all__) == sorted(listed("sfumato.questions"))
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'Histgram'"):
-        _ = sf.Histgram
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("Histgram", "did you mean 'Histogram'?"),
+        ("Median", 'sf.Quantiles("age", at=[0.5])'),
+        ("Count", "sf.Histogram"),
+        ("Average", "sf.Mean"),
+        ("Std", "sf.Variance"),
+        ("Histogram2D", "several axes"),
+        ("GroupBy", 'by="ward"'),
+        ("optimal_epsilon", "sf.risk"),
+        ("qqq", "dir(sfumato)"),
+    ],
+)
+def test_an_unknown_name_is_refused_by_the_right_one(name: str, remedy: str) -> None:
+    with pytest.raises(AttributeError) as refusal:
+        getattr(sf, name)
+    assert isinstance(refusal.value, sf.UsageError)
+    assert len(refusal.value.args) == 3
+    assert remedy in str(refusal.value)
+    assert not hasattr(sf, name)
+    with pytest.raises(ImportError, match=name):
+        exec(f"from sfumato import {name}")
+
+
+def test_what_is_named_instead_is_not_there_and_can_be_written() -> None:
+    names = {"sf": sf, "publisher": None}
+    for name, remedy in sf._INSTEAD.items():
+        assert name not in sf.__all__
+        for written in re.findall(r"sf\.\w+", remedy):
+            assert pkgutil.resolve_name(f"sfumato.{written[3:]}") is not None
+        line = re.fullmatch(r"Write (sf\.\w+\(.*?\))(?:[,:;] .*)?", remedy)
+        if line and "source" not in line[1] and "domain" not in line[1]:
+            assert eval(line[1], names) is not None
 
 
 @pytest.mark.parametrize(

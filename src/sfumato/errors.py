@@ -6,6 +6,7 @@ SfumatoError
  +- UsageError          a parameter or a plan is wrong                      exit 2
  |   +- BoundsRequired      an axis has no public bounds
  |   +- ArgumentError       a call does not fit; also a TypeError
+ |   +- NameUnknown         a module has no such name; also an AttributeError
  |   +- Infeasible          no setting satisfies the request
  +- BudgetExceeded      .requested .remaining .account                      exit 3
  +- DataError           file, schema or engine problem; never quotes a value exit 4
@@ -19,9 +20,10 @@ import difflib
 import functools
 import os
 import re
+import types
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -169,6 +171,10 @@ class ArgumentError(UsageError, TypeError):
     """A call does not fit the function: an argument too many, too few, or of an unknown name."""
 
 
+class NameUnknown(UsageError, AttributeError):
+    """A module has no such name; where people look for it, the remedy says what is here instead."""
+
+
 class Infeasible(UsageError):
     """No setting satisfies the request; the remedy says what to relax, and by how much.
 
@@ -301,9 +307,8 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
             status = isinstance(error.code, int) and 0 <= error.code <= 255
             failure = SystemExit(error.code if status else 1)
         except BaseException as error:
-            called = error.__traceback__ is not None and error.__traceback__.tb_next is not None
             # Arguments that do not fit the function at all are an error of its caller.
-            failure = InternalError(_fault(error)) if called else misfit(function, args, named)
+            failure = misfit(function, args, named, error) or InternalError(_fault(error))
         # Outside the except block, so that Python adds no context again.
         del args, named
         bare(failure)
@@ -316,32 +321,94 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def explained(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a public function so that arguments that do not fit it are refused in three parts."""
+    """Wrap a public function so that it refuses in three parts, and in one frame of ours.
+
+    Arguments that do not fit it are refused. A refusal from within it loses the frames below this
+    one, unless ``SFUMATO_TRACEBACK=full`` is set; any other error stays as it is.
+    """
 
     @functools.wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> T:
         try:
             return function(*args, **named)
+        except SfumatoError as error:
+            refusal = error
         except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            unfit = misfit(function, args, named, error)
+            if unfit is None:
                 raise
-        raise misfit(function, args, named)
+            refusal = unfit
+        # Outside the except block, so that Python adds no context again.
+        try:
+            raise shortened(refusal)
+        finally:
+            del refusal
 
     return called
 
 
-def misfit(function: Callable[P, T], args: Sequence[object], named: Iterable[str]) -> ArgumentError:
-    """The error of a call whose arguments do not fit a function.
+C = TypeVar("C", bound=type)
+
+
+def explained_methods(kind: C) -> C:
+    """Make each public method that a class defines, and its ``__init__``, a public function.
+
+    See ``explained``. What is wrapped already stays as it is.
+    """
+    for name, method in list(vars(kind).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        function = getattr(method, "__func__", method)
+        if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+            wrapped = explained(function)
+            binds = isinstance(method, classmethod | staticmethod)
+            setattr(kind, name, type(method)(wrapped) if binds else wrapped)
+    return kind
+
+
+def shortened(refusal: SfumatoError) -> SfumatoError:
+    """The refusal without the frames that it came through, unless all are asked for."""
+    if os.environ.get("SFUMATO_TRACEBACK") != "full":
+        bare(refusal)
+    return refusal
+
+
+def was_entered(error: BaseException) -> bool:
+    """Whether an error comes from within what was called, and not from the call itself."""
+    frames = error.__traceback__
+    return frames is None or frames.tb_next is not None
+
+
+def misfit(
+    function: Callable[P, T], args: Sequence[object], named: Mapping[str, object], error: object
+) -> ArgumentError | None:
+    """The error of a call whose arguments do not fit a function; None if they do.
 
     It names parameters and numbers of arguments, never what was given for them.
+
+    Parameters
+    ----------
+    function, args, named
+        What was called, and with what.
+    error : exception
+        What came of it. One from within the function is none of its caller.
     """
     import inspect
 
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    if not isinstance(error, TypeError) or was_entered(error):
+        return None
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **named)
+    except TypeError:
+        pass
+    else:
+        return None
+    parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    n_given = len(args) - len(signature.parameters) + len(parameters)
     first = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     others = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     needed = [p.name for p in parameters if p.default is p.empty]
-    n_given = len(args) - ("self" in inspect.signature(function).parameters)
     name = function.__qualname__.removesuffix(".__init__")
     return misfit_of(name, first, others, needed, n_given, named)
 
@@ -374,7 +441,8 @@ def misfit_of(
     lacking = [word for word in needed if word not in {*first[:n_given], *named}]
     if unknown:
         call = f"{name}({unknown[0]}=...)"
-        obstacle = f"it has no argument of that name; {nearest(unknown[0], [*first, *others])}"
+        obstacle, elsewhere = _of_no_argument(unknown[0], [*first, *others])
+        remedy = elsewhere or remedy
     elif n_given > len(first):
         call = f"{name}() of {n_given} arguments without a name"
         obstacle = f"it takes at most {len(first)} by position: {', '.join(first)}"
@@ -384,6 +452,63 @@ def misfit_of(
         call = f"{name}()"
         obstacle = f"it lacks {' and '.join(lacking)}" if lacking else "an argument is given twice"
     return ArgumentError(call, obstacle, remedy)
+
+
+MEANT = {
+    "axis": ("axes", "value"),
+    "axes": ("value",),
+    "column": ("axes", "value"),
+    "columns": ("axes", "value"),
+    "value": ("axes",),
+    "groupby": ("by", "axes"),
+    "group_by": ("by", "axes"),
+    "k": ("n_clusters",),
+    "clusters": ("n_clusters",),
+    "quantiles": ("at",),
+    "q": ("at",),
+    "eps": ("epsilon",),
+    "seed": ("random_state",),
+    "domain": ("universe",),
+    "data": ("universe",),
+    "adv": ("advantage",),
+}
+"""The arguments that may be meant by a name that a call does not have."""
+
+COST = 'Write it where the question is asked: publisher.release(question, epsilon="0.5")'
+SOURCE = 'Write it where the table is named: sf.source(data, domain, person="patient", ...)'
+ACCOUNT = 'Write it where the account is named: sf.Publisher(source, ledger="budget.db", ...)'
+BELONGS = {
+    "epsilon": ("a question states no cost", COST),
+    "delta": ("a question states no cost", COST),
+    "rho": ("a question states no cost", COST),
+    "by": (
+        "it takes no groups of its own",
+        'Name groups among the axes, as in sf.Histogram(["ward", "age"]); sf.Mean, sf.Sum and '
+        'sf.Quantiles take by="ward"',
+    ),
+    "bins": (
+        "only a histogram has bins",
+        'Write sf.Histogram("age", bins=10); groups of other questions are axes: by="ward"',
+    ),
+    "person": ("the source says who a person is", SOURCE),
+    "rows_per_person": ("the source limits a person's rows", SOURCE),
+    "neighbours": ("the source says what one person can change", SOURCE),
+    "ledger": ("the publisher has the ledger", ACCOUNT),
+    "account": ("the publisher has the account", ACCOUNT),
+    "budget": ("the publisher has the account, and its budget", ACCOUNT),
+}
+"""Where an argument belongs that is given to another call: obstacle and remedy."""
+
+
+def _of_no_argument(word: str, known: Sequence[str]) -> tuple[str, str | None]:
+    """What to say of an argument that a call does not have: the obstacle, and where it belongs."""
+    meant = next((argument for argument in MEANT.get(word, ()) if argument in known), None)
+    if meant is not None:
+        return f"it has no argument of that name; did you mean {meant!r}?", None
+    if word in BELONGS and "heading" in known:
+        obstacle, remedy = BELONGS[word]
+        return f"it has no argument of that name: {obstacle}", remedy
+    return f"it has no argument of that name; {nearest(word, known)}", None
 
 
 def _as_written(first: Sequence[str], others: Sequence[str], needed: Sequence[str]) -> str:

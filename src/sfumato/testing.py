@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sfumato.errors import explained
 from sfumato.random.bits import PublicSeed, override
 
 __all__ = ["deterministic"]
 
 
 @contextmanager
+@explained
 def deterministic(seed: int) -> Iterator[None]:
     """Draw all noise from a public seed while the block runs.
 

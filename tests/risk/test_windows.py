@@ -111,7 +111,7 @@ def test_worlds_are_given_in_several_ways():
         ({"measure": "renyi"}, "unknown"),
         ({"measure": "zcdp", "delta": "1e-6"}, "no delta"),
         ({"delta": 2}, "below 1"),
-        ({"measure": "zcdp", "risk": RISK}, "smallest cost"),
+        ({"measure": "zcdp", "risk": RISK}, "advantage="),
         ({"question": sf.Histogram("nothing")}, "nothing"),
     ],
     ids=str,

@@ -17,10 +17,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array, Exactly, probability
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class Estimate(ExplainedStruct, frozen=True):
     """A number, or an array of them, with an interval.
 
     The truth lies in [low, high] with probability ``confidence``.

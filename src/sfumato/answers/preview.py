@@ -10,8 +10,9 @@ import numpy as np
 
 from sfumato.answers.estimate import error_probability, half_width_text
 from sfumato.basics.numbers import Exactly, sidak
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.basics.text import card, facts, line
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained_methods
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.privacy import CentralMeasure, Unit, belief, counted_rows, left_out
@@ -19,7 +20,7 @@ from sfumato.privacy import CentralMeasure, Unit, belief, counted_rows, left_out
 P = TypeVar("P", bound="Preview")
 
 
-class _OfBins(msgspec.Struct, frozen=True, kw_only=True):
+class _OfBins(ExplainedStruct, frozen=True, kw_only=True):
     """What a preview may say of bins.
 
     Attributes
@@ -31,6 +32,7 @@ class _OfBins(msgspec.Struct, frozen=True, kw_only=True):
     whole_numbers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
+@explained_methods
 class Preview(_OfBins, frozen=True):
     """What a question would cost and how accurate its answer would be.
 

@@ -6,9 +6,8 @@ import datetime as dt
 import re
 from typing import NamedTuple
 
-import msgspec
-
-from sfumato.errors import UsageError, printable
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained_methods, printable
 from sfumato.privacy import CentralMeasure, measure_of
 
 _NUMBER = r"([0-9.]{1,40})"
@@ -33,7 +32,8 @@ class DataName(NamedTuple):
         return VERSION.join(texts)
 
 
-class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+@explained_methods
+class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where a release stands in the ledger.
 
     Nothing in it depends on the data: key (unless the user named it) and digest are random, and the

@@ -22,8 +22,9 @@ from sfumato.answers.estimate import error_probability, reach_text, to_meaningfu
 from sfumato.answers.receipt import Receipt
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.basics.text import Kind, card, grid, line
-from sfumato.errors import UsageError, not_saved, printable
+from sfumato.errors import UsageError, explained_methods, not_saved, printable
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.privacy import CentralMeasure, Guarantee, MetricDP
 
@@ -40,7 +41,8 @@ STORED = "This is the stored answer; nothing was spent for it again."
 LOADED = "It was read from a file, which anyone may have edited: sfumato verify checks it."
 
 
-class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
+@explained_methods
+class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     """The answer to a question: noisy numbers, their guarantee, and how accurate they are.
 
     ``Publisher.release`` returns one, and ``sf.load`` reads one from a file. What you do with it
@@ -108,6 +110,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def loaded(self) -> bool:
         """Whether it was read from a file, which anyone may have edited."""
         return bool(self.__dict__.get("loaded"))
+
+    if not TYPE_CHECKING:  # type checkers know what msgspec takes here
+
+        def __init_subclass__(cls, **settings: object) -> None:
+            super().__init_subclass__(**settings)
+            explained_methods(cls)
 
     # --- what it says of itself -------------------------------------------------------------------
 

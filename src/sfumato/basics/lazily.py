@@ -9,6 +9,9 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
+
+from sfumato.errors import NameUnknown, nearest
 
 
 @cache
@@ -71,15 +74,25 @@ class Deferred:
         return getattr(importlib.import_module(self._module), name)
 
 
-def attached(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose names its stub lists."""
+def attached(
+    package: str, instead: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose names its stub lists.
+
+    ``instead`` has what to write in place of names that people look for.
+    """
     places = listed(package)
     names = sorted(places)
 
     def attribute(wanted: str) -> object:
-        if wanted not in places:
+        if wanted in places:
+            return imported(places[wanted])
+        if wanted.startswith("__"):  # Python itself and notebooks look for such names
             raise AttributeError(f"module {package!r} has no attribute {wanted!r}")
-        return imported(places[wanted])
+        if wanted in instead:
+            raise NameUnknown(f"{package}.{wanted}", "there is no such name", instead[wanted])
+        obstacle = f"there is no such name; {nearest(wanted, names)}"
+        raise NameUnknown(f"{package}.{wanted}", obstacle, f"dir({package}) lists all names")
 
     return attribute, lambda: list(names), names
 

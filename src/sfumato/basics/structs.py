@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sfumato.errors import ArgumentError, SfumatoError, misfit_of
+from sfumato.errors import ArgumentError, SfumatoError, misfit_of, shortened, was_entered
 
 if TYPE_CHECKING:
     # Type checkers know a Struct's arguments from its fields, and no metaclass must hide them.
@@ -20,25 +20,34 @@ else:
         """Calls the class; what msgspec says of arguments that do not fit is said as we say it."""
 
         def __call__(cls, *args: object, **named: object) -> object:
-            first = cls.__match_args__
-            tables = [
-                (name, value)
-                for name, value in [*zip(first, args, strict=False), *named.items()]
-                if _is_table(value)
-            ]
             try:
                 return super().__call__(*args, **named)
+            except SfumatoError as error:
+                refusal = error
             except (TypeError, ValueError) as error:
-                # An error from within the class has frames below this one.
-                within = error.__traceback__ is None or error.__traceback__.tb_next is not None
-                if within and (isinstance(error, SfumatoError) or not tables):
+                unfit = _misfit(cls, args, named, error)
+                if unfit is None:
                     raise
-            if within:
-                raise _no_table(cls.__name__, *tables[0])
-            fields = msgspec.structs.fields(cls)
-            others = [field.name for field in fields if field.name not in first]
-            needed = [field.name for field in fields if field.required]
-            raise misfit_of(cls.__name__, first, others, needed, len(args), named)
+                refusal = unfit
+            # Outside the except block, so that Python adds no context again.
+            try:
+                raise shortened(refusal)
+            finally:
+                del refusal
+
+    def _misfit(
+        cls: type, args: tuple[object, ...], named: dict[str, object], error: Exception
+    ) -> ArgumentError | None:
+        """The error of arguments that do not fit, or of a table among them; None of another."""
+        first = cls.__match_args__
+        if was_entered(error):
+            given = [*zip(first, args, strict=False), *named.items()]
+            tables = [(name, value) for name, value in given if _is_table(value)]
+            return _no_table(cls.__name__, *tables[0]) if tables else None
+        fields = msgspec.structs.fields(cls)
+        others = [field.name for field in fields if field.name not in first]
+        needed = [field.name for field in fields if field.required]
+        return misfit_of(cls.__name__, first, others, needed, len(args), named)
 
     def _is_table(value: object) -> bool:
         """Whether a value compares to others by an array: one of numpy, a column or a frame."""

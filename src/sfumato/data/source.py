@@ -23,8 +23,8 @@ from sfumato.data.addresses import with_table
 from sfumato.data.options import NOTHING_STATED, StatedOptions, file_options
 from sfumato.data.reader import Reader, guarded
 from sfumato.data.schema import Requirements, check_person_names
-from sfumato.domain import Axis, Domain, Lattice, as_written, conditions_of, iso_text
-from sfumato.errors import UsageError, printable, without_frames
+from sfumato.domain import Axis, Domain, Lattice, as_written, conditions_of, iso_text, no_domain
+from sfumato.errors import UsageError, explained, printable, without_frames
 from sfumato.privacy import Neighbours, Unit, limits_of, stated_limits, unit_within
 
 if TYPE_CHECKING:
@@ -221,11 +221,7 @@ def source(
             'Write sf.source("visits.csv", domain)',
         )
     if not isinstance(domain, Mapping):
-        raise UsageError(
-            f"domain = {type(domain).__name__}",
-            "it is neither a Domain nor a dict",
-            "Write Domain(age=Interval(0, 121, step=1))",
-        )
+        raise no_domain(domain)
     domain = domain if isinstance(domain, Domain) else Domain(domain)
     check_person(person)
     name = public_text("name", name)
@@ -256,6 +252,7 @@ class Source:
     <Source ages.csv: age; any one person contributing at most one row, added or removed>
     """
 
+    @explained
     def __init__(
         self,
         reader: Reader,

@@ -9,6 +9,7 @@ from .calendar import Month as Month
 from .calendar import Week as Week
 from .calendar import Weekday as Weekday
 from .calendar import Year as Year
+from .categories import no_domain as no_domain
 from .conditions import Condition as Condition
 from .conditions import OneOf as OneOf
 from .conditions import Within as Within

@@ -202,6 +202,9 @@ def no_axis(name: str, given: object) -> BoundsRequired:
         stated = f"axis {name!r}"
         obstacle, written = OF_CLASS[given.__name__]
         remedy = f"{name}={written}"
+    elif hasattr(given, "needs"):
+        obstacle = "it is a question, and an axis has public bounds or labels"
+        remedy = f"{remedy}, and ask the question of a publisher"
     elif isinstance(given, tuple | list) and _are_bounds(given):
         remedy = f"{name}=Interval({given[0]!r}, {given[1]!r})"
     elif isinstance(given, list) and given and all(isinstance(label, str) for label in given):
@@ -216,10 +219,14 @@ def _are_bounds(given: Sequence[object]) -> bool:
 def no_domain(given: object) -> UsageError:
     """The error of what is no dict of axes."""
     stated = f"Domain({type(given).__name__})"
+    obstacle = "a domain is a dict of axes by name"
     remedy = "Write Domain(age=Interval(0, 121, step=1))"
     if hasattr(given, "domain"):
         remedy = "Write source.domain"
-    return UsageError(stated, "a domain is a dict of axes by name", remedy)
+    elif hasattr(given, "needs"):
+        obstacle = f"{obstacle}, and this is a question"
+        remedy = f"{remedy}, and ask the question of a publisher"
+    return UsageError(stated, obstacle, remedy)
 
 
 # --- axes -----------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from sfumato.domain.lattice import (
 )
 from sfumato.domain.scale import Scale, number_of, plain_bound, scale_of, unit_of
 from sfumato.domain.times import TimeUnit
-from sfumato.errors import UsageError, nearest, printable
+from sfumato.errors import UsageError, explained, nearest, printable
 
 __all__ = ["Axis", "Categories", "Domain", "Interval", "Keys", "Listed"]
 
@@ -276,6 +276,7 @@ class Domain(Mapping[str, "Axis"]):
     __slots__ = ("_axes",)
     _axes: dict[str, Axis]
 
+    @explained
     def __init__(self, axes: Mapping[str, Axis] | None = None, /, **named: Axis) -> None:
         if axes is not None and not isinstance(axes, Mapping):
             raise no_domain(axes)
@@ -415,11 +416,15 @@ def named_axes(axes: object) -> tuple[str, ...]:
         and all(isinstance(name, str) for name in axes)
     ):
         return tuple(axes)
-    raise UsageError(
-        f"axes of type {type(axes).__name__}",
-        "axes are a name or a list of names",
-        'Write axes=["lon", "lat"]',
-    )
+    stated = f"axes of type {type(axes).__name__}"
+    listed = axes if isinstance(axes, list | tuple) else [axes]
+    declared = next((axis for axis in listed if isinstance(axis, Axis)), None)
+    if declared is not None:
+        kind = type(declared).__name__
+        remedy = f'Write sf.Domain(name=sf.{kind}(...)), and ask for "name"'
+        obstacle = "an axis is declared in the Domain, and a question names it"
+        raise UsageError(stated, obstacle, remedy)
+    raise UsageError(stated, "axes are a name or a list of names", 'Write axes=["lon", "lat"]')
 
 
 def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) -> GridAxis:

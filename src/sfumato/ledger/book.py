@@ -18,7 +18,7 @@ from types import TracebackType
 from sfumato.basics import signing
 from sfumato.basics.processes import renewed_in_children
 from sfumato.basics.text import kind_of
-from sfumato.errors import LedgerError, UsageError
+from sfumato.errors import LedgerError, UsageError, explained
 from sfumato.ledger import charge, journal, refusals, stream_record
 from sfumato.ledger.anchor import Anchor, hash_of
 from sfumato.ledger.audit import MOST_FAULTS, audit, faults, first_fault
@@ -84,6 +84,7 @@ class Book:
     ['open', 'bind', 'reserve', 'store', 'hand']
     """
 
+    @explained
     def __init__(
         self,
         store: Store,

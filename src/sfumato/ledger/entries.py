@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
+from sfumato.errors import explained_methods
+
 Amount: TypeAlias = tuple[int, int]
 Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon", "store", "hand"]
 
@@ -60,6 +62,7 @@ def written(rule: str, amount: Amount) -> str:
     return ", ".join(f"{name} = {value.normalize():f}" for name, value in values)
 
 
+@explained_methods
 @dataclass(frozen=True, slots=True)
 class Account:
     """What an account may spend in all, and what it has spent.

@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.answers import drawn
 from sfumato.basics.numbers import Array, Number, decimal, positive
-from sfumato.errors import Infeasible, UsageError, shown
+from sfumato.errors import Infeasible, UsageError, explained_methods, shown
 from sfumato.local.cells import Cells, CellSampler
 from sfumato.local.constants import (
     DIGITS,
@@ -155,6 +155,7 @@ refused.
 """
 
 
+@explained_methods
 class BPM(LocalMechanism, frozen=True, tag="bpm"):
     """Perturb points on their owner's device, so that no one else ever sees them: k-means with no
     trusted curator.

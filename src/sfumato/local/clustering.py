@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sfumato.answers import drawn, drawn_panels
 from sfumato.basics.kmeans import assign, kmeans, sse
 from sfumato.basics.numbers import Array, Exactly, probability
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
 from sfumato.local.constants import Floats
@@ -35,6 +35,7 @@ BLIND = 0.25
 """If a single centre would be off by this part of the cube's side, reports say next to nothing."""
 
 
+@explained_methods
 class PrivateKMeans:
     """Find clusters of points that only their owners ever see.
 
@@ -219,7 +220,7 @@ class PrivateKMeans:
         if better < needed:
             hint = f'L = "auto" takes {better:,}, and a larger epsilon fewer.'
         # The warning points at the caller of fit_reports.
-        warnings.warn(f"{text}. {hint}", stacklevel=3)
+        warnings.warn(f"{text}. {hint}", stacklevel=4)
 
     @property
     def guarantee_(self) -> Guarantee:

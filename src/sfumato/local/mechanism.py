@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.basics.numbers import Array, Number, decimal, positive
-from sfumato.errors import UsageError, shown
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.local.cells import CHUNK, Cells, CellSampler
 from sfumato.local.constants import Floats
 from sfumato.local.distances import DistanceLaw
@@ -81,7 +82,8 @@ class Mechanism(Protocol):
     def debias(self, mean_of_reports: ArrayLike) -> Floats: ...
 
 
-class LocalMechanism(msgspec.Struct, frozen=True):
+@explained_methods
+class LocalMechanism(ExplainedStruct, frozen=True):
     """What all local mechanisms do in the same way."""
 
     metric_privacy: ClassVar[str] = (
@@ -231,6 +233,7 @@ happening.
 """
 
 
+@explained_methods
 class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     """Perturb points on their owner's device with noise whose density falls with the Euclidean
     distance.

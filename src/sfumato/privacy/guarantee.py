@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from sfumato.errors import printable
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import explained_methods, printable
 from sfumato.privacy import belief
 from sfumato.privacy.measures import Measure, MetricDP
 from sfumato.privacy.unit import Unit, is_name
@@ -102,7 +103,8 @@ def _wrapped(line: str, indent: str) -> str:
     )
 
 
-class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@explained_methods
+class Guarantee(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     """A promise about one release or plan.
 
     Attributes

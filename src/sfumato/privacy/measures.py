@@ -34,6 +34,7 @@ from sfumato.basics.numbers import (
     units_down,
     units_up,
 )
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import InternalError, UsageError
 
 Money: TypeAlias = tuple[int, int]
@@ -44,7 +45,7 @@ LARGEST_RHO = 10**6
 """The largest costs that a ledger can count."""
 
 
-class PureDP(msgspec.Struct, frozen=True, tag="pure", forbid_unknown_fields=True):
+class PureDP(ExplainedStruct, frozen=True, tag="pure", forbid_unknown_fields=True):
     """Pure epsilon-differential privacy (Dwork, McSherry, Nissim, Smith, TCC 2006).
 
     >>> PureDP("0.5").money
@@ -67,7 +68,7 @@ class PureDP(msgspec.Struct, frozen=True, tag="pure", forbid_unknown_fields=True
         return f"epsilon = {decimal(self.epsilon)}"
 
 
-class ApproxDP(msgspec.Struct, frozen=True, tag="approx", forbid_unknown_fields=True):
+class ApproxDP(ExplainedStruct, frozen=True, tag="approx", forbid_unknown_fields=True):
     """Approximate (epsilon, delta)-differential privacy.
 
     >>> ApproxDP("3", "1e-6").money
@@ -99,7 +100,7 @@ class ApproxDP(msgspec.Struct, frozen=True, tag="approx", forbid_unknown_fields=
         return f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
 
 
-class ZCDP(msgspec.Struct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
+class ZCDP(ExplainedStruct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
     """Zero-concentrated differential privacy, rho (Bun and Steinke, TCC 2016).
 
     >>> ZCDP("0.5").money
@@ -122,7 +123,7 @@ class ZCDP(msgspec.Struct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
         return f"rho = {decimal(self.rho)}"
 
 
-class MetricDP(msgspec.Struct, frozen=True, tag="metric", forbid_unknown_fields=True):
+class MetricDP(ExplainedStruct, frozen=True, tag="metric", forbid_unknown_fields=True):
     """Metric privacy: two persons' reports differ by a factor of at most exp(epsilon * distance).
 
     Chatzikokolakis, Andres, Bordenabe, Palamidessi, PETS 2013. It composes by adding epsilons, and

@@ -634,6 +634,8 @@ def _no_question(given: object, obstacle: str) -> UsageError:
         return UsageError(
             attempt, "a question is an object, and not text", 'Write sf.Histogram("age")'
         )
+    if isinstance(given, Domain):
+        obstacle = "it is no question, and the source has the domain already"
     return UsageError(attempt, obstacle, 'Write sf.Histogram("age") or another question')
 
 

@@ -21,7 +21,14 @@ from sfumato.answers import AnyQuestion, Kind, Preview, Question, Release, marke
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.data.reader import OPENING
-from sfumato.errors import DataError, UsageError, explained, warn_once, without_frames
+from sfumato.errors import (
+    DataError,
+    UsageError,
+    explained,
+    explained_methods,
+    warn_once,
+    without_frames,
+)
 from sfumato.ledger import Account, Hold, Ledger, written
 from sfumato.privacy import CentralMeasure, Unit, asked_cost, charge
 from sfumato.publishing.account import PublisherAccount
@@ -155,6 +162,7 @@ LOG = logging.getLogger("sfumato")
 """Says what was charged, and what was not because its answer is stored; level INFO."""
 
 
+@explained_methods
 class Publisher:
     """Publish answers about one source, and charge each of them to one account.
 
@@ -204,7 +212,6 @@ class Publisher:
     Fraction(1, 2)
     """
 
-    @explained
     def __init__(
         self,
         source: Source,
@@ -234,11 +241,13 @@ class Publisher:
         self._answering = Answering(source, self._account)
 
     @property
+    @explained
     def account(self) -> Account:
         """The account as it stands now."""
         return self._account.now
 
     @property
+    @explained
     def remaining(self) -> object:
         """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta.
 

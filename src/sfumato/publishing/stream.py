@@ -29,6 +29,7 @@ from sfumato.errors import (
     LedgerError,
     SfumatoError,
     UsageError,
+    explained_methods,
     place_of,
     without_frames,
 )
@@ -280,6 +281,7 @@ class _Rows(NamedTuple):
         return rows, tokens
 
 
+@explained_methods
 class Stream:
     """A running total that is published step by step; ``publisher.open`` returns it.
 

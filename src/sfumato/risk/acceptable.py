@@ -17,7 +17,8 @@ from sfumato.basics.numbers import (
     probability,
     root,
 )
-from sfumato.errors import Infeasible, UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import Infeasible, UsageError, explained_methods
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, log_odds, plain_probability
 from sfumato.risk.bounds import Worlds
@@ -38,7 +39,8 @@ FORMS = "disclosure=, advantage=, prior= with posterior=, or fpr= with tpr="
 SCALE_PARTS = 2**20
 
 
-class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
+@explained_methods
+class Risk(ExplainedStruct, frozen=True, kw_only=True, tag="risk"):
     """How much may an attacker learn? Give one of four forms.
 
     Parameters

@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias, cast
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.basics.numbers import Array, Exactly, as_floats, fraction
-from sfumato.errors import UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, Unit, group
 from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.membership import Protection, loss
@@ -58,6 +58,7 @@ Prior: TypeAlias = ByColumn[ArrayLike] | None
 Scale: TypeAlias = ByColumn[Exactly] | None
 
 
+@explained
 def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
     """Return what the adversary believes beforehand: every world is as likely.
 
@@ -88,6 +89,7 @@ def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
     return by_column(universe, size, of_column)
 
 
+@explained
 def posterior_belief(
     universe: Universe,
     size: int,
@@ -141,6 +143,7 @@ def posterior_belief(
     return by_column(universe, size, of_column)
 
 
+@explained
 def confidence(
     prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]
 ) -> float | dict[str, float]:
@@ -188,6 +191,7 @@ def _gain(prior: object, posterior: object) -> float:
     return float((after - before).max())
 
 
+@explained
 def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
     """How sure is the adversary of the likeliest world?
 
@@ -227,6 +231,7 @@ def _largest(posterior: object) -> float:
     return float(after.max())
 
 
+@explained
 def upper_bound_posterior(
     universe: Universe,
     size: int,
@@ -277,6 +282,7 @@ def upper_bound_posterior(
     return by_column(universe, size, of_column)
 
 
+@explained
 def tighter_upper_bound_posterior(
     universe: Universe,
     size: int,
@@ -333,6 +339,7 @@ def tighter_upper_bound_posterior(
     return by_column(universe, size, of_column)
 
 
+@explained
 def upper_bound_epsilon(
     universe: Universe,
     size: int,
@@ -384,6 +391,7 @@ def upper_bound_epsilon(
     return by_column(universe, size, of_column)
 
 
+@explained
 def optimal_epsilon(
     universe: Universe,
     size: int,
@@ -521,7 +529,8 @@ def _log(weights: Array) -> Array:
 FARTHEST = 100_000
 
 
-class Worlds(msgspec.Struct, frozen=True):
+@explained_methods
+class Worlds(ExplainedStruct, frozen=True):
     """The worlds in which any ``size`` of ``records`` persons are in the data, all equally likely.
 
     Parameters

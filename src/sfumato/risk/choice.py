@@ -11,8 +11,9 @@ import numpy as np
 
 from sfumato.answers import drawn, drawn_panels
 from sfumato.basics.numbers import Array, Exactly, positive, rounded
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.basics.text import card, facts, line
-from sfumato.errors import Infeasible, UsageError, nearest
+from sfumato.errors import Infeasible, UsageError, explained, explained_methods, nearest
 from sfumato.privacy import LARGE
 from sfumato.risk.bounds import Prior, loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.distinct_answers import Answers, loose_epsilon, read_risk, tight_epsilon
@@ -43,7 +44,7 @@ MOST_EPSILONS = 10_000
 POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))
 
 
-class WorstWorld(msgspec.Struct, frozen=True):
+class WorstWorld(ExplainedStruct, frozen=True):
     """The world of which the adversary can be surest, named by its rank and never by its value.
 
     Attributes
@@ -71,7 +72,8 @@ class WorstWorld(msgspec.Struct, frozen=True):
         return f"{text}; it lacks record {self.lacks:,} in ascending order"
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
+@explained_methods
+class Choice(ExplainedStruct, frozen=True, kw_only=True, tag="choice"):
     """The largest epsilon within a disclosure risk.
 
     Attributes
@@ -222,7 +224,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         return f"It rests on: {worlds}; {safe}; and the notes."
 
 
-class Choices(msgspec.Struct, frozen=True, tag="choices"):
+@explained_methods
+class Choices(ExplainedStruct, frozen=True, tag="choices"):
     """One choice per column, in the order of the frame; a mapping by name.
 
     >>> import pandas as pd
@@ -284,6 +287,7 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         return "".join(part._repr_html_() for part in self.parts)
 
 
+@explained
 def choose(
     universe: Universe,
     size: int,

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.basics.numbers import Exactly
 from sfumato.data.options import FileOptions, StatedOptions, file_options, refuse_without_files
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, explained, shown
 from sfumato.risk import Choice, Choices, choice
 from sfumato.risk.bounds import Prior
 from sfumato.risk.choice import Epsilons
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@explained
 def choose(
     universe: Universe | str | os.PathLike[str],
     size: int | None = None,

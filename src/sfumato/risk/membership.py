@@ -48,7 +48,8 @@ from sfumato.basics.numbers import (
     probability,
     root,
 )
-from sfumato.errors import UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, belief
 
@@ -183,7 +184,7 @@ def _divergence(p: float, q: float) -> Array:
 # --- continuous noise -----------------------------------------------------------------------------
 
 
-class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
+class Laplace(ExplainedStruct, frozen=True, tag="laplace"):
     """Continuous Laplace noise.
 
     Parameters
@@ -202,7 +203,7 @@ class Laplace(msgspec.Struct, frozen=True, tag="laplace"):
         msgspec.structs.force_setattr(self, "scale", float(positive(self.scale, "scale")))
 
 
-class Gaussian(msgspec.Struct, frozen=True, tag="gaussian"):
+class Gaussian(ExplainedStruct, frozen=True, tag="gaussian"):
     """Continuous Gaussian noise.
 
     Parameters
@@ -226,6 +227,7 @@ Noise: TypeAlias = Laplace | Gaussian | DiscreteLaplace | DiscreteGaussian
 Protection: TypeAlias = Promise | Noise
 
 
+@explained
 def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) -> Gaussian:
     """Return the least Gaussian noise that meets (epsilon, delta).
 
@@ -281,6 +283,7 @@ def shift_of(noise: Noise, sensitivity: Exactly) -> float:
 # --- any protection -------------------------------------------------------------------------------
 
 
+@explained
 def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
     """How much better than guessing is the best membership test?
 
@@ -323,6 +326,7 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
     raise _unknown(of)
 
 
+@explained
 def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1) -> float:
     """Which share of the members does a test find that accuses a share ``fpr`` of the others?
 
@@ -363,6 +367,7 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
     raise _unknown(of)
 
 
+@explained
 def posterior(
     of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitivity: Exactly = 1
 ) -> float:
@@ -456,6 +461,7 @@ def _unknown(of: object) -> UsageError:
     )
 
 
+@explained
 def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
     """Return an upper bound of the advantage against several answers together.
 

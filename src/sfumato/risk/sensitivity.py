@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import Infeasible
+from sfumato.errors import Infeasible, explained
 from sfumato.risk.subsets import largest_change, spread, subset_moments
 from sfumato.risk.universe import (
     Column,
@@ -42,6 +42,7 @@ Coefficients: TypeAlias = dict[int, float]
 """A linear combination of order statistics: the weight of each rank."""
 
 
+@explained
 def unbounded_sensitivity(
     universe: Universe, size: int, query: QueryName, distance: int = 1
 ) -> float | dict[str, float]:
@@ -81,6 +82,7 @@ def unbounded_sensitivity(
     return by_column(universe, size, of_column)
 
 
+@explained
 def bounded_sensitivity(
     universe: Universe, size: int, query: QueryName, distance: int = 1
 ) -> float | dict[str, float]:

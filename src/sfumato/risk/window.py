@@ -29,9 +29,10 @@ from sfumato.answers import (
     least_alone,
 )
 from sfumato.basics.numbers import Exactly, decimal, rounded
+from sfumato.basics.structs import ExplainedStruct
 from sfumato.basics.text import card, facts, line
 from sfumato.domain import Axis, Domain
-from sfumato.errors import SfumatoError, UsageError
+from sfumato.errors import SfumatoError, UsageError, explained, explained_methods
 from sfumato.privacy import CentralMeasure, Unit, belief
 from sfumato.publishing.plan import Plan, as_plan
 from sfumato.risk import Choice, Choices, Risk, Worlds
@@ -71,7 +72,7 @@ class Part(msgspec.Struct, frozen=True):
     half_widths: tuple[float | None, ...]
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(ExplainedStruct, frozen=True):
     """What was found out about a plan; ``Window`` says what each field is."""
 
     plan: Plan
@@ -282,6 +283,7 @@ MOST_WORLDS = 10**300  # whose probabilities are doubles
 BEYOND = 8  # how far the picture goes below and above the window
 
 
+@explained_methods
 class Window(Span, frozen=True, tag="window"):
     """The costs that are accurate enough and safe enough.
 
@@ -340,6 +342,7 @@ class Window(Span, frozen=True, tag="window"):
         return card(f"Window: {self.plan.title}", facts(rows), *sentences)
 
 
+@explained
 def window(
     question: AnyQuestion | Plan | Sequence[AnyQuestion],
     *,

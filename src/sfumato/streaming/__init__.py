@@ -9,7 +9,7 @@
 
 from typing import NoReturn
 
-from sfumato.errors import UsageError
+from sfumato.errors import NameUnknown
 from sfumato.streaming.accounting import (
     compute_rdp_single_tree,
     compute_rdp_tree_restart,
@@ -106,5 +106,5 @@ _NOT_HERE = {
 def __getattr__(name: str) -> NoReturn:
     """Say why a name of the source is not here."""
     if name in _NOT_HERE:
-        raise UsageError(f"sfumato.streaming.{name}", *_NOT_HERE[name])
+        raise NameUnknown(f"sfumato.streaming.{name}", *_NOT_HERE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

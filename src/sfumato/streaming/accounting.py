@@ -47,7 +47,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.basics.numbers import Array, is_whole
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained
 from sfumato.privacy import Neighbours, squared_factor
 from sfumato.streaming.generators import check_deviation
 
@@ -67,6 +67,7 @@ FLOAT_SLACK = 2.0**-28
 WORK = 10**9
 
 
+@explained
 def squared_sensitivity(
     coefficients: Array,
     *,
@@ -196,6 +197,7 @@ def levels(steps: int) -> int:
     return int(steps).bit_length()
 
 
+@explained
 def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation: int = 1) -> int:
     """Return the squared L2 norm by which one person moves the nodes of a binary tree.
 
@@ -323,6 +325,7 @@ def _both(left: Array, right: Array) -> Array:
 # --- privacy loss ---------------------------------------------------------------------------------
 
 
+@explained
 def compute_zcdp_tree_restart(
     noise_multiplier: float, steps_list: int | Sequence[int], *, completed: bool = False
 ) -> float:
@@ -356,6 +359,7 @@ def compute_zcdp_tree_restart(
     return _rho(sigma, sum(height(int(steps)) for steps in trees if steps))
 
 
+@explained
 def compute_rdp_tree_restart(
     noise_multiplier: float,
     steps_list: int | Sequence[int],
@@ -388,6 +392,7 @@ def compute_rdp_tree_restart(
     return _renyi(rho, orders)
 
 
+@explained
 def compute_zcdp_single_tree(
     noise_multiplier: float, total_steps: int, max_participation: int, min_separation: int
 ) -> float:
@@ -421,6 +426,7 @@ def compute_zcdp_single_tree(
     return _rho(sigma, square)
 
 
+@explained
 def compute_rdp_single_tree(
     noise_multiplier: float,
     total_steps: int,
@@ -451,6 +457,7 @@ def compute_rdp_single_tree(
     return _renyi(rho, orders)
 
 
+@explained
 def get_privacy_spent(
     orders: Sequence[float], rdp: Sequence[float], target_delta: float
 ) -> tuple[float, float]:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-import msgspec
 import numpy as np
 
 from sfumato.answers import drawn
 from sfumato.basics.numbers import RHO_UNITS, Array, Exactly, is_whole, positive, units_up
-from sfumato.errors import UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.privacy import ZCDP, fill_docstring
 from sfumato.streaming.generators import (
     GaussianNoiseGenerator,
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 V_co = TypeVar("V_co", covariant=True)
 
 
-class State(msgspec.Struct, frozen=True, eq=False):
+@explained_methods
+class State(ExplainedStruct, frozen=True, eq=False):
     """The state of a stream of noise. Secret: it holds noise that will be used."""
 
     @property
@@ -37,6 +38,7 @@ class State(msgspec.Struct, frozen=True, eq=False):
         raise NotImplementedError
 
 
+@explained_methods
 class Aggregator(abc.ABC, Generic[V_co]):
     """Noise for running totals: at step t, a fixed linear combination of independent values.
 
@@ -220,6 +222,7 @@ class Aggregator(abc.ABC, Generic[V_co]):
         """Return the noise of ``steps`` steps, from as many values as they take."""
 
 
+@explained
 def plot_errors(
     aggregators: Mapping[str, Aggregator[object]],
     steps: int,

@@ -21,7 +21,7 @@ from typing import Generic, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained_methods
 from sfumato.streaming.accounting import squared_sensitivity
 from sfumato.streaming.aggregator import Aggregator, State, beyond, check_steps
 from sfumato.streaming.generators import ValueGenerator
@@ -50,6 +50,7 @@ Buffers: TypeAlias = list[Leaf] | Array
 """What decaying sums keep of a leaf: an ndarray of shape (d, size) if it is an array of numpy."""
 
 
+@explained_methods
 class StreamState(State, Generic[V_co, M], frozen=True, eq=False):
     """The state of a stream. Secret: it holds noise that was used and noise that will be used.
 
@@ -86,6 +87,7 @@ class StreamState(State, Generic[V_co, M], frozen=True, eq=False):
         return f"<StreamState of step {self.step}, {self.kind}>"
 
 
+@explained_methods
 class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
     """The noise (B z)_t for a Toeplitz matrix B and one value a step, leaf by leaf."""
 
@@ -147,6 +149,7 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
         """Return one leaf's noise for its value, and what is kept of the leaf after that."""
 
 
+@explained_methods
 class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
     """Noise of a running total by the square-root factorisation.
 
@@ -229,6 +232,7 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
         return convolve_spectra(self._spectra, spectra(drawn, part), -(-steps // part))[:steps]
 
 
+@explained_methods
 class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
     """Noise of a running total from a few decaying sums, in constant memory.
 

@@ -25,7 +25,8 @@ import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained_methods
 from sfumato.random import current
 from sfumato.random.bits import Derived, secret_key
 from sfumato.random.normal import standard_normal
@@ -37,6 +38,7 @@ _BLOCK = 2**15
 _KEPT = 2
 
 
+@explained_methods
 class ValueGenerator(abc.ABC, Generic[V_co]):
     """Generates values one after another from a state that is passed on.
 
@@ -61,6 +63,7 @@ class ValueGenerator(abc.ABC, Generic[V_co]):
         """Return the next value and the state after it."""
 
 
+@explained_methods
 class StatelessValueGenerator(ValueGenerator[V_co]):
     """Wraps a function without arguments; its state is empty.
 
@@ -94,7 +97,8 @@ class Shaped(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
-class Spec(msgspec.Struct, frozen=True):
+@explained_methods
+class Spec(ExplainedStruct, frozen=True):
     """Shape and dtype of an array of noise.
 
     Anything else with a ``shape``, and perhaps a ``dtype``, may be given instead.
@@ -107,7 +111,8 @@ class Spec(msgspec.Struct, frozen=True):
     dtype: str = "float64"
 
 
-class NoiseState(msgspec.Struct, frozen=True):
+@explained_methods
+class NoiseState(ExplainedStruct, frozen=True):
     """The state of a stream of noise. Secret: whoever reads it knows all past and future noise.
 
     >>> from sfumato.streaming import GaussianNoiseGenerator
@@ -134,6 +139,7 @@ class _Rows(Protocol[V_co]):
 Block: TypeAlias = tuple[bytes, float, int, list[_Rows[V_co]]]
 
 
+@explained_methods
 class GaussianNoiseGenerator(ValueGenerator[V_co]):
     """Independent Gaussian noise of one standard deviation, shaped like nested specs.
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.basics.numbers import Array, as_floats
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.streaming.aggregator import Aggregator, State
 from sfumato.streaming.generators import (
     GaussianNoiseGenerator,
@@ -85,6 +85,7 @@ class StreamEvent(msgspec.Struct, frozen=True):
     steps: int
 
 
+@explained_methods
 class CumulativeSumQuery:
     """Noisy running totals of clipped records, with the noise of any aggregator.
 
@@ -216,6 +217,7 @@ class CumulativeSumQuery:
         return map_leaves(lambda specs: _zero(specs[0]), self._specs)
 
 
+@explained_methods
 class ResidualSumQuery(CumulativeSumQuery):
     """Each step's sum: the differences of noisy running totals, whose noise cancels in their sum.
 
@@ -306,6 +308,7 @@ class _OfTree(CumulativeSumQuery):
         return cls(record_specs, generator, clip_l2, clip_norm, use_efficient)
 
 
+@explained_methods
 class TreeCumulativeSumQuery(_OfTree):
     """``CumulativeSumQuery`` over a tree of noise.
 
@@ -319,6 +322,7 @@ class TreeCumulativeSumQuery(_OfTree):
     """
 
 
+@explained_methods
 class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
     """``ResidualSumQuery`` over a tree of noise.
 
@@ -381,6 +385,7 @@ class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
         )
 
 
+@explained
 def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
     """Scale the leaves of a record together to an L2 norm of at most ``clip_norm``.
 
@@ -470,6 +475,7 @@ class InnerQuery(Protocol):
     ) -> tuple[Array, object, object]: ...
 
 
+@explained_methods
 class ArraySums(abc.ABC):
     """The steps that sums of arrays share: begin with zeros, clip, add up."""
 
@@ -509,6 +515,7 @@ class GaussianSumState(msgspec.Struct, frozen=True):
     stddev: float
 
 
+@explained_methods
 class GaussianSumQuery(ArraySums):
     """One sum of records that are clipped in L2, with independent Gaussian noise on each number.
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.answers import Estimate, error_probability
 from sfumato.basics.numbers import Array, Exactly, is_whole
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, PureDP, Unit
 from sfumato.random import current
@@ -32,6 +32,7 @@ from sfumato.streaming.queries import (
 )
 
 
+@explained
 def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
     """Add up neighbouring children until one root is left.
 
@@ -82,6 +83,7 @@ class RangeState(msgspec.Struct, frozen=True):
     inner_query_state: object
 
 
+@explained_methods
 class TreeRangeSumQuery(ArraySums):
     """Noisy sums of ranges of cells, each from at most 2 (arity - 1) nodes a layer.
 
@@ -255,6 +257,7 @@ class TreeRangeSumQuery(ArraySums):
         return NoisyTree(layers, cells.size, self.arity, law)
 
 
+@explained_methods
 class NoisyTree:
     """A tree of noisy counts. Nothing in it is secret.
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, TypeVar, overload
 import msgspec
 
 from sfumato.basics.numbers import is_whole
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, explained_methods, shown
 from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState, require
 from sfumato.streaming.values import Nested
@@ -22,6 +22,7 @@ S = TypeVar("S")
 V = TypeVar("V")
 
 
+@explained_methods
 class RestartIndicator(abc.ABC, Generic[S]):
     """Decides after each step whether to restart, from public information only.
 
@@ -39,6 +40,7 @@ class RestartIndicator(abc.ABC, Generic[S]):
         """Return whether to restart now, and the state after it."""
 
 
+@explained_methods
 class PeriodicRoundRestartIndicator(RestartIndicator[int]):
     """Restarts every ``period`` steps, for the first time after ``warmup``.
 
@@ -100,6 +102,7 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
         return (state + 1 - self.warmup) % self.period == 0, state + 1
 
 
+@explained_methods
 class PeriodicTimeRestartIndicator(RestartIndicator[float]):
     """Restarts at the first step after ``period_seconds`` have passed since the last restart.
 
@@ -147,6 +150,7 @@ class RestartState(msgspec.Struct, Generic[S], frozen=True, eq=False):
     indicator_state: S
 
 
+@explained_methods
 class RestartQuery(Generic[S]):
     """A cumulative or residual query that restarts when an indicator says so.
 

@@ -44,11 +44,11 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-import msgspec
 import numpy as np
 
 from sfumato.basics.numbers import Array, is_whole
-from sfumato.errors import UsageError
+from sfumato.basics.structs import ExplainedStruct
+from sfumato.errors import UsageError, explained, explained_methods
 
 # --- the square root ------------------------------------------------------------------------------
 
@@ -62,6 +62,7 @@ _PART = 2**17
 MOST_PRECISE = 48
 
 
+@explained
 def coefficients(horizon: int) -> Array:
     """Return the first coefficients of (1 - x)^(-1/2).
 
@@ -86,6 +87,7 @@ def coefficients(horizon: int) -> Array:
     return np.cumprod(f, out=f)
 
 
+@explained
 def dyadic_coefficients(horizon: int, precision: int) -> Array:
     """Return the coefficients rounded to whole units of 2^-precision.
 
@@ -149,6 +151,7 @@ def inverse_series(column: Array) -> Array:
     return inverse
 
 
+@explained
 def decoder(column: Array) -> Array:
     """Return the first column of B, where B C is the matrix of running sums.
 
@@ -254,7 +257,8 @@ _STEP = 1e-30
 _FIXED = 256
 
 
-class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@explained_methods
+class BLT(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     """The parameters of a buffered linear Toeplitz matrix for running totals over a horizon.
 
     Attributes

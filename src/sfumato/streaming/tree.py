@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from sfumato.basics.numbers import Array
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, explained, explained_methods
 from sfumato.streaming.accounting import squared_tree_sensitivity
 from sfumato.streaming.aggregator import Aggregator, State, check_steps
 from sfumato.streaming.values import combine
@@ -33,6 +33,7 @@ V = TypeVar("V")
 V_co = TypeVar("V_co", covariant=True)
 
 
+@explained_methods
 class TreeState(State, Generic[V_co], frozen=True, eq=False):
     """The state of a tree of noise. Secret: it holds noise that will be used.
 
@@ -66,6 +67,7 @@ class TreeState(State, Generic[V_co], frozen=True, eq=False):
         return f"<TreeState of step {self.step_index}, {len(self.level_buffer)} nodes>"
 
 
+@explained
 def get_step_idx(state: State | Sequence[int]) -> int:
     """Return the index of the current step, from 0 on.
 
@@ -98,6 +100,7 @@ def _step_of(levels: Sequence[int]) -> int:
     return sum(1 << level for level in plain) - 1
 
 
+@explained_methods
 class TreeAggregator(Aggregator[V_co]):
     """Noise of a running total: one value for each binary digit 1 of the number of steps.
 
@@ -230,6 +233,7 @@ class TreeAggregator(Aggregator[V_co]):
         return _prefixes(steps, levels, [1.0] * len(levels))
 
 
+@explained_methods
 class EfficientTreeAggregator(TreeAggregator[V_co]):
     """The same guarantee with about half of the variance: each node is estimated from all below it.
 

@@ -36,7 +36,7 @@ from typing import Literal, TypeAlias
 from sfumato.answers import CountsPreview
 from sfumato.basics.numbers import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.domain import Lattice
-from sfumato.errors import Infeasible, UsageError, nearest, shown
+from sfumato.errors import Infeasible, UsageError, explained, nearest, shown
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law
@@ -65,6 +65,7 @@ STRIDE = 0.5  # of the search for an interval that holds the logarithm
 TOLERANCE = 4e-14  # of the logarithm
 
 
+@explained
 def histogram_accuracy(
     mechanism: Mechanism,
     n_bins: int = 1,
@@ -122,6 +123,7 @@ def histogram_accuracy(
     return request.accuracy(positive(_stated(epsilon, "epsilon"), "epsilon"))
 
 
+@explained
 def histogram_epsilon(
     mechanism: Mechanism,
     n_bins: int = 1,

@@ -22,7 +22,7 @@ import numpy as np
 from sfumato.answers import AnyQuestion, Estimate, Question, drawn
 from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import Axis, Domain, Lattice
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, explained, explained_methods, shown
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy import CentralMeasure, Limits, Unit, asked_cost, limits_of, without_delta
 from sfumato.questions.persons.measured import LimitName, Measured
@@ -153,6 +153,7 @@ def _mean_size(law: Law) -> float:
 AS_GOOD = 1.02  # times the least error: within it, an end of a bin is preferred
 
 
+@explained_methods
 @dataclass(frozen=True)
 class Recommendation:
     """The limit on a person to take for one question, and what it leads to.
@@ -314,6 +315,7 @@ class Recommendation:
         return self.explain()
 
 
+@explained
 def recommend(
     release: PersonsRelease,
     question: AnyQuestion,

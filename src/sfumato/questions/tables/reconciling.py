@@ -22,7 +22,7 @@ import numpy as np
 from sfumato.answers import Receipt, Release
 from sfumato.basics.numbers import Array
 from sfumato.domain import Lattice, LatticeAxis
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, explained, printable
 from sfumato.mechanisms.bounded_noise import TruncatedLaplace
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy import EXACT, ZCDP, CentralMeasure, Guarantee, Proof, compose
@@ -67,6 +67,7 @@ class Part(NamedTuple):
     numbers: list[Array]
 
 
+@explained
 def reconcile(
     releases: Sequence[Release] = (), *others: Never, same_data: bool = False
 ) -> TablesRelease:

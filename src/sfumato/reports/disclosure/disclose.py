@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from sfumato.answers import Release
 from sfumato.basics.files import write_bytes
 from sfumato.basics.text import page_template
-from sfumato.errors import UsageError, explained, shown
+from sfumato.errors import UsageError, explained, explained_methods, shown
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.privacy import belief
 from sfumato.publishing.plan_file import publication_of
@@ -310,6 +310,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Item: TypeAlias = Release | Window | Finding
 
 
+@explained_methods
 @dataclass(frozen=True)
 class Disclosure:
     """What was written, and what a person still has to write.
