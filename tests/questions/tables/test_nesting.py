@@ -58,3 +58,21 @@ def test_a_cell_of_two_margins_lies_in_both() -> None:
     cells = PLACES.cell_with(table, margins, (rows, columns))
     np.testing.assert_array_equal(PLACES.places(table, margins[0])[cells], rows)
     np.testing.assert_array_equal(PLACES.places(table, margins[1])[cells], columns)
+
+
+def test_few_tables_cover_all_margins_and_stay_small() -> None:
+    axes = Nesting.plain([4] * 13)
+    pairs = [
+        tuple(int(axis in pair) for axis in range(13))
+        for pair in itertools.combinations(range(13), 2)
+    ]
+    tables = axes.covering(pairs, 2**16)
+    assert len(tables) < len(pairs) / 10
+    assert all(axes.cells(table) <= 2**16 for table in tables)
+    assert all(any(is_margin(pair, table) for table in tables) for pair in pairs)
+
+
+def test_a_margin_larger_than_any_table_may_be_stands_alone() -> None:
+    tables = PLACES.covering(TABLES, 8)
+    assert (3, 1, 2) in tables
+    assert all(any(is_margin(margin, table) for table in tables) for margin in TABLES)

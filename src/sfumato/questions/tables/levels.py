@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -347,6 +347,44 @@ class Nesting:
                 values = np.add.reduceat(values, starts, axis=axis)
         return values
 
+    def covering(self, margins: Iterable[Margin], most_cells: int) -> list[Margin]:
+        """Return a few tables of which all margins are margins.
+
+        Parameters
+        ----------
+        margins : iterable of tuple of int
+        most_cells : int
+            How many cells a table may have, unless it is one of the margins.
+
+        >>> pairs = [(1, 1, 0, 0), (0, 1, 1, 0), (0, 0, 1, 1)]
+        >>> Nesting.plain([4, 4, 4, 4]).covering(pairs, 64)
+        [(1, 1, 1, 0), (0, 0, 1, 1)]
+        """
+        left = maximal(margins)
+        tables: list[Margin] = []
+        while left:
+            wide = self._widened(left[0], np.array(left), most_cells)
+            # Not wider than what it is for.
+            within = [margin for margin in left if is_margin(margin, wide)]
+            tables.append(reduce(joined, within))
+            left = unknown(left, [wide])
+        return tables
+
+    def _widened(self, table: Margin, left: Array, most_cells: int) -> Margin:
+        """Raise levels of a table while it may have more cells: those that most margins need."""
+        deepest = [axis.depth for axis in self.axes]
+        while True:
+            raised = [
+                (*table[:axis], level + 1, *table[axis + 1 :])
+                for axis, level in enumerate(table)
+                if level < deepest[axis]
+            ]
+            wider = [larger for larger in raised if self.cells(larger) <= most_cells]
+            if not wider:
+                return table
+            n_within = [int((left <= larger).all(axis=1).sum()) for larger in wider]
+            table = wider[n_within.index(max(n_within))]
+
     def cell_with(
         self, table: Margin, margins: tuple[Margin, Margin], at: Sequence[Array]
     ) -> Array:
@@ -405,6 +443,10 @@ class TreeLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             and all(len(fanouts) == above for fanouts, above in counted)
             and all(fanout >= 1 for fanouts in self.fanouts for fanout in fanouts)
         )
+
+
+_CELLS_IN_CACHE = 2**16
+"""How many cells a table may have that margins are summed from."""
 
 
 @dataclass(frozen=True)
@@ -502,7 +544,8 @@ class Chains:
     def counts(self, cube: Cube, margins: Sequence[Margin]) -> dict[Margin, Array]:
         """Return the true counts of margins: int64 ndarrays with one dimension for each chain.
 
-        Each is added up from the smallest table at hand that has it.
+        The cube is added up to a few tables that fit in the processor's cache, and these to the
+        margins: each margin from the smallest table at hand that has it.
 
         Parameters
         ----------
@@ -510,16 +553,14 @@ class Chains:
             On the lattice ``finest``.
         margins : sequence of tuple of int
         """
-        counts: dict[Margin, Array] = {}
-        # Large tables first: small ones are then summed from them, and not from all cells again.
-        for margin in sorted(margins, key=sum, reverse=True):
+        shared = self.nesting.covering(margins, _CELLS_IN_CACHE)
+        counts = {table: self._counted(cube, table) for table in shared}
+        # Large tables first: small ones are then summed from them.
+        for margin in sorted(set(margins), key=sum, reverse=True):
             above = [table for table in counts if is_margin(margin, table)]
-            if above:
-                table = min(above, key=self.nesting.cells)
-                counts[margin] = self.nesting.margin(counts[table], table, margin)
-            else:
-                counts[margin] = self._counted(cube, margin)
-        return counts
+            table = min(above, key=self.nesting.cells)
+            counts[margin] = self.nesting.margin(counts[table], table, margin)
+        return {margin: counts[margin] for margin in margins}
 
     def _counted(self, cube: Cube, margin: Margin) -> Array:
         if cube.coordinates is None:
