@@ -18,12 +18,13 @@ from sfumato.answers import frames, workbooks
 from sfumato.answers.captions import Captions
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.cross_tables import CrossTable
+from sfumato.answers.details import Details, names_in_details
 from sfumato.answers.estimate import error_probability, reach_text, to_meaningful_digits
 from sfumato.answers.receipt import Receipt
 from sfumato.basics.files import write_bytes
 from sfumato.basics.numbers import Array, Exactly, sidak
 from sfumato.basics.structs import ExplainedStruct
-from sfumato.basics.text import Kind, card, grid, line
+from sfumato.basics.text import Kind, Table, card, grid, line, paragraph, plain, text_grid
 from sfumato.errors import UsageError, explained_methods, not_saved, printable
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.privacy import CentralMeasure, Guarantee, MetricDP
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Release")
 
-ROWS_IN_NOTEBOOKS = 8
+ROWS_SHOWN = 8
 STORED = "This is the stored answer; nothing was spent for it again."
 LOADED = "It was read from a file, which anyone may have edited: sfumato verify checks it."
 
@@ -100,6 +101,24 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         }
     )
     """The columns of ``to_frame`` that hold counts and sums; thousands are parted in them."""
+
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("about", "against", "amounts", "arranged", "captions", "cost", "cross_tables"),
+            *("facts", "for_people", "has_picture", "has_table", "in_digits", "kind_of_column"),
+            *("label_columns", "layout", "listed", "loaded", "measured_against", "members"),
+            *("noun", "numbers", "parts", "spare_digits", "states_accuracy", "unknowns"),
+        }
+    )
+    """The names that ``dir`` leaves to ``details``; a subclass adds its own."""
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__()} - names_in_details(type(self)))
+
+    @property
+    def details(self) -> Details:
+        """What pages, pictures and other tools need of it: see ``dir(release.details)``."""
+        return Details(self)
 
     @property
     def replayed(self) -> bool:
@@ -276,9 +295,15 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     def to_frame(self) -> pa.Table:
         """One row per released number.
 
-        An Arrow table: ``.to_pandas()``, ``polars.from_arrow`` and DuckDB take it as it is.
+        An Arrow table: ``.to_pandas()``, ``polars.from_arrow`` and DuckDB take it as it is. So do
+        they take the release itself: ``pl.DataFrame(release)``, ``pa.table(release)`` and
+        ``pd.DataFrame.from_arrow(release)``.
         """
         raise NotImplementedError
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """``to_frame`` as a stream of Arrow: what makes a frame of a release takes it so."""
+        return self._table("an Arrow stream").__arrow_c_stream__(requested_schema)
 
     def in_digits(self, table: pa.Table) -> pa.Table:
         """A table like ``to_frame``, with the digits that people need: see ``answers.estimate``."""
@@ -390,20 +415,34 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
             return [*lines, ("Receipt", "None: this answer was not charged to an account.")]
         return [*lines, *receipt.lines()]
 
+    def __str__(self) -> str:
+        """The first rows of its table with their intervals, what it is about, and the promise."""
+        table = self._first_rows()
+        parts = [] if table is None else [text_grid(table)]
+        return "\n".join([plain(self.heading, 200), *parts, *map(paragraph, self._sentences())])
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the first numbers, and the promise in a line."""
-        parts = [line(STORED)] if self.replayed else []
-        if self.loaded:
-            parts.append(line(LOADED))
-        if self.has_table:
-            people = self.for_people()
-            table = frames.without_edges(people.in_digits(people.to_frame()))
-            parts.append(grid(frames.first_rows(table, ROWS_IN_NOTEBOOKS, self.kind_of_column)))
-        if said := accuracy_sentence(self):
-            parts.append(line(said))
-        if self.heading != self.title:
-            parts.insert(0, line(self.title))
-        return card(self.heading, *parts, line(self.guarantee.sentence()))
+        table = self._first_rows()
+        parts = [] if table is None else [grid(table)]
+        return card(self.heading, *parts, *map(line, self._sentences()))
+
+    def _first_rows(self) -> Table | None:
+        """The first rows of its table, with names for people; None if it has no table."""
+        if not self.has_table:
+            return None
+        people = self.for_people()
+        table = frames.without_edges(people.in_digits(people.to_frame()))
+        return frames.first_rows(table, ROWS_SHOWN, self.kind_of_column)
+
+    def _sentences(self) -> list[str]:
+        """What is said below the first rows: how accurate they are, and what is promised."""
+        sentences = [f"Question: {self.title}."] if self.heading != self.title else []
+        sentences += [STORED] if self.replayed else []
+        sentences += [LOADED] if self.loaded else []
+        sentences += self.facts
+        said = accuracy_sentence(self)
+        return [*sentences, *([said] if said else []), self.guarantee.sentence()]
 
     @property
     def has_picture(self) -> bool:
@@ -449,6 +488,8 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
     >>> issubclass(sf.HistogramRelease, CountsRelease), issubclass(sf.MeanRelease, CountsRelease)
     (True, False)
     """
+
+    _in_details: ClassVar[frozenset[str]] = frozenset({"noise"})
 
     noun: ClassVar[str] = "count"
 

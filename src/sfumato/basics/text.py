@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -112,6 +113,48 @@ class Table:
     total: int
 
 
+# --- text -----------------------------------------------------------------------------------------
+
+WIDTH = 80
+
+
+def text_grid(table: Table) -> str:
+    """A table as lines of text, and how many rows are left out.
+
+    >>> print(text_grid(Table(("x", "count"), (True, False), (("a", "5"), ("bc", "1,200")), 9)))
+    x   count
+    a       5
+    bc  1,200
+    … and 7 more rows: to_frame() has all.
+    """
+    lines = [tuple(map(_tamed, row)) for row in (table.columns, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [
+        "  ".join(
+            text.ljust(width) if is_text else text.rjust(width)
+            for text, width, is_text in zip(row, widths, table.text, strict=True)
+        ).rstrip()
+        for row in lines
+    ]
+    return "\n".join([*shown, *_left_out(table)])
+
+
+def paragraph(text: str) -> str:
+    """Sentences in lines of text, broken between words."""
+    tamed = tamed_lines(text)
+    return "\n".join(
+        textwrap.fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+        for sentence in tamed.split("\n")
+    )
+
+
+def _left_out(table: Table) -> list[str]:
+    """How many rows are not shown, if there are such."""
+    further = table.total - len(table.rows)
+    more = "row" if further == 1 else "rows"
+    return [f"… and {further:,} more {more}: to_frame() has all."] if further else []
+
+
 # --- HTML -----------------------------------------------------------------------------------------
 
 STYLE = (
@@ -154,9 +197,7 @@ def grid(table: Table) -> str:
     )
     body = "".join(f"<tr>{_cells(row, classes)}</tr>" for row in table.rows)
     made = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    further = table.total - len(table.rows)
-    more = "row" if further == 1 else "rows"
-    return made + (line(f"… and {further:,} more {more}: to_frame() has all.") if further else "")
+    return made + "".join(map(line, _left_out(table)))
 
 
 def structs(axes: Mapping[str, msgspec.Struct]) -> str:

@@ -73,6 +73,13 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     ((), (), ())
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("basis", "drawn", "knot_indices", "lattice", "law", "others", "released", "scale"),
+            *("tables", "unit_form"),
+        }
+    )
+
     scale: Values
     basis: Basis
     lattice: Lattice

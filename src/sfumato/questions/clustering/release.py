@@ -72,6 +72,13 @@ class KMeansRelease(
     (2,)
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("flags", "lattice", "law", "scaled_centers", "space", "steps", "terms"),
+            "whole_centres",
+        }
+    )
+
     noun: ClassVar[str] = "weight"
 
     method: str

@@ -49,6 +49,8 @@ class CounterRelease(
     ((1,), ('2026-11-21',))
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset({"outputs", "settled"})
+
     noun: ClassVar[str] = "total"
 
     settled: Settled

@@ -571,6 +571,10 @@ class HistogramRelease(
     ['age', 'age_lower', 'age_upper', 'count', 'low', 'high']
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {"even", "paid", "paid_ranges", "rows", "selection"}
+    )
+
     question: Histogram
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -120,6 +120,8 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     key was shown* (see ``mechanisms.thresholds``). Near the threshold they extend far down, because
     little is known there.
     """
+
+    _in_details: ClassVar[frozenset[str]] = frozenset({"cell_names", "kept", "lattice", "law"})
 
     question: AnyQuestion
     lattice: Lattice

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
@@ -208,6 +208,13 @@ class Partition(
     >>> p.count(x=(0, 0.5)).confidence
     0.95
     """
+
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("axes", "cover", "depths", "geometry", "half_width", "inner", "lattice", "laws"),
+            *("made_by", "noisy", "regions", "shown", "which"),
+        }
+    )
 
     made_by: str
     lattice: Lattice

@@ -76,6 +76,10 @@ class PersonsRelease(
     'rows_per_person'
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {"domain_of_source", "law", "measured", "most", "of", "require_most", "spread"}
+    )
+
     noun: ClassVar[str] = "number of persons"
 
     most_rows: int | None

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers import AnyQuestion, Captions, Preview, Release, drawn, error_probability
-from sfumato.basics.numbers import Array, Exactly, decimal
+from sfumato.basics.numbers import Array, Exactly
 from sfumato.domain import NUMBERS, GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError, not_saved
 from sfumato.mechanisms.noise import Law
@@ -177,6 +177,13 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         from. 0 between equal values of an axis without a step.
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("axes", "axis_methods", "edges", "flags", "gaps", "lattice", "paid", "rank_shares"),
+            *("rows_law", "table"),
+        }
+    )
+
     noun: ClassVar[str] = "rank"
     amounts: ClassVar[frozenset[str]] = Release.amounts - {"low", "high"}
     measured_against: ClassVar[str] = "rows of the one asked for"
@@ -201,7 +208,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             msgspec.structs.force_setattr(self, "rows", ranks.rows)
             msgspec.structs.force_setattr(self, "rows_law", None)
         elif self.rows is not None and (
-            self.rows_law is None or self.rows.shape != (self.labels_number,)
+            self.rows_law is None or self.rows.shape != (self._labels_number,)
         ):
             raise not_saved("quantiles", "a number of rows belongs to each label")
         # The flags are always computed anew. A file shows them to its readers, but is not believed.
@@ -210,7 +217,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def _check_edges(self) -> None:
         """Refuse lattice points that the question does not ask for. A file may hold anything."""
         sizes = np.array([axis.size for axis in self.axes])
-        n_values = self.labels_number * len(sizes) * len(self.at)
+        n_values = self._labels_number * len(sizes) * len(self.at)
         if not len(sizes) or len(self.edges) != n_values:
             raise not_saved("quantiles", "their number is not what the question asks for")
         edges = self._edge_table
@@ -245,7 +252,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """The ranks of all values; None in earlier releases, whose ranks are not paid for."""
         if self.gaps is msgspec.UNSET:
             return None
-        shape = (self.labels_number, len(self.axes), len(self.at) + 1)
+        shape = (self._labels_number, len(self.axes), len(self.at) + 1)
         if self.gaps.shape != (math.prod(shape),):
             raise not_saved("quantiles", "a number of rows belongs to each gap between values")
         counted = [
@@ -335,8 +342,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if not at_ends:
             return interval, rank
         bounded = (
-            f"{at_ends:,} of {2 * self.table.size:,} of these ends are those of the axis: no value "
-            "of this answer bounds the quantile there. Quantiles next to it would narrow it."
+            f"{at_ends:,} of these {2 * self.table.size:,} ends are ends of the axis: no value of "
+            "this answer surely lies on that side. Ask for quantiles nearby to narrow them."
         )
         return interval, bounded, rank
 
@@ -352,13 +359,13 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return first.labels if self.by and isinstance(first, LabelAxis) else ()
 
     @property
-    def labels_number(self) -> int:
+    def _labels_number(self) -> int:
         """How often the quantiles are answered: once for each label, or once."""
         return len(self.labels) if self.by else 1
 
     @property
     def _edge_table(self) -> Array:
-        return self.edges.reshape(self.labels_number, len(self.axes), len(self.at))
+        return self.edges.reshape(self._labels_number, len(self.axes), len(self.at))
 
     @cached_property
     def table(self) -> Array:
@@ -369,7 +376,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         columns = []
         for i, axis in enumerate(self.axes):
             points = axis.points(self._edge_table[:, i].reshape(-1))
-            columns.append(points.reshape(self.labels_number, -1))
+            columns.append(points.reshape(self._labels_number, -1))
         return np.stack(columns, axis=1)
 
     @property
@@ -463,7 +470,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         if self._paid_ranks is not None:
             share = alpha / self.table.size if simultaneous else alpha
             return self._shaped(self._paid_ranks.half_widths(share))
-        together = self.labels_number * len(self.axes) if simultaneous else 0
+        together = self._labels_number * len(self.axes) if simultaneous else 0
         half = [half_width(method, alpha, together) for method in self.axis_methods.values()]
         table = np.broadcast_to(np.array(half, np.int64)[None, :, None], self.table.shape)
         return self._shaped(table.copy())
@@ -494,7 +501,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         high = np.empty(self.table.shape)
         for i, axis in enumerate(self.axes):
             # One number more at either end: what holds without any released value.
-            ends = np.full((self.labels_number, 2), axis.ends)
+            ends = np.full((self._labels_number, 2), axis.ends)
             below = np.concatenate([ends[:, :1], self.table[:, i]], axis=1)
             above = np.concatenate([self._upper_ends(axis, i), ends[:, 1:]], axis=1)
             low[:, i] = np.take_along_axis(below, last_below[:, i] + 1, axis=1)
@@ -613,7 +620,3 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             Your own public number of rows. It turns rank errors into a band around the curve.
         """
         return drawn("quantiles.draw", self, ax, rows)
-
-    def quantile_labels(self) -> list[str]:
-        """The quantiles as text."""
-        return [decimal(q, 4) for q in self.at]

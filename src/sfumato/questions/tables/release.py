@@ -96,6 +96,13 @@ class TablesRelease(
     ['age', 'age_lower', 'age_upper', 'count', 'low', 'high']
     """
 
+    _in_details: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("cells", "chains", "lattice", "measured", "noisy", "paid_by", "public_totals"),
+            *("shown", "trees", "variances"),
+        }
+    )
+
     question: AnyQuestion
     tables: tuple[tuple[str, ...], ...]
     lattice: Lattice

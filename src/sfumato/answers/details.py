@@ -1,0 +1,45 @@
+"""What pages, pictures, audits and other tools ask of a release, and its readers seldom do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sfumato.basics.text import plain
+
+if TYPE_CHECKING:
+    from sfumato.answers.release import Release
+
+
+class Details:
+    """What tools need of a release, under the names that ``dir(release)`` leaves out.
+
+    Nothing here is secret: a release holds what was paid for, and nothing else. ``dir`` lists the
+    names. Which they are depends on the kind of answer, and may change between versions.
+
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("x", bins=4), epsilon="1")
+    >>> release.details.noun, release.details.lattice.shape, "noun" in dir(release)
+    ('count', (4,), False)
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+
+    def __dir__(self) -> list[str]:
+        return sorted(names_in_details(type(self._release)))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (the type is that of the detail)
+        # While it is copied it has no release yet.
+        if not name.startswith("_") and name in names_in_details(type(self._release)):
+            return getattr(self._release, name)
+        raise AttributeError(f"a {type(self).__name__} has no {name!r}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return f"<Details of {plain(self._release.title, 200)}: {', '.join(dir(self))}>"
+
+
+def names_in_details(kind: type[Release]) -> frozenset[str]:
+    """The names that a class of releases keeps for its details, and those that it inherits."""
+    kept = (vars(cls).get("_in_details", ()) for cls in kind.__mro__)
+    return frozenset(name for names in kept for name in names)
