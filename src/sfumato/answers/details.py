@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sfumato.basics.text import plain
 
@@ -29,10 +29,11 @@ class Details:
     def __dir__(self) -> list[str]:
         return sorted(names_in_details(type(self._release)))
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (the type is that of the detail)
+    def __getattr__(self, name: str) -> object:
         # While it is copied it has no release yet.
         if not name.startswith("_") and name in names_in_details(type(self._release)):
-            return getattr(self._release, name)
+            detail: object = getattr(self._release, name)
+            return detail
         raise AttributeError(f"a {type(self).__name__} has no {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
