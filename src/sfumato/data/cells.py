@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -288,6 +289,12 @@ class RowFilter:
         self.axes: tuple[LatticeAxis, ...] = tuple(axis for axis, _ in compiled)
         self._kept_cells = [kept for _, kept in compiled]
         self._locator = RowLocator(self.axes)
+
+    def apart(self) -> RowFilter:
+        """Return one for another thread: what it remembers of labels is its own."""
+        other = copy(self)
+        other._locator = RowLocator(self.axes)
+        return other
 
     @property
     def conditions(self) -> list[tuple[LatticeAxis, Array]]:

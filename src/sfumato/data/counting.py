@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sfumato.data.reader import Progress, RowReader, guarded
+from sfumato.data.reader import Piece, Progress, RowReader, guarded
 from sfumato.data.source import Source, as_need
 from sfumato.domain import Lattice
 
@@ -62,7 +63,8 @@ def count(
     # Loaded when data are counted, and not with the package.
     from sfumato.data.bounding import fresh_key
     from sfumato.data.priorities import chosen_by
-    from sfumato.data.scan import finish, partial
+    from sfumato.data.scan import cubes_of_pieces
+    from sfumato.data.threads import thread_limit
 
     wanted = tuple(as_need(need) for need in needs)
     # Again, though a publisher asked before the charge: files may have changed since.
@@ -75,11 +77,15 @@ def count(
     scan = scan_of(source, wanted, key, chosen)
     if not isinstance(reader, RowReader):
         return on_executors(source).count(scan)
-    pieces = guarded(reader.name, reader.pieces, scan.columns)
+    threads = thread_limit()
+    # One thread alone reads the table as a whole, as its reader does it best.
+    pieces: Iterable[Piece] = [partial(reader.batches, scan.columns)]
+    if threads > 1:
+        pieces = guarded(reader.name, reader.pieces, scan.columns)
     if progress is None:
-        return finish(partial(scan, pieces))
+        return cubes_of_pieces(scan, pieces, threads=threads)
     all_rows = guarded(reader.name, reader.rows)
-    return finish(partial(scan, pieces, lambda rows_done: progress(rows_done, all_rows)))
+    return cubes_of_pieces(scan, pieces, lambda rows_done: progress(rows_done, all_rows), threads)
 
 
 def scan_of(source: Source, needs: tuple[Needs, ...], key: bytes, choice: ChosenBy) -> Scan:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 from typing import NamedTuple, TypeAlias
 
@@ -76,7 +77,14 @@ class ExternalPartitions:
     reduce : callable or None
         Drops records that are not needed, one partition at a time, before they are written. It is
         called only where it turns out to help.
+
+    Attributes
+    ----------
+    own : range
+        The partitions: all there are.
     """
+
+    own = range(N_PARTITIONS)
 
     def __init__(self, limit: int, reduce: Reduce | None = None) -> None:
         self._limit = limit
@@ -84,10 +92,10 @@ class ExternalPartitions:
         self._blocks = _Blocks(self._limit // 16)
         self._held: list[list[Records]] = [[] for _ in range(N_PARTITIONS)]
         self._held_rows = [0] * N_PARTITIONS
-        self._held_bytes = 0
         # Of each partition, the pieces of the file that hold it.
         self._pieces: list[list[_Piece]] = [[] for _ in range(N_PARTITIONS)]
         self._file: FileIO | None = None
+        self._lock = threading.Lock()  # of the file, and of what writing to it uses
         self.bytes_written = 0
         self._empty: Records = []  # tells the types of the fields
         self._row_bytes = 0
@@ -113,13 +121,13 @@ class ExternalPartitions:
             if start < stop:
                 self._hold(partition, records, order[start:stop])
             start = stop
-        self._held_bytes += self._held_row_bytes * len(order)
         if self._held_bytes > self._limit:
             self._flush(self._limit // 2)
 
     @property
-    def _held_row_bytes(self) -> int:
-        return self._row_bytes - 4 if self._in_halves else self._row_bytes
+    def _held_bytes(self) -> int:
+        row_bytes = self._row_bytes - 4 if self._in_halves else self._row_bytes
+        return row_bytes * sum(self._held_rows)
 
     def _as_held(self, records: Records) -> Records:
         """Return records in the form in which they are held."""
@@ -140,14 +148,18 @@ class ExternalPartitions:
             self._held_rows[partition] += len(here)
             indices = indices[len(here) :]
 
-    def settle(self) -> None:
-        """Write all records that are held. This frees the memory."""
-        self._flush(0)
+    def settle(self, partitions: range = own) -> None:
+        """Write the records of partitions that are held. This frees the memory."""
+        self._flush(0, partitions)
+
+    def n_records(self, partition: int) -> int:
+        """Tell how many records a partition has, in memory and in the file."""
+        in_file = sum(piece.n_records for piece in self._pieces[partition])
+        return self._held_rows[partition] + in_file
 
     def n_bytes(self, partition: int) -> int:
         """Tell how many bytes a partition has, in memory and in the file."""
-        in_file = sum(piece.n_records for piece in self._pieces[partition])
-        return (self._held_rows[partition] + in_file) * self._row_bytes
+        return self.n_records(partition) * self._row_bytes
 
     def read(self, partition: int, most_bytes: int = 2**62) -> Iterator[Records]:
         """Give the records of a partition, and forget those that were held in memory.
@@ -175,22 +187,24 @@ class ExternalPartitions:
 
         They are valid until another partition is asked for.
         """
-        in_memory = self._held_rows[partition]
-        n_rows = in_memory + sum(piece.n_records for piece in self._pieces[partition])
-        records = self._rooms(n_rows)
-        self._move(partition, [field[:in_memory] for field in records])
-        begin = in_memory
-        for piece in self._pieces[partition]:
-            self._load([field[begin : begin + piece.n_records] for field in records], piece, 0)
-            begin += piece.n_records
+        records = self.rooms(self.n_records(partition), self._scratch)
+        self.fill(records, partition)
         return records
 
-    def _rooms(self, n_rows: int) -> Records:
-        """Room for records, until it is asked for again."""
+    def rooms(self, n_records: int, scratch: Scratch) -> Records:
+        """Give room for records, until it is asked for again."""
         return [
-            self._scratch.array(f"whole {i}", n_rows, field.dtype)
+            scratch.array(f"whole {i}", n_records, field.dtype)
             for i, field in enumerate(self._empty)
         ]
+
+    def fill(self, rooms: Records, partition: int) -> None:
+        """Copy all records of a partition, and forget those that were held in memory."""
+        begin = self._held_rows[partition]
+        self._move(partition, [field[:begin] for field in rooms])
+        for piece in self._pieces[partition]:
+            self._load([field[begin : begin + piece.n_records] for field in rooms], piece, 0)
+            begin += piece.n_records
 
     def close(self) -> None:
         """Forget all records, and free the memory and the disk."""
@@ -204,7 +218,6 @@ class ExternalPartitions:
         """Return the blocks of a partition, which is forgotten; they are to be given back."""
         blocks = self._held[partition]
         self._held[partition] = []
-        self._held_bytes -= self._held_rows[partition] * self._held_row_bytes
         self._held_rows[partition] = 0
         return blocks
 
@@ -219,16 +232,20 @@ class ExternalPartitions:
         for block in blocks:
             self._blocks.give_back(block)
 
-    def _flush(self, target: int) -> None:
+    def _flush(self, target: int, partitions: range = own) -> None:
         """Write records, reduced where that helps, until at most ``target`` bytes are held."""
+        with self._lock:
+            self._write_all(target, sorted(partitions, key=lambda place: not self._pieces[place]))
+
+    def _write_all(self, target: int, partitions: Sequence[int]) -> None:
         reduce = self._reduce
         tried = False
-        for partition in sorted(range(N_PARTITIONS), key=lambda place: not self._pieces[place]):
+        for partition in partitions:
             if self._held_bytes <= target:
                 break
             if not self._held[partition]:
                 continue
-            records = self._rooms(self._held_rows[partition])
+            records = self.rooms(self._held_rows[partition], self._scratch)
             self._move(partition, records)
             if reduce is not None:
                 fewer = reduce(records)
@@ -279,16 +296,70 @@ class ExternalPartitions:
     def _load_field(self, field: Array, start: int) -> None:
         left = memoryview(field.view(np.uint8).data)
         assert self._file is not None
-        self._file.seek(start)
-        while left:
-            n_read = self._file.readinto(left)
-            if not n_read:
-                raise DataError(
-                    "bounding each person's rows",
-                    "a temporary file lost its end",
-                    "Check the disk that TMPDIR names",
-                )
-            left = left[n_read:]
+        with self._lock:
+            self._file.seek(start)
+            while left:
+                n_read = self._file.readinto(left)
+                if not n_read:
+                    raise DataError(
+                        "bounding each person's rows",
+                        "a temporary file lost its end",
+                        "Check the disk that TMPDIR names",
+                    )
+                left = left[n_read:]
+
+
+class JoinedPartitions:
+    """The records of several threads, of which one thread finishes some partitions.
+
+    No partition belongs to two threads. What is left of a thread's records is shared: its file, and
+    its room for writing.
+
+    Parameters
+    ----------
+    several : sequence of ExternalPartitions
+        Of records of the same fields; each has some.
+    own : range
+        The partitions of this thread.
+    """
+
+    def __init__(self, several: Sequence[ExternalPartitions], own: range) -> None:
+        self.own = own
+        self._several = several
+        self._scratch = Scratch()
+
+    def settle(self) -> None:
+        """Write all records of these partitions that are held."""
+        for partitions in self._several:
+            partitions.settle(self.own)
+
+    def n_bytes(self, partition: int) -> int:
+        """Tell how many bytes a partition has, in memory and in files."""
+        return sum(partitions.n_bytes(partition) for partitions in self._several)
+
+    def read(self, partition: int, most_bytes: int) -> Iterator[Records]:
+        """Give the records of a partition, as ``ExternalPartitions.read``."""
+        for partitions in self._several:
+            yield from partitions.read(partition, most_bytes)
+
+    def whole(self, partition: int) -> Records:
+        """Give all records of a partition, as ``ExternalPartitions.whole``."""
+        n_records = sum(partitions.n_records(partition) for partitions in self._several)
+        records = self._several[0].rooms(n_records, self._scratch)
+        begin = 0
+        for partitions in self._several:
+            end = begin + partitions.n_records(partition)
+            partitions.fill([field[begin:end] for field in records], partition)
+            begin = end
+        return records
+
+    def close(self) -> None:
+        """Forget all records of all threads."""
+        for partitions in self._several:
+            partitions.close()
+
+
+Partitions: TypeAlias = ExternalPartitions | JoinedPartitions
 
 
 class _Piece(NamedTuple):

@@ -77,6 +77,10 @@ class KeyNumbers:
         assert self._known is not None
         return self._known.slice(number)
 
+    def numbers_of(self, other: KeyNumbers) -> Array:
+        """Number the keys of another one as well: int64 ndarray of shape (keys,), in its order."""
+        return np.zeros(0, np.int64) if other._known is None else self._numbers(other._known)
+
     def cells(self, array: pa.Array) -> Array:
         """Give the numbers of a column's keys: int64 ndarray of shape (rows,)."""
         if pt.is_null(array.type):

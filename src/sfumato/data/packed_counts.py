@@ -20,12 +20,16 @@ import numpy as np
 
 from sfumato.answers import Needs, Summed
 from sfumato.basics.numbers import Array
-from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, Lattice, LatticeAxis
+from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, KeyAxis, Lattice, LatticeAxis
 
 # --- packing --------------------------------------------------------------------------------------
 
 MOST_PACKED = 2**62
 """Packed integers stay below this."""
+
+
+RenumberedKeys: TypeAlias = Mapping[KeyAxis, Array]
+"""Of each axis of keys, the new numbers of its keys: int64 ndarrays of shape (keys,)."""
 
 
 class Packing:
@@ -89,6 +93,25 @@ class Packing:
             shape = tuple(self._shape[axis] for axis in group)
             coordinates.extend(np.unravel_index(integers, shape))
         return np.stack(coordinates, axis=1).astype(np.int64, copy=False)
+
+    def renumbered(self, packed: list[Array], key_numbers: RenumberedKeys) -> list[Array]:
+        """Give packed rows whose keys have other numbers: int64 ndarrays of shape (rows,).
+
+        Parameters
+        ----------
+        packed : list of int ndarray of shape (rows,)
+            None of them is dropped.
+        key_numbers : mapping of KeyAxis to int64 ndarray of shape (keys,)
+            The new number of each.
+        """
+        axes = enumerate(self.lattice.axes)
+        keyed = [(place, key_numbers[axis]) for place, axis in axes if isinstance(axis, KeyAxis)]
+        if not keyed:
+            return packed
+        coordinates = list(self.unpack(packed).T)
+        for place, numbers in keyed:
+            coordinates[place] = numbers[coordinates[place]]
+        return self.pack(coordinates)
 
     def narrowed(self, packed: list[Array]) -> list[Array]:
         """Give packed rows as 32-bit integers where they fit, to halve what is remembered."""
@@ -183,20 +206,32 @@ class DenseCounts:
             is_counted = cells >= 0
             cells = cells[is_counted]
             values = [value[is_counted] for value in values]
-        self._rows += len(cells)
-        # No counter holds more than all rows: widening now is early enough for each of them.
-        if self._rows > MOST_IN_32_BITS and self._counts.dtype == np.uint32:
-            self._counts = self._counts.astype(np.int64)
+        self._allow_for(len(cells))
         # ``bincount`` is fast, and passes over the whole lattice: it pays for small lattices.
         if len(self._counts) <= len(cells):
             counts = np.bincount(cells, minlength=len(self._counts))
             np.add(self._counts, counts, out=self._counts, casting="unsafe")
         else:
             np.add.at(self._counts, cells, self._counts.dtype.type(1))
-        if self._sums.dtype != object and _may_overflow(self._columns, self._rows):
-            self._sums = self._sums.astype(object)
         for total, column in zip(self._sums, self._columns, strict=True):
             _add_exactly(total, cells, column.of(values))
+
+    def _allow_for(self, n_rows: int) -> None:
+        """Widen the counters and the sums, if more rows might not fit."""
+        self._rows += n_rows
+        # No counter holds more than all rows: widening now is early enough for each of them.
+        if self._rows > MOST_IN_32_BITS and self._counts.dtype == np.uint32:
+            self._counts = self._counts.astype(np.int64)
+        if self._sums.dtype != object and _may_overflow(self._columns, self._rows):
+            self._sums = self._sums.astype(object)
+
+    def merge(self, other: CellCounts, key_numbers: RenumberedKeys) -> None:
+        """Add the counts of other rows in the cells of the same lattice, which has no keys."""
+        del key_numbers
+        assert isinstance(other, DenseCounts)
+        self._allow_for(other._rows)
+        np.add(self._counts, other._counts, out=self._counts, casting="unsafe")
+        self._sums += other._sums
 
     def cube(self) -> Cube:
         """Give the counts, and the sums where there are values."""
@@ -239,14 +274,25 @@ class SparseCounts:
         rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
         self._pending = []
         self._rows = 0
+        self._join(*self._run_totals(rows))
+
+    def _join(self, new_cells: list[Array], new_totals: Array) -> None:
         if self._totals.dtype != object and _may_overflow(self._columns, self._all_rows):
             self._totals = self._totals.astype(object)
-        new_cells, new_totals = self._run_totals(rows)
         cells = [np.concatenate(pair) for pair in zip(self._cells, new_cells, strict=True)]
         totals = np.concatenate([self._totals, new_totals])
         order = _sorting_order(cells)
         in_order = [integers[order] for integers in cells]
         self._cells, self._totals = _summed(in_order, totals[order])
+
+    def merge(self, other: CellCounts, key_numbers: RenumberedKeys) -> None:
+        """Add the counts of other rows on the same lattice, whose keys are renumbered."""
+        assert isinstance(other, SparseCounts)
+        self._merge()
+        other._merge()
+        self._all_rows += other._all_rows
+        if len(other._totals):
+            self._join(self._packing.renumbered(other._cells, key_numbers), other._totals)
 
     def _run_totals(self, rows: list[Array]) -> tuple[list[Array], Array]:
         """Return the distinct cells of some rows; of each, how many rows it has, and their sums."""

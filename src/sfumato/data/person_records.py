@@ -43,7 +43,7 @@ rows in a cell, whose norms may be rounded by floating point.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Generic, TypeVar
 
@@ -55,6 +55,8 @@ from sfumato.data.external_partitions import (
     N_PARTITIONS,
     PARTITION_BITS,
     ExternalPartitions,
+    JoinedPartitions,
+    Partitions,
     Records,
     joined,
     memory_limit,
@@ -76,10 +78,14 @@ class PersonRecords(ABC, Generic[T_co]):
     """
 
     def __init__(self) -> None:
-        self._limit = memory_limit()
-        self._most_bytes = max(self._limit // 8, 2**16)  # of a partition that is not split
-        self._partitions = self._new_partitions(0)
         self._n_tokens = 0
+        self.share(1)
+
+    def share(self, threads: int) -> None:
+        """Hold what one of several threads may hold, before any record is taken."""
+        self._limit = memory_limit() // threads
+        self._most_bytes = max(self._limit // 8, 2**16)  # of a partition that is not split
+        self._partitions: Partitions = self._first_partitions()
 
     @abstractmethod
     def _reduced(self, records: Records, splits: int) -> Records:
@@ -99,6 +105,7 @@ class PersonRecords(ABC, Generic[T_co]):
 
     def _add(self, tokens: list[Array], fields: list[Array]) -> None:
         """Take records, of which there is at least one."""
+        assert isinstance(self._partitions, ExternalPartitions)
         self._n_tokens = len(tokens)
         self._partitions.add(partition_of(tokens[0], 0), [*tokens, *fields])
 
@@ -106,12 +113,16 @@ class PersonRecords(ABC, Generic[T_co]):
         """Give what is made of each partition; no person is in two. The records are forgotten."""
         return self._drained(self._partitions, 0)
 
+    def _first_partitions(self) -> ExternalPartitions:
+        """Return what takes the records as they come."""
+        return self._new_partitions(0)
+
     def _new_partitions(self, splits: int) -> ExternalPartitions:
         limit = self._limit // 2 if splits else self._limit
         return ExternalPartitions(limit, lambda records: self._reduced(records, splits))
 
-    def _drained(self, partitions: ExternalPartitions, splits: int) -> Iterator[T_co]:
-        for partition in range(N_PARTITIONS):
+    def _drained(self, partitions: Partitions, splits: int) -> Iterator[T_co]:
+        for partition in partitions.own:
             n_bytes = partitions.n_bytes(partition)
             if splits < MOST_SPLITS and n_bytes > self._most_bytes:
                 # The memory is for the parts of this partition now.
@@ -120,13 +131,27 @@ class PersonRecords(ABC, Generic[T_co]):
             elif n_bytes:
                 yield self._finished(partitions.whole(partition), splits)
 
-    def _split(self, partitions: ExternalPartitions, partition: int, splits: int) -> Iterator[T_co]:
+    def _split(self, partitions: Partitions, partition: int, splits: int) -> Iterator[T_co]:
         """Partition a large partition again, by the next bits of the tokens."""
         with closing(self._new_partitions(splits)) as finer:
             for records in partitions.read(partition, self._most_bytes // 2):
                 fewer = self._reduced(records, splits - 1)
                 finer.add(partition_of(fewer[0], splits), fewer)
             yield from self._drained(finer, splits)
+
+
+def join(several: Sequence[PersonRecords[T_co]]) -> None:
+    """Let each of several threads' records finish some partitions of all of them.
+
+    What is made of a partition depends on its records, and not on who took them.
+    """
+    # Records that took nothing do not know the form of one.
+    taken = [records for records in several if records._n_tokens]
+    partitions = [records._partitions for records in taken]
+    held = [each for each in partitions if isinstance(each, ExternalPartitions)]
+    for first, records in enumerate(taken):
+        own = range(first, N_PARTITIONS, len(taken))
+        records._partitions = JoinedPartitions(held, own)
 
 
 def person_numbers(tokens: list[Array]) -> Array:
@@ -202,8 +227,10 @@ class RowRecords(PersonRecords[T_co]):
         self._most = most
         self._all_kept = all_kept
         self._scratch = Scratch()
+
+    def _first_partitions(self) -> ExternalPartitions:
         # A piece of a person's rows must not be reduced before copies have their numbers.
-        self._partitions = ExternalPartitions(self._limit)
+        return ExternalPartitions(self._limit)
 
     @abstractmethod
     def _reduced(self, records: Records, splits: int) -> Records:
@@ -232,9 +259,9 @@ class RowRecords(PersonRecords[T_co]):
     def of_persons(self) -> Iterator[T_co]:
         return self._with_copies(self._partitions, 0)
 
-    def _with_copies(self, partitions: ExternalPartitions, splits: int) -> Iterator[T_co]:
+    def _with_copies(self, partitions: Partitions, splits: int) -> Iterator[T_co]:
         """Finish the partitions of rows whose copies have no numbers yet."""
-        for partition in range(N_PARTITIONS):
+        for partition in partitions.own:
             n_bytes = partitions.n_bytes(partition)
             if n_bytes > self._most_bytes:
                 # The memory is for the parts of this partition now.
@@ -245,27 +272,21 @@ class RowRecords(PersonRecords[T_co]):
             elif n_bytes:
                 yield self._finished(partitions.whole(partition), splits)
 
-    def _by_person(
-        self, partitions: ExternalPartitions, partition: int, splits: int
-    ) -> Iterator[T_co]:
+    def _by_person(self, partitions: Partitions, partition: int, splits: int) -> Iterator[T_co]:
         """Partition a large partition by the next bits of the tokens."""
         with closing(ExternalPartitions(self._limit // 2)) as finer:
             for records in partitions.read(partition, self._most_bytes // 2):
                 finer.add(partition_of(records[0], splits), records)
             yield from self._with_copies(finer, splits)
 
-    def _by_priority(
-        self, partitions: ExternalPartitions, partition: int, splits: int
-    ) -> Iterator[T_co]:
+    def _by_priority(self, partitions: Partitions, partition: int, splits: int) -> Iterator[T_co]:
         """Give copies their numbers part by part; then go on as for any records of persons."""
         with closing(self._new_partitions(splits)) as numbered:
             for records in self._numbered(partitions, partition, 0):
                 numbered.add(partition_of(records[0], splits), records)
             yield from self._drained(numbered, splits)
 
-    def _numbered(
-        self, partitions: ExternalPartitions, partition: int, depth: int
-    ) -> Iterator[Records]:
+    def _numbered(self, partitions: Partitions, partition: int, depth: int) -> Iterator[Records]:
         """Give the rows of a partition with priorities that no two rows of a person share."""
         with closing(ExternalPartitions(self._limit // 4)) as parts:
             for records in partitions.read(partition, self._most_bytes // 2):

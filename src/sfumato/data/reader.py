@@ -255,8 +255,12 @@ class RowReader(Reader):
         Values may be in dictionary form. A value that cannot be read is null, and never an error.
         """
 
-    def pieces(self, columns: Columns) -> Sequence[Piece]:
-        """Give the table in parts that can be read apart; as it stands, in one."""
+    def pieces(self, columns: Columns) -> Iterable[Piece]:
+        """Give the table in parts that several threads may read at the same time, in any order.
+
+        As it stands, in one part, which the calling thread reads. They are asked for one by one,
+        by whatever thread is free, and never by two threads at once.
+        """
         return [partial(self.batches, columns)]
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:

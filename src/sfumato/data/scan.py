@@ -3,9 +3,9 @@
 The only code that counts rows: here for every table that hands out its rows, and on the executors
 of Spark, where each task counts all rows of its persons (``readers/spark.py``).
 
-Memory: without a person column, the cubes and one batch, whatever the number of rows. A sparse cube
-holds its occupied cells and, while it grows, at most as many rows again. With an axis of keys, the
-distinct keys are held as well.
+Memory: without a person column, the cubes and one batch, for each thread, whatever the number of
+rows. A sparse cube holds its occupied cells and, while it grows, at most as many rows again. With
+an axis of keys, the distinct keys are held as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -30,8 +31,10 @@ from sfumato.data.tallies import (
     Rows,
     RowsWithinCells,
     Tally,
+    join_records,
 )
-from sfumato.domain import Cube
+from sfumato.data.threads import Team, Turns
+from sfumato.domain import DENSE_LIMIT, Cube
 from sfumato.privacy import Unit
 
 CHUNK_ROWS = 2**16
@@ -69,27 +72,96 @@ class Scan:
     choice: ChosenBy = ()
 
 
+def cubes_of_pieces(
+    scan: Scan,
+    pieces: Iterable[Piece],
+    progress: Callable[[int], None] | None = None,
+    threads: int = 1,
+) -> list[Cube]:
+    """Count the pieces of a table, and give the cube of each need, in order.
+
+    Each thread takes the next piece, and counts it by itself; in the end the counts are added up.
+    They are whole numbers, so the cubes are the same for every number of threads. Persons are
+    finished when all rows were seen, each by one thread, as far as their rows have to be together.
+
+    Two guards see to it that no error quotes a row: one of all reading, and one of all counting.
+
+    Parameters
+    ----------
+    scan : Scan
+    pieces : iterable of callables
+        Each gives the record batches of a part of the table. If there is one alone, the calling
+        thread reads it. If the unit has a person, all rows of each person must be in them.
+    progress : callable or None
+        Called after each chunk with the rows that all threads have done; by the calling thread.
+    threads : int
+        How many may be used.
+    """
+    turns = Turns(pieces)
+    ahead = guarded(scan.name, lambda: list(islice(turns, 2)))
+    n_threads = min(threads, _most_threads(scan)) if len(ahead) > 1 else 1
+    several: list[PartialCounts] = []
+    try:
+        several += (PartialCounts(scan, n_threads) for _ in range(n_threads))
+        team = Team()
+        told = RowsTold(several, progress)
+        counting = Counting(scan, Turns(chain(ahead, turns)), team)
+        first, *others = several
+        work = [partial(counting.add_all, first, told.tell)]
+        team.work([*work, *(partial(counting.add_all, counts) for counts in others)])
+        told.tell()
+        if others:
+            _join_records(several)
+        team.work([partial(_add_remaining, counts, team) for counts in several])
+        for counts in others:
+            guarded(scan.name, first.merge, counts)
+        return first.cubes()
+    finally:
+        for counts in several:
+            counts.close()
+
+
+def _most_threads(scan: Scan) -> int:
+    """Return how many threads may have counts of their own, without taking too much memory."""
+    if scan.unit.person is not None and any(need.lattice.keyed for need in scan.needs):
+        # What is remembered of a person's rows has the numbers that one thread gave the keys.
+        return 1
+    dense = [need for need in scan.needs if need.lattice.size <= DENSE_LIMIT]
+    dense_cells = sum(need.lattice.size * (1 + 2 * len(need.sums)) for need in dense)
+    return max(1, DENSE_LIMIT // max(1, dense_cells))
+
+
 class PartialCounts:
-    """What was counted, and what is remembered, of some of the rows of a scan.
+    """What one thread counted, and what it remembers, of some of the rows of a scan.
 
     It holds temporary files: whoever makes one closes it.
+
+    Attributes
+    ----------
+    rows_done : int
+        How many rows were given to it.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, threads: int) -> None:
         self.scan = scan
+        self.rows_done = 0
         axes = [axis for need in scan.needs for axis in need.columns]
         self.locator = RowLocator(axes, scan.choice if scan.unit.person else (), scan.key)
         self.priorities = RowPriorities(scan.key)
         self.tallies = _tallies(scan.needs, scan.unit, scan.key)
+        self._row_filter = None if scan.row_filter is None else scan.row_filter.apart()
+        for tally in self.tallies:
+            tally.share(threads)
 
     def add(self, chunk: pa.RecordBatch) -> None:
         """Count a chunk, or remember what must wait until all rows of its persons were seen.
 
         Rows without a person are dropped.
         """
+        self.rows_done += len(chunk)
         # Before persons are bounded: rows that are not asked for must not use up a person's limit.
-        if self.scan.row_filter is not None:
-            chunk = self.scan.row_filter.kept(chunk)
+        if self._row_filter is not None:
+            chunk = self._row_filter.kept(chunk)
         rows: PersonRows | None = None
         if self.scan.unit.person is None:
             cells = self.locator.cells(chunk)
@@ -107,57 +179,80 @@ class PartialCounts:
         for tally in self.tallies:
             tally.count(tally.take(cells, rows))
 
+    def merge(self, other: PartialCounts) -> None:
+        """Add what another thread counted of other rows; nothing is remembered any more."""
+        key_numbers = {
+            axis: numbers.numbers_of(other.locator.key_numbers[axis])
+            for axis, numbers in self.locator.key_numbers.items()
+        }
+        for own, its in zip(self.tallies, other.tallies, strict=True):
+            own.merge(its, key_numbers)
+
+    def cubes(self) -> list[Cube]:
+        """Give the cube of each need, in order."""
+        cubes = {index: cube for tally in self.tallies for index, cube in tally.cubes().items()}
+        in_order = [cubes[index] for index in range(len(cubes))]
+        if key_numbers := self.locator.key_numbers:
+            return [with_sorted_keys(cube, key_numbers) for cube in in_order]
+        return in_order
+
     def close(self) -> None:
         """Free memory and disk, whatever happened."""
         for tally in self.tallies:
             tally.close()
 
 
-def partial(
-    scan: Scan, pieces: Iterable[Piece], progress: Callable[[int], None] | None = None
-) -> PartialCounts:
-    """Count pieces of a table, as far as it can be done before all rows were seen.
+class Counting:
+    """What the threads of a scan share while they read: the pieces, and the types seen so far."""
 
-    Two guards see to it that no error quotes a row: one of all reading, and one of all counting.
+    def __init__(self, scan: Scan, pieces: Turns[Piece], team: Team) -> None:
+        self._scan = scan
+        self._pieces = pieces
+        self._team = team
+        self._types = KnownTypes(scan.name, scan.columns, scan.unit.person)
 
-    Parameters
-    ----------
-    scan : Scan
-    pieces : iterable of callables
-        Each gives the record batches of a part of the table.
-    progress : callable or None
-        Called after each chunk with the rows done.
-    """
-    counts = PartialCounts(scan)
-    rows_done = 0
-    try:
-        for chunk in guarded_batches(scan.name, _chunks, scan, pieces, counts.locator):
-            guarded(scan.name, counts.add, chunk)
-            rows_done += len(chunk)
-            if progress:
-                progress(rows_done)
-    except BaseException:  # also on Ctrl-C
-        counts.close()
-        raise
-    return counts
+    def add_all(self, counts: PartialCounts, told: Callable[[], None] | None = None) -> None:
+        """Count pieces as long as there are any, chunk by chunk."""
+        name = self._scan.name
+        for chunk in guarded_batches(name, _chunks, self._types, self._pieces, counts.locator):
+            guarded(name, counts.add, chunk)
+            if told is not None:
+                told()
+            if self._team.is_ending:
+                return
 
 
-def finish(counts: PartialCounts) -> list[Cube]:
-    """Count what had to wait, and give the cube of each need, in order.
+def _join_records(several: Sequence[PartialCounts]) -> None:
+    """Let each thread finish some of the persons that all of them remember."""
+    for tallies in zip(*(counts.tallies for counts in several), strict=True):
+        join_records(tallies)
 
-    If the unit has a person, these counts must have seen all rows of each of their persons.
-    """
-    try:
-        for tally in counts.tallies:
-            for packed in guarded_batches(counts.scan.name, tally.remaining):
-                tally.count(packed)
-    finally:
-        counts.close()
-    cubes = {index: cube for tally in counts.tallies for index, cube in tally.cubes().items()}
-    in_order = [cubes[index] for index in range(len(cubes))]
-    if key_numbers := counts.locator.key_numbers:
-        return [with_sorted_keys(cube, key_numbers) for cube in in_order]
-    return in_order
+
+def _add_remaining(counts: PartialCounts, team: Team) -> None:
+    """Count what had to wait."""
+    for tally in counts.tallies:
+        for packed in guarded_batches(counts.scan.name, tally.remaining):
+            tally.count(packed)
+            if team.is_ending:
+                return
+
+
+class RowsTold:
+    """Tells whoever asked for it how many rows all threads have done."""
+
+    def __init__(
+        self, several: Sequence[PartialCounts], progress: Callable[[int], None] | None
+    ) -> None:
+        self._several = several
+        self._progress = progress
+        self._told = 0
+
+    def tell(self) -> None:
+        """Tell the number, if it has grown."""
+        rows_done = sum(counts.rows_done for counts in self._several)
+        if self._progress is not None and rows_done > self._told:
+            self._told = rows_done
+            self._progress(rows_done)
 
 
 def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
@@ -189,13 +284,14 @@ def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
 # --- chunks -------------------------------------------------------------------------------------
 
 
-def _chunks(scan: Scan, pieces: Iterable[Piece], locator: RowLocator) -> Iterator[pa.RecordBatch]:
+def _chunks(
+    types: KnownTypes, pieces: Iterable[Piece], locator: RowLocator
+) -> Iterator[pa.RecordBatch]:
     """Cut the batches of pieces into chunks.
 
     A chunk has at least as many rows as there are known keys, because looking up a chunk passes
     over all of them. So the work stays linear in the number of rows.
     """
-    types = KnownTypes(scan.name, scan.columns, scan.unit.person)
     read = chain.from_iterable(map(operator.call, pieces))
     batches: Iterator[pa.RecordBatch] = map(types.checked, read)
     if locator.key_numbers:

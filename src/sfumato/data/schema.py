@@ -8,6 +8,7 @@ never a value.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -187,17 +188,19 @@ class KnownTypes:
         self._person = person
         self._last: pa.Schema | None = None
         self._ids = pa.null()  # what all ids so far can be converted to
+        self._lock = threading.Lock()
 
     def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Pass the next batch on, or refuse it by its schema."""
         schema = batch.schema
-        if self._last is not None and schema.equals(self._last):
-            return batch
-        _check_batch(self._name, self._columns, schema)
-        if self._person is not None:
-            type_ = schema.field(self._person).type
-            self._ids = _form_with(self._name, self._person, self._ids, type_)
-        self._last = schema
+        with self._lock:
+            if self._last is not None and schema.equals(self._last):
+                return batch
+            _check_batch(self._name, self._columns, schema)
+            if self._person is not None:
+                type_ = schema.field(self._person).type
+                self._ids = _form_with(self._name, self._person, self._ids, type_)
+            self._last = schema
         return batch
 
 
@@ -354,7 +357,9 @@ class Requirements:
     def check(self, needs: Sequence[Needs]) -> None:
         """Refuse a table on which the needs cannot be counted; see ``Source.require``."""
         from sfumato.data.external_partitions import memory_limit
+        from sfumato.data.threads import thread_limit
 
+        thread_limit()  # a bad number is refused now, and not after the charge
         columns = self.columns(needs)
         parts = guarded(self._reader.name, self._reader.parts)
         uses = self._uses(needs)
@@ -362,7 +367,7 @@ class Requirements:
         for part, schema in zip(parts, schemas, strict=True):
             self._check_period(part, schema)
         if (person := self._unit.person) is not None:
-            memory_limit()  # a bad limit is refused now, and not after the charge
+            memory_limit()  # as is a bad limit
             self._check_ids([schema.field(person).type for schema in schemas])
         for name, column in columns.items():
             if column is not None and column.has_keys:

@@ -22,7 +22,7 @@ what of a person is counted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,8 +33,15 @@ from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.bounding import Bounder, CellBounder, CellChoice, LimitedRows, RowLimits
 from sfumato.data.external_partitions import Records
-from sfumato.data.packed_counts import CellCounts, Cells, Packing, RowForm, empty_counts
-from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords, joined_by
+from sfumato.data.packed_counts import (
+    CellCounts,
+    Cells,
+    Packing,
+    RenumberedKeys,
+    RowForm,
+    empty_counts,
+)
+from sfumato.data.person_records import NUMBERS, PersonNumbers, PersonRecords, join, joined_by
 from sfumato.data.priorities import PersonRows
 from sfumato.domain import DROPPED, Cube, EdgesAxis, GridAxis
 from sfumato.privacy import Unit
@@ -187,6 +194,23 @@ class Tally(ABC):
             for counts, integers in zip(self._counts.values(), packed, strict=True):
                 counts.add(integers)
 
+    def share(self, threads: int) -> None:
+        """Hold what one of several threads may hold, before any chunk is taken."""
+        if self._records is not None:
+            self._records.share(threads)
+
+    def merge(self, other: Tally, key_numbers: RenumberedKeys) -> None:
+        """Add what another thread counted of the same needs.
+
+        Parameters
+        ----------
+        other : Tally
+        key_numbers : mapping of KeyAxis to int64 ndarray of shape (keys,)
+            The number here of each key that the other one numbered.
+        """
+        for own, its in zip(self._counts.values(), other._counts.values(), strict=True):
+            own.merge(its, key_numbers)
+
     def cubes(self) -> dict[int, Cube]:
         """Give the cube of each need, by the need's index."""
         return {index: counts.cube() for index, counts in self._counts.items()}
@@ -199,6 +223,11 @@ class Tally(ABC):
     def _packed(self, cells: Cells) -> PackedRows:
         """Give what each need keeps of a chunk."""
         return [form.of(cells) for form in self._forms.values()]
+
+
+def join_records(tallies: Sequence[Tally]) -> None:
+    """Let each of several threads' tallies of the same needs finish some of the persons of all."""
+    join([tally._records for tally in tallies if tally._records is not None])
 
 
 class Rows(Tally):

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeGuard
 from weakref import WeakSet
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 
 from sfumato.basics.numbers import Array
 from sfumato.data.objects import text
-from sfumato.data.reader import BATCH_ROWS, OPENING, Columns, RowReader, check_file
+from sfumato.data.reader import BATCH_ROWS, OPENING, Columns, Piece, RowReader, check_file
 from sfumato.errors import DataError, UsageError
 
 # --- streams and datasets of Arrow ----------------------------------------------------------------
@@ -386,6 +387,10 @@ _START_OF_DUCKDB = b"DUCK"
 """What the first page of a database begins with, after its checksum of 8 bytes."""
 
 
+PIECE_ROWS = 2**18
+"""How many rows a piece of a file has at least: for fewer, opening the file takes too long."""
+
+
 def _is_of_duckdb(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(12)[8:] == _START_OF_DUCKDB
@@ -400,11 +405,14 @@ class ParquetFile(RowReader):
         self.path = path
         self.name = name
 
-    def _open(self, labels: Sequence[str] = ()) -> pq.ParquetFile:
+    def _open(
+        self, labels: Sequence[str] = (), footer: pq.FileMetaData | None = None
+    ) -> pq.ParquetFile:
         check_file(self.path, self.name)
         try:
             return pq.ParquetFile(
                 self.path,
+                metadata=footer,
                 pre_buffer=False,
                 read_dictionary=list(labels) or None,
                 # As nanoseconds, times after the year 2262 would wrap around.
@@ -439,10 +447,45 @@ class ParquetFile(RowReader):
 
         Ids of persons do not: where there are many, joining their dictionaries takes most time.
         """
-        in_dictionary_form = [
-            name
-            for name, column in columns.items()
-            if column is not None and column.has_labels and column.calendar is msgspec.UNSET
-        ]
-        with self._open(in_dictionary_form) as file:
+        with self._open(_in_dictionary_form(columns)) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)
+
+    def pieces(self, columns: Columns) -> Iterable[Piece]:
+        """Give consecutive row groups, as many as have ``PIECE_ROWS`` rows together."""
+        with self._open() as file:
+            footer = file.metadata
+        groups = _row_groups(footer)
+        if len(groups) < 2:
+            return super().pieces(columns)
+        return [partial(self._batches_of, numbers, columns, footer) for numbers in groups]
+
+    def _batches_of(
+        self, row_groups: list[int], columns: Columns, footer: pq.FileMetaData
+    ) -> Iterator[pa.RecordBatch]:
+        """Read some row groups, as ``batches``, without threads of Arrow's own."""
+        with self._open(_in_dictionary_form(columns), footer) as file:
+            yield from file.iter_batches(
+                BATCH_ROWS, row_groups=row_groups, columns=list(columns), use_threads=False
+            )
+
+
+def _in_dictionary_form(columns: Columns) -> list[str]:
+    """Return the columns whose labels are read in the dictionary form of the file."""
+    return [
+        name
+        for name, column in columns.items()
+        if column is not None and column.has_labels and column.calendar is msgspec.UNSET
+    ]
+
+
+def _row_groups(footer: pq.FileMetaData) -> list[list[int]]:
+    """Return the numbers of consecutive row groups that are read together."""
+    groups: list[list[int]] = [[]]
+    rows = 0
+    for number in range(footer.num_row_groups):
+        if rows >= PIECE_ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(number)
+        rows += footer.row_group(number).num_rows
+    return groups

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyarrow import csv
@@ -23,7 +24,7 @@ from pyarrow import csv
 from sfumato.data.columns import text_of
 from sfumato.data.fields import TextFile, common_missing, parsed_column
 from sfumato.data.options import TAB, FileOptions, stating
-from sfumato.data.reader import Columns, Losses, check_file, guarded
+from sfumato.data.reader import Columns, Losses, Piece, check_file, guarded
 from sfumato.data.readers import csv_rows
 from sfumato.data.readers.csv_rows import UTF_8, Transcoded
 from sfumato.errors import DataError
@@ -223,14 +224,30 @@ class CsvFile(TextFile):
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted, and add to ``losses`` what is lost in reading them."""
         header = self._header()
-        form = RowForm(header.names, list(columns), common_missing(columns), self._separator)
-        for piece in self._pieces(header.n_bytes, losses):
-            for batch in read_rows(piece, form, losses).to_batches():
-                values = [
-                    parsed_column(batch[name], name, column, losses, self._options.notation(name))
-                    for name, column in columns.items()
-                ]
-                yield pa.RecordBatch.from_arrays(values, names=form.wanted)
+        form = self._form(header, columns)
+        for rows in self._rows(header, losses):
+            yield from self._parsed(rows, form, columns, losses)
+
+    def pieces(self, columns: Columns) -> Iterator[Piece]:
+        """Give the text in pieces of whole rows, which are parsed by whoever calls them."""
+        header = self._header()
+        form = self._form(header, columns)
+        for rows in self._rows(header, Losses()):
+            # The next piece takes the place of this one in its buffer.
+            yield partial(self._parsed, memoryview(bytes(rows)), form, columns, Losses())
+
+    def _form(self, header: Header, columns: Columns) -> RowForm:
+        return RowForm(header.names, list(columns), common_missing(columns), self._separator)
+
+    def _parsed(
+        self, rows: memoryview, form: RowForm, columns: Columns, losses: Losses
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in read_rows(rows, form, losses).to_batches():
+            values = [
+                parsed_column(batch[name], name, column, losses, self._options.notation(name))
+                for name, column in columns.items()
+            ]
+            yield pa.RecordBatch.from_arrays(values, names=form.wanted)
 
     def misreading(self) -> tuple[str, str] | None:
         """Say whether another sign seems to separate the fields, or the header is a title."""
@@ -270,12 +287,12 @@ class CsvFile(TextFile):
             encoding = self._options.encoding
             yield stream if encoding == UTF_8 else Transcoded(stream, encoding)
 
-    def _pieces(self, header_bytes: int, losses: Losses) -> Iterator[memoryview]:
+    def _rows(self, header: Header, losses: Losses) -> Iterator[memoryview]:
         def dropped() -> None:
             losses.unended += 1
 
         with self._open() as stream:
-            read_up_to(stream, header_bytes)
+            read_up_to(stream, header.n_bytes)
             yield from csv_rows.pieces(stream.readinto, dropped, self._separator.encode())
 
     def _header(self) -> Header:

@@ -29,6 +29,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Self, TypeGuard
@@ -46,6 +47,7 @@ from sfumato.data.reader import (
     Column,
     Columns,
     Losses,
+    Piece,
     RowReader,
     guarded,
     guarded_batches,
@@ -118,15 +120,26 @@ class FileInFolders(RowReader):
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the file and add the folders' columns; note what is lost in reading text."""
+        batches = partial(self._file.batches_noting, self._in_file_or_first(columns), losses)
+        return self._completed(batches, columns)
+
+    def pieces(self, columns: Columns) -> Iterator[Piece]:
+        """Give the pieces of the file, with the folders' columns."""
+        for piece in self._file.pieces(self._in_file_or_first(columns)):
+            yield partial(self._completed, piece, columns)
+
+    def _completed(self, piece: Piece, columns: Columns) -> Iterator[pa.RecordBatch]:
         constants = self._constants(columns)
-        # If no column of the file is wanted, its first one is read to count the rows.
-        in_file = self._in_file(columns) or {self._file.names()[0]: None}
-        for batch in self._file.batches_noting(in_file, losses):
+        for batch in piece():
             arrays = [
                 _repeated(constants[name], len(batch)) if name in constants else batch[name]
                 for name in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _in_file_or_first(self, columns: Columns) -> Columns:
+        """Return what is read of the file: its first column, to count rows, if none is wanted."""
+        return self._in_file(columns) or {self._file.names()[0]: None}
 
     def _in_file(self, columns: Columns) -> Columns:
         folders = dict(self._values)
@@ -532,8 +545,23 @@ class Files(RowReader):
     ) -> Iterator[pa.RecordBatch]:
         id_type = self._id_type(parts, columns)
         for part in parts:
-            for batch in guarded_batches(part.name, part.batches_noting, columns, losses):
-                yield batch if id_type is None else self._with_ids(batch, id_type)
+            yield from self._of_part(
+                part.name, partial(part.batches_noting, columns, losses), id_type
+            )
+
+    def pieces(self, columns: Columns) -> Iterator[Piece]:
+        """Give the pieces of each file."""
+        parts = self.parts()
+        id_type = self._id_type(parts, columns)
+        for part in parts:
+            for piece in guarded_batches(part.name, part.pieces, columns):
+                yield partial(self._of_part, part.name, piece, id_type)
+
+    def _of_part(
+        self, name: str, piece: Piece, id_type: pa.DataType | None
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in guarded_batches(name, piece):
+            yield batch if id_type is None else self._with_ids(batch, id_type)
 
     def _id_type(self, parts: Sequence[RowReader], columns: Columns) -> pa.DataType | None:
         """Return the type to which ids of persons are converted; None if they stay as they are."""

@@ -21,7 +21,7 @@ from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
 from sfumato.data.packed_counts import Packing, sums_may_overflow
 from sfumato.data.reader import BATCH_ROWS
-from sfumato.data.scan import Scan, finish, partial
+from sfumato.data.scan import Scan, cubes_of_pieces
 from sfumato.domain import DENSE_LIMIT, Cube, KeyColumn, KeyList, Label, Lattice
 from sfumato.errors import InternalError
 from sfumato.mechanisms.thresholds import KEY, KeyRule
@@ -146,7 +146,7 @@ class ScanTask:
                     seen[buckets.to_numpy()] = 1
                 yield pa.RecordBatch.from_arrays(columns, names=list(self.names))
 
-        cubes = finish(partial(self.scan, [arrived]))
+        cubes = cubes_of_pieces(self.scan, [arrived])
         counted = CountedColumns.of(self.scan.needs)
         for need, cube in enumerate(cubes):
             yield from counted.batches(need, *_rows_of(cube))

@@ -1,0 +1,128 @@
+"""Threads that share the work of one scan, and end together.
+
+Every kernel that a scan spends its time in releases the interpreter's lock, so threads count at the
+same time. Each works on what is its own; what is shared is handed out under a lock (``Turns``).
+
+The calling thread works as well, and it alone calls code of the user. If a thread fails, the others
+end at their next step, and the first error is raised in the calling thread. So does an interrupt,
+which Python delivers to the main thread: no thread outlives the call.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from sfumato.errors import UsageError
+
+MOST_THREADS = 64
+"""More threads than this would share little memory, and wait for each other."""
+
+T = TypeVar("T")
+
+
+def thread_limit() -> int:
+    """Read on how many threads a scan may run: ``SFUMATO_THREADS``, or one for each core.
+
+    Cores are those that this process may use; more than ``MOST_THREADS`` are never taken.
+
+    Raises
+    ------
+    UsageError
+        If the variable is no number of threads.
+    """
+    text = os.environ.get("SFUMATO_THREADS", "").strip()
+    if not text:
+        return min(int(pa.cpu_count()), MOST_THREADS)
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
+        raise UsageError(
+            f"SFUMATO_THREADS={text!r}",
+            "it is not a number of threads",
+            "Write it as 1 or 4, or leave it out, for one thread on each core",
+        )
+    return min(int(text), MOST_THREADS)
+
+
+class Turns(Generic[T]):
+    """Hands out what an iterator gives to several threads, one at a time."""
+
+    def __init__(self, given: Iterable[T]) -> None:
+        self._given = iter(given)
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        with self._lock:
+            return next(self._given)
+
+
+class Team:
+    """Threads that end together.
+
+    Attributes
+    ----------
+    is_ending : bool
+        Whether a thread has failed, or the calling one was interrupted: work looks at it at each
+        step, and ends.
+    """
+
+    def __init__(self) -> None:
+        self.is_ending = False
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+
+    def work(self, parts: Sequence[Callable[[], None]]) -> None:
+        """Do the parts at the same time: the first in the calling thread, each other in its own.
+
+        Raises
+        ------
+        BaseException
+            The first error of any part, without the frames of another thread; or the interrupt.
+        """
+        others = [
+            threading.Thread(target=self._try, args=(part, BaseException)) for part in parts[1:]
+        ]
+        try:
+            for thread in others:
+                thread.start()
+            # An interrupt, or a request to exit, is no error of a part, and passes at once.
+            self._try(parts[0], Exception)
+            for thread in others:
+                thread.join()
+        except BaseException:
+            self._end(others)
+            raise
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # Otherwise the error and this frame would keep each other alive.
+                del error
+
+    def _try(self, part: Callable[[], None], caught: type[BaseException]) -> None:
+        """Do a part. If it fails, the others end, and the first error is kept."""
+        try:
+            part()
+        except caught as error:
+            with self._lock:
+                if not self.is_ending:
+                    self.is_ending = True
+                    self._error = error
+            # Another thread's frames hold rows, and mean nothing here.
+            if caught is BaseException:
+                error.__traceback__ = None
+
+    def _end(self, others: Sequence[threading.Thread]) -> None:
+        """End the other threads at their next step."""
+        self.is_ending = True
+        for thread in others:
+            if thread.ident is not None:
+                thread.join()
