@@ -110,9 +110,9 @@ def cubes_of_pieces(
         work = [partial(counting.add_all, first, told.tell)]
         team.work([*work, *(partial(counting.add_all, counts) for counts in others)])
         told.tell()
-        if others:
+        if scan.unit.person is not None:
             _join_records(several)
-        team.work([partial(_add_remaining, counts, team) for counts in several])
+            team.work([partial(_add_remaining, counts, team) for counts in several])
         for counts in others:
             guarded(scan.name, first.merge, counts)
         return first.cubes()
@@ -224,6 +224,8 @@ class Counting:
 
 def _join_records(several: Sequence[PartialCounts]) -> None:
     """Let each thread finish some of the persons that all of them remember."""
+    if len(several) == 1:
+        return
     for tallies in zip(*(counts.tallies for counts in several), strict=True):
         join_records(tallies)
 
