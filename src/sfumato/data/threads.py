@@ -14,6 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -86,18 +87,18 @@ class Team:
         BaseException
             The first error of any part, without the frames of another thread; or the interrupt.
         """
-        others = [
-            threading.Thread(target=self._try, args=(part, BaseException)) for part in parts[1:]
-        ]
+        others = [_Other(partial(self._try, part, BaseException)) for part in parts[1:]]
         try:
-            for thread in others:
-                thread.start()
+            for other in others:
+                other.start()
             # An interrupt, or a request to exit, is no error of a part, and passes at once.
             self._try(parts[0], Exception)
-            for thread in others:
-                thread.join()
+            for other in others:
+                other.wait()
         except BaseException:
-            self._end(others)
+            self.is_ending = True
+            for other in others:
+                other.wait()
             raise
         error, self._error = self._error, None
         if error is not None:
@@ -109,6 +110,8 @@ class Team:
 
     def _try(self, part: Callable[[], None], caught: type[BaseException]) -> None:
         """Do a part. If it fails, the others end, and the first error is kept."""
+        if self.is_ending:
+            return
         try:
             part()
         except caught as error:
@@ -120,9 +123,30 @@ class Team:
             if caught is BaseException:
                 error.__traceback__ = None
 
-    def _end(self, others: Sequence[threading.Thread]) -> None:
-        """End the other threads at their next step."""
-        self.is_ending = True
-        for thread in others:
-            if thread.ident is not None:
-                thread.join()
+
+class _Other:
+    """A thread beside the calling one."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            self._action()
+        finally:
+            self._has_ended.set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until it has ended, if it has begun.
+
+        ``join`` alone does not do: interrupted, it takes a thread that runs for one that has ended.
+        """
+        if self._thread.ident is not None:
+            self._has_ended.wait()
+            self._thread.join()
