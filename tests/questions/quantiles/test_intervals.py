@@ -155,3 +155,12 @@ def test_dates_and_several_axes_have_intervals_in_their_own_units():
     assert low.shape == release.values.shape == (2, 3)
     assert (low[:, 1] > lattice.axes[1].lower).all()
     assert (high[:, 1] < lattice.axes[1].upper).all()
+
+
+def test_ranks_have_the_digits_that_their_error_leaves_to_them():
+    (release,) = answers(sf.Quantiles("x"), SHAPES["skewed"], 1, "digits", "5")
+    table = release.to_frame()
+    shown = release.in_digits(table)
+    exact = table["rank"].to_pylist()
+    assert shown["rank"].to_pylist() == [round(rank, 4) for rank in exact] != exact
+    assert shown["rank_error"].to_pylist() == table["rank_error"].to_pylist()

@@ -30,3 +30,18 @@ def test_answers_have_a_method_for_each_axis(publisher):
     release = publisher.release(question, epsilon="1")
     assert len(preview.axis_methods) == 2
     assert list(release.axis_methods) == ["x", "y"]
+
+
+def test_it_says_what_intervals_end_at(publisher):
+    """Quantiles that are as far away as it says bound each other nearly always."""
+    alone = publisher.preview(sf.Quantiles("x", at=[0.5]), epsilon="1", rows=6_000)
+    assert "each interval ends at another value" in str(alone)
+    assert "ask for quantiles on both sides, too" in str(alone)
+    question = sf.Quantiles("x", at=[0.4, 0.5, 0.6])
+    preview = publisher.preview(question, epsilon="1", rows=6_000)
+    assert "too" not in next(line for line in preview.lines() if "each interval" in line)
+    words = next(line for line in preview.lines() if "each interval" in line).split()
+    share = float(words[words.index("away") + 1].strip("(%")) / 100
+    assert 0 < share < 0.1
+    low, high = publisher.release(question, epsilon="1").interval()
+    assert (low[1], high[1]) != (-5, 5)

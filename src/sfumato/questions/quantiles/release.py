@@ -99,10 +99,21 @@ class QuantilesPreview(Preview, frozen=True):
             share = self.accuracy() * self.labels / self.rows
             divided = ", evenly divided," if self.labels > 1 else ""
             sentences.append(f"of {self.rows:,} rows{divided} that is {share:.2%}")
+        sentences.append(self._intervals(typically))
         few = f"fewer than about {self.rows_needed:,} rows"
         of_label = "values of a label with" if self.labels > 1 else "with"
         subject = "" if self.labels > 1 else ", some of the values"
         return [*sentences, f"{of_label} {few}{subject} are marked as not known"]
+
+    def _intervals(self, typically: float) -> str:
+        """Which other values an interval may end at."""
+        away = math.ceil(2 * self.accuracy() + typically) + 1
+        share = away * self.labels / self.rows if self.rows else 1
+        of_rows = f" ({share:.1%} of them)" if share < 1 else ""
+        other = f"another value, {away:,} rows or more away{of_rows}"
+        ends = f"each interval ends at {other}, or at an end of the axis"
+        alone = all(len(method.at) == 1 for method in self.axis_methods)
+        return f"{ends}: ask for quantiles on both sides, too" if alone else ends
 
 
 def widest(noise: RankNoise, at: Sequence[Fraction], alpha: float) -> int:
@@ -557,6 +568,17 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 low[:, i] = axis.points(below.reshape(-1)).reshape(chosen.shape)
                 high[:, i] = axis.points(above.reshape(-1)).reshape(chosen.shape)
         return self._shaped(low), self._shaped(high)
+
+    def in_digits(self, table: pa.Table) -> pa.Table:
+        """The table with the digits that people need; ranks by how far they may be off."""
+        import pyarrow as pa
+
+        table = super().in_digits(table)
+        if "rank" not in table.column_names:
+            return table
+        off = table["rank_error"].to_numpy() / np.maximum(table["rows"].to_numpy(), 1)
+        ranks = super().in_digits(pa.table({"rank": table["rank"], "rank_error": off}))
+        return table.set_column(table.column_names.index("rank"), "rank", ranks["rank"])
 
     @property
     def label_columns(self) -> tuple[str, ...]:
