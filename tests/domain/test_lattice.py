@@ -152,6 +152,23 @@ def test_given_edges(edges, values):
             assert cell == axis.size - 1 or x < edges[cell + 1]
 
 
+CROWDED = [*np.geomspace(1e-320, 1e99, 40), *np.arange(40) * 5e-324, *(1e15 + np.arange(40) / 8)]
+
+
+@given(st.lists(st.floats(-1e99, 1e99) | st.sampled_from(CROWDED), min_size=2, max_size=60))
+@example([0.0, 0.0, -0.0, 0.0])
+@example([1.0, 2.0])
+def test_every_value_lies_where_a_binary_search_puts_it(edges):
+    """Also beside edges that are many in little room, and beside those that are there twice."""
+    edges = np.sort(edges)
+    ends = [math.inf, -math.inf, 0.0, -0.0, 1e308, -1e308]
+    near = [np.nextafter(edges, math.inf), np.nextafter(edges, -math.inf)]
+    values = np.concatenate([edges, *near, ends])
+    cells = EdgesAxis("x", tuple(edges.tolist())).locate(values)
+    assert cells.dtype == np.int64
+    assert cells.tolist() == np.searchsorted(edges[1:-1], values, side="right").tolist()
+
+
 @pytest.mark.parametrize(
     ("lower", "upper", "step"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -308,13 +309,65 @@ class EdgesAxis(
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped."""
-        cells = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right").astype(np.int64)
+        cells = _edge_search(self.bounds[1:-1]).cells(values)
         if (gone := np.isnan(values)).any():
             cells[gone] = _cell_of_missing(self)
         return cells
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other
+
+
+class _EdgeSearch:
+    """Counts the edges at or below values: on a fine even grid first, then by comparing.
+
+    Which cell of the grid a value lies in never falls as the value rises. So edges in cells before
+    a value's own are below it, edges in later ones are above it, and those in its own are compared
+    with it.
+    """
+
+    def __init__(self, edges: Array) -> None:
+        self._edges = edges
+        size = min(max(_CELLS_AN_EDGE * len(edges), _FEWEST_CELLS), _MOST_CELLS)
+        self._last = float(size - 1)
+        self._low = edges.min(initial=np.inf)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            self._scale = size / (edges.max(initial=-np.inf) - self._low)
+        places = self._places(edges)
+        n_edges = np.bincount(places, minlength=size)
+        self._n_before = np.cumsum(n_edges) - n_edges
+        self._edge = np.full(size, np.nan)
+        self._edge[places] = edges
+        self._is_crowded = n_edges > 1
+
+    def cells(self, values: Array) -> Array:
+        """Return how many edges are at or below each value, int64; anything for NaN."""
+        places = self._places(values)
+        cells = self._n_before[places]
+        cells += values >= self._edge[places]
+        if self._is_crowded.any():
+            crowded = np.flatnonzero(self._is_crowded[places])
+            cells[crowded] = np.searchsorted(self._edges, values[crowded], side="right")
+        return cells
+
+    def _places(self, values: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.subtract(values, self._low)
+            scaled *= self._scale
+        # These two take 0 for what is NaN.
+        np.fmax(scaled, 0.0, out=scaled)
+        np.fmin(scaled, self._last, out=scaled)
+        return scaled.astype(np.int64)
+
+
+_CELLS_AN_EDGE = 8
+_FEWEST_CELLS = 64
+_MOST_CELLS = 2**16
+
+
+@lru_cache(maxsize=16)
+def _edge_search(edges: tuple[float, ...]) -> _EdgeSearch:
+    return _EdgeSearch(np.array(edges))
 
 
 class BinsAndMissing(
