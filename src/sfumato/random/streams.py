@@ -97,14 +97,30 @@ class Macs:
 
 
 def _padded(starts: Offsets, lengths: Offsets, data: Bytes, width: int) -> Bytes:
-    """Messages as rows of bytes, filled with zeros: uint8 ndarray of shape (messages, width)."""
+    """Messages as rows of bytes, filled with zeros: uint8 ndarray of shape (messages, width).
+
+    Those of most blocks come first, and the width is a number of whole blocks.
+    """
     if width == 0:
         return np.zeros((len(starts), 0), np.uint8)
-    columns = np.arange(width)
-    padded: Bytes = data[np.minimum(starts[:, None] + columns, len(data) - 1)]
-    padded[columns >= lengths[:, None]] = 0
-    return padded
+    # Eight bytes at a time, and a mask for the last ones: many times as fast as byte by byte.
+    first = int(starts.min())
+    own_bytes = data[first : int((starts + lengths).max())]
+    room = np.concatenate([own_bytes, np.zeros(2 * _WORD, np.uint8)])
+    # A word begins at every byte.
+    words = np.ndarray(len(own_bytes) + _WORD + 1, np.uint64, room, strides=(1,))
+    padded = np.zeros((len(starts), width // _WORD), np.uint64)
+    for column in range(width // _WORD):
+        n_longer = int(np.count_nonzero(lengths > column // 2 * BLOCK))
+        own = words[starts[:n_longer] - first + column * _WORD]
+        left = lengths[:n_longer] - column * _WORD
+        padded[:n_longer, column] = own & _LOW_BYTES[np.clip(left, 0, _WORD)]
+    return padded.view(np.uint8)
 
+
+_WORD = 8
+_LOW_BYTES = np.array([2 ** (8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
+"""Masks that keep so many of a word's first bytes."""
 
 MOST_KINDS = 256
 
