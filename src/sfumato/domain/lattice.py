@@ -357,7 +357,7 @@ class _EdgeSearch:
         # These two take 0 for what is NaN.
         np.fmax(scaled, 0.0, out=scaled)
         np.fmin(scaled, self._last, out=scaled)
-        return scaled.astype(np.int64)
+        return np.asarray(scaled, np.int64)
 
 
 _CELLS_AN_EDGE = 8
