@@ -245,3 +245,25 @@ def test_a_command_says_whose_budget_it_shares(sfumato: Run) -> None:
     _, _, err = sfumato(*asked, "--ledger", "b.db", "--account", "people")
     assert "Remaining in account 'people': epsilon = 2.\n" in err
     assert "without --account" not in err
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (("--epsilon", 1, "--budget", 3), "showing them needs a delta"),
+        (("--epsilon", 1, "--delta", "1e-6", "--budget", 3), "counts epsilon alone"),
+        (("--rho", 1, "--budget", 3), "showing them needs a delta"),
+    ],
+    ids=str,
+)
+def test_a_cost_that_cannot_be_charged_opens_no_account(
+    sfumato: Run, cost: tuple[object, ...], said: str
+) -> None:
+    """A total that is once given stands, so that the next try would meet it."""
+    keys = ("histogram", "people.parquet", "--axis", "kind=*")
+    code, _, err = sfumato(*keys, *cost)
+    assert code == 2
+    assert said in " ".join(err.split())
+    assert not Path("sfumato.db").exists()
+    code, _, err = sfumato(*keys, "--epsilon", 1, "--delta", "1e-6", "--budget", "3,1e-5")
+    assert code == 0, err

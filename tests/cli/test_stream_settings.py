@@ -22,6 +22,7 @@ CALENDAR = ["--step", "day", "--from", "2013-01-01", "--to", "2013-01-05"]
         (["--by", "kind=a,b"], "1\n", 2, "without --step"),
         (["--by", "d=weekday:when", "--step", "s"], "s,when\n", 2, "derives none from dates"),
         (["--step", "day"], "dya,x\n1,2\n", 4, "did you mean 'dya'"),
+        (["--step", "day"], "day;x\n1;2\n", 4, "commas between its fields"),
         (["--horizon", "0"], "1\n", 2, "horizon = 0"),
         (["--horizon", "1"], "1\n2\n", 2, "its horizon of 1 steps is reached"),
         (["--plot", "x.doc"], "1\n", 2, "names no picture format"),

@@ -415,4 +415,6 @@ def _extra_words(extra: str, command: str, context: click.Context | None) -> Usa
         remedy = f"Leave it out, or write an option before it: {listing}"
         return UsageError(attempt, obstacle, remedy)
     remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
+    if first.isidentifier() and any("--axis" in parameter.opts for parameter in taken):
+        remedy = f"If it is a column, name it by --axis, as in --axis {first}=0..100"
     return UsageError(attempt, obstacle, remedy)

@@ -168,6 +168,7 @@ def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> 
     """Print what a histogram would cost and how accurate it would be."""
     from sfumato.publishing.previews import preview
 
+    settings.require_cost()
     previewed = preview(
         question,
         domain=domain,

@@ -30,8 +30,10 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy import (
     Neighbours,
     Unit,
+    charge,
     limits_of,
     measure_of,
+    rule_of,
     stated_total,
     unit_within,
 )
@@ -127,7 +129,8 @@ class AnswerFiles(msgspec.Struct, frozen=True):
         if self.out is not None:
             save_all(releases, self.out)
             plural = "s" if len(releases) > 1 else ""
-            said.append(f"Saved {len(releases)} release{plural} in {self.out}")
+            page = f"a page of all that is there: sfumato report {self.out}/*.json"
+            said.append(f"Saved {len(releases)} release{plural} in {self.out}; {page}")
         if self.csv is not None:
             _write_each(releases, self.csv, ".csv", forms.to_csv, families_are_folders=True)
             said.append(f"CSV: {self.csv}")
@@ -298,6 +301,16 @@ class PublishSettings(msgspec.Struct, frozen=True):
             **msgspec.structs.asdict(self.written),
         )
 
+    def require_cost(self) -> None:
+        """Refuse a command without a cost, or with two, in the words of its options."""
+        measure_of(
+            "the cost of a release",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            prefix="--",
+        )
+
     def captions(self) -> dict[str, object]:
         """The question's words for people, as its fields."""
         return parse_captions(self.heading, self.measured_in, self.label_name)
@@ -318,18 +331,14 @@ def publish(
     if settings.plot is not None:
         _require_picture(type(question))
     settings.files.require([question], settings.file)
-    measure_of(
-        "the cost of a release",
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rho=settings.rho,
-        prefix="--",
-    )
+    settings.require_cost()
     source = settings.source(domain)
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.
     question.require_unit(source.unit)
     source.require([question.needs(source.domain)])
+    if settings.budget is not None:
+        _require_chargeable(settings, source, question)
     answer, remaining = _released(settings, source, question)
     with paid():
         said = _write_files(settings, answer, forms)
@@ -374,6 +383,25 @@ def _shared(account: str) -> str:
         " Every command without --account spends from it. For a table about other persons, open "
         "another: --account NAME."
     )
+
+
+def _require_chargeable(settings: PublishSettings, source: Source, question: AnyQuestion) -> None:
+    """Refuse a cost that the question, or the account of --budget, cannot have.
+
+    A new account keeps its total for good, so that a wrong one must not be opened.
+    """
+    from sfumato.publishing.previews import preview
+
+    total = stated_total(str(settings.budget), "--budget", in_rho=settings.rho is not None)
+    previewed = preview(
+        question,
+        domain=source.domain,
+        unit=source.unit,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        rho=settings.rho,
+    )
+    charge(previewed.cost, rule_of(total))
 
 
 def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:

@@ -354,6 +354,12 @@ def require_step_column(columns: StepColumns | None, *, parquet: bool) -> None:
 
 def _column_index(header: list[str], name: str) -> int:
     names = [column.strip() for column in header]
+    if name not in names and len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise DataError(
+            f"the column {name!r}",
+            "the first line has no comma, and a stream reads CSV with commas only",
+            "Write the file with commas between its fields, and dates as 2026-11-22",
+        )
     if name not in names:
         raise DataError(
             f"the column {name!r}",

@@ -98,8 +98,9 @@ def protects_others(account: Account, binding: Binding) -> UsageError:
         obstacle = f"it protects {account.protects}: only capital letters differ"
         remedy = "If these are the same persons, name the column as before in the table; if not,"
         return UsageError(request, obstacle, f"{remedy} {another}")
-    obstacle = f"it protects {account.protects}, and the two costs do not add up"
-    return UsageError(request, obstacle, f"Name the same person column as before, or {another}")
+    obstacle = f"the account protects {account.protects}, and the two costs do not add up"
+    same = "Name the same person column as before (command line: --person COLUMN)"
+    return UsageError(request, obstacle, f"{same}, or {another}")
 
 
 def mixed(account: Account) -> UsageError:

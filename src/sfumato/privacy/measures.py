@@ -341,7 +341,7 @@ KINDS = {"pure": "epsilon alone", "approx": "epsilon and delta", "zcdp": "rho"}
 _IN_RHO = 'open another account, whose budget is a rho: budget="rho=0.5"'
 _WITH_DELTA = (
     'open another account, whose budget has a delta: budget="2,1e-6" '
-    "(command line: --budget 2,1e-6)"
+    "(command line: --account NAME --budget 2,1e-6)"
 )
 _REMEDIES = {
     ("zcdp", "pure"): f"Give epsilon in place of rho; or {_IN_RHO}",
