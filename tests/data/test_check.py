@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import math
 import pickle
+import re
 import traceback
+import uuid
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
 from sfumato.cli import run
-from sfumato.data.check import check
-from sfumato.data.losses import MOST_LABELS, Check, QuestionCheck
+from sfumato.data import count
+from sfumato.data.check import _everything, check
+from sfumato.data.losses import MOST_LABELS, SHOWN, Check, QuestionCheck
+from sfumato.domain import Axis
 from sfumato.ledger import open_ledger
 
 DOMAIN = sf.Domain(
@@ -273,7 +283,7 @@ def test_derived_axes_and_cells_of_missing_values(tmp_path: Path) -> None:
     assert (age.missing, age.unparsed, age.above) == (2, 1, 2)
     assert found.questions[0].counted == 1
     assert "1 rows lie outside the span" in str(found)
-    assert "2 because the field does not parse" in str(found)
+    assert "2 because what stands there does not parse" in str(found)
 
 
 def test_a_month_of_text_is_refused_by_its_type() -> None:
@@ -352,3 +362,169 @@ def test_the_upper_bound_of_an_axis_with_a_step_counts_as_the_last_step() -> Non
         found = sf.Publisher(sf.source(rows, domain, name="t"), budget="1").check(sf.Histogram("x"))
         assert found.axes[0].above == above
         assert f"{above} rows lie {words}" in str(found)
+
+
+# --- Python objects -------------------------------------------------------------------------------
+
+MISSING_OBJECTS: tuple[object, ...] = (
+    None,
+    math.nan,
+    pd.NA,
+    pd.NaT,
+    Decimal("NaN"),
+    Decimal("sNaN"),
+    np.float32("nan"),
+    np.datetime64("NaT"),
+)
+OBJECTS: tuple[object, ...] = (
+    *MISSING_OBJECTS,
+    *("a", "b", "A", "1", "12", "1,5", "2024-01-01", "True", "", "nan", "\ud800"),
+    *(b"a", b"\xff", True, False, np.bool_(True)),
+    *(1, 2, 12, 10**30, -(2**63), np.int64(1), 1.0, 2.5, math.inf, np.float32(1.5)),
+    *(Decimal("1"), Decimal("2.50"), Decimal("Infinity"), 1j, Fraction(1, 2)),
+    *(
+        dt.date(1999, 1, 1),
+        dt.date(2024, 1, 1),
+        dt.datetime(2024, 1, 2, 3),
+        dt.datetime(2024, 1, 3, tzinfo=dt.UTC),
+    ),
+    *(pd.Timestamp("2024-01-31"), np.datetime64("2024-01-01"), dt.time(1), dt.timedelta(1)),
+    *(uuid.UUID(int=7), ("a",), ["a"], {"a": 1}, object()),
+)
+OBJECT_AXES: dict[str, Axis] = {
+    "text": sf.Categories(["a", "b", "12"]),
+    "text with other": sf.Categories(["a", "b"], other="else", missing="none"),
+    "text of booleans": sf.Categories(["True", "False"], missing="none"),
+    "whole numbers": sf.Categories([1, 2]),
+    "whole numbers with other": sf.Categories([1, 0], other="else", missing="none"),
+    "booleans": sf.Categories([True], missing="none"),
+    "numbers": sf.Interval(0, 2),
+    "numbers with missing": sf.Interval(0, 3, step=1, missing=True),
+    "dates": sf.Interval("2024-01-01", "2024-01-03", step=1),
+    "times": sf.Interval("2024-01-01T00:00", "2024-01-02T00:00", missing=True),
+    "keys": sf.Keys(),
+    "months": sf.Month("x", "2024-01", "2024-02", other="else", missing="none"),
+    "weekdays": sf.Weekday("x", "Europe/Berlin"),
+}
+
+
+def object_source(axis: Axis, **unit: Any) -> sf.Source:
+    copies = [3 if place % 2 else 2 for place in range(len(OBJECTS))]
+    objects = [cell for cell, n in zip(OBJECTS, copies, strict=True) for _ in range(n)]
+    who = [OBJECTS[place % len(OBJECTS)] for place in range(len(objects))]
+    frame = pd.DataFrame(
+        {"x": pd.Series(objects, dtype=object), "who": pd.Series(who, dtype=object)}
+    )
+    calendar = getattr(axis, "calendar", msgspec.UNSET) is not msgspec.UNSET
+    return sf.source(frame, {"derived" if calendar else "x": axis}, name="objects", **unit)
+
+
+@pytest.mark.parametrize("unit", [{}, {"person": "who", "rows_per_person": 2}], ids=["rows", "who"])
+@pytest.mark.parametrize("kind", OBJECT_AXES)
+def test_a_check_counts_as_many_rows_of_objects_as_the_scan(
+    kind: str, unit: dict[str, Any]
+) -> None:
+    objects = object_source(OBJECT_AXES[kind], **unit)
+    losses = check(objects)
+    (cube,) = count(objects, [_everything(objects)])
+    assert losses.questions[0].counted == int(np.asarray(cube.counts).sum()) > 0
+    assert (losses.without_person > 0) == bool(unit)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OBJECT_AXES if kind != "keys"])
+def test_a_check_loses_the_objects_that_the_scan_loses(kind: str) -> None:
+    """What is missing or not listed lies in a cell of its own, if the axis has one."""
+    objects = object_source(OBJECT_AXES[kind])
+    losses = check(objects)
+    (lost,) = losses.axes
+    needs = sf.Histogram(lost.name).needs(objects.domain)
+    (cube,) = count(objects, [needs])
+    names = needs.lattice.axes[0].cell_names()
+    rows = dict(zip(names, cube.counts.ravel().tolist(), strict=True))
+    missing = rows.get("none", rows.get("missing"))
+    other = rows.get("else")
+    assert missing in (None, lost.missing)
+    assert other in (None, lost.unmatched)
+    assert "else" not in rows or lost.unmatched > 0
+    dropped = (missing is None) * lost.missing + (other is None) * lost.unmatched
+    assert losses.rows == sum(rows.values()) + dropped
+
+
+@pytest.mark.parametrize("kind", OBJECT_AXES)
+def test_a_check_tells_other_objects_from_missing_ones(kind: str) -> None:
+    """What is missing has no value; anything else that is not read is counted by its type."""
+    losses = check(object_source(OBJECT_AXES[kind]))
+    (axis,) = losses.axes
+    n_missing = sum(3 if place % 2 else 2 for place in range(len(MISSING_OBJECTS)))
+    assert axis.missing == n_missing + axis.unparsed
+    (hint,) = losses.hints
+    listed = re.findall(r"\w+ \(([0-9]+)\)", hint)
+    assert sum(map(int, listed)) == axis.unparsed
+    assert "dict (" in hint
+    assert "NoneType" not in hint
+
+
+def test_numbers_that_are_not_listed_are_named(tmp_path: Path) -> None:
+    """Text and objects alike; what is no whole number of 64 bits has no name."""
+    domain = sf.Domain(code=sf.Categories([1, 2]))
+    path = table(tmp_path, "code\n1\n7\n7\n8.0\n2.5\n1e30\n")
+    frame = pd.DataFrame({"code": pd.Series([1, 7, Decimal(7), 8.0, 2.5, 1e30], dtype=object)})
+    for data in (path, frame):
+        (axis,) = seen(data, domain).axes
+        labels = [(label.label, label.rows) for label in axis.labels]
+        assert labels == [("7", 2), ("(another number)", 2), ("8", 1)]
+        assert (axis.missing, axis.unmatched, axis.n_labels) == (0, 5, 3)
+
+
+# --- labels that are not listed -------------------------------------------------------------------
+
+
+def test_further_labels_are_counted_and_shown_on_demand() -> None:
+    long = ["x" * 70 + end for end in "abc"]
+    words = [word for n in range(30) for word in [f"word {n}"] * (n + 1)] + long
+    domain = sf.Domain(kind=sf.Categories(["Word 3", "word"]))
+    publisher = sf.Publisher(sf.source(pa.table({"kind": words}), domain, name="w"), budget="1")
+    brief = publisher.check()
+    (axis,) = brief.axes
+    assert (len(axis.labels), axis.n_labels) == (SHOWN, 33)
+    shown = " ".join(str(brief).split())
+    assert "and 28 further labels; all_labels=True (command line: --all-labels) shows them" in shown
+    every = publisher.check(all_labels=True)
+    (axis,) = every.axes
+    assert len(axis.labels) == axis.n_labels == 33
+    assert {label.label for label in axis.labels if label.rows == 1} == {"word 0", "x" * 60 + "..."}
+    assert "'word 3': 4 rows; nearest listed: 'Word 3'" in str(every)
+    assert "further" not in str(every)
+    # Never in a file: JSON keeps to the most frequent ones.
+    assert len(json.loads(every.to_json())["axes"][0]["labels"]) == SHOWN
+    assert publisher.remaining == 1
+
+
+@pytest.mark.parametrize(
+    "unit", [{}, {"person": "p", "rows_per_person": 4}, {"person": "p", "neighbours": "replace"}]
+)
+def test_keys_are_offered_at_the_price_of_their_preview(unit: dict[str, Any]) -> None:
+    frame = pa.table({"kind": ["a", "b", "c"], "p": [1, 2, 3]})
+    source = sf.source(frame, {"kind": sf.Categories(["a"])}, name="k", **unit)
+    found = sf.Publisher(source, budget="1").check()
+    preview = sf.preview(
+        sf.Histogram("kind"),
+        domain={"kind": sf.Keys()},
+        unit=source.unit,
+        epsilon="0.5",
+        delta="1e-6",
+    )
+    (needed,) = re.findall(r"a label held by [0-9,]+ rows is shown with probability", found.offer)
+    assert needed.replace("label", "key") in str(preview)
+    assert "epsilon = 0.5, delta = 0.000001" in found.offer
+    assert "declare sf.Keys() (command line: --axis 'kind=*'" in found.offer
+    listed = sf.source(frame, {"kind": sf.Categories(["a", "b", "c"])}, name="l")
+    assert sf.Publisher(listed, budget="1").check().offer == ""
+
+
+def test_keys_that_would_never_be_shown_are_offered_with_what_stands_in_the_way() -> None:
+    frame = pa.table({"kind": ["b"], "p": [1]})
+    source = sf.source(
+        frame, {"kind": sf.Categories(["a"])}, person="p", rows_per_person=2**30, name="k"
+    )
+    assert "thousands of rows to keep one key" in sf.Publisher(source, budget="1").check().offer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from sfumato.cli.layers import LayeredCommand
 from sfumato.cli.options import (
     AXIS_HELP,
     COLUMNS,
+    OUTPUT,
     PERSON_CALLED_HELP,
     PERSONS,
     PERSONS_HELP,
@@ -21,7 +23,7 @@ from sfumato.cli.options import (
     option,
     written_options,
 )
-from sfumato.cli.output import scanning
+from sfumato.cli.output import scanning, writes_file
 from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.cli.plans import source_of
@@ -29,7 +31,7 @@ from sfumato.data.options import StatedOptions
 from sfumato.domain import Domain
 from sfumato.errors import DataError, UsageError
 from sfumato.publishing.plan_file import domain_of, read_plan
-from sfumato.publishing.previews import needs_to_check
+from sfumato.publishing.previews import checked, needs_to_check
 from sfumato.questions.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -54,6 +56,13 @@ class LimitSettings(msgspec.Struct, frozen=True):
 @option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
 @limit_options
 @written_options
+@option(
+    "--all-labels",
+    is_flag=True,
+    help="Show all labels that are not listed, on the screen: not with --json.",
+    group=OUTPUT,
+    common=True,
+)
 @json_option
 @gathers(StatedOptions)
 @gathers(LimitSettings)
@@ -65,6 +74,7 @@ def check(
     where: tuple[str, ...],
     person: tuple[str, ...],
     person_called: str | None,
+    all_labels: bool,
     as_json: bool,
 ) -> int:
     """Count the rows of a table that a release would drop or clamp.
@@ -83,8 +93,8 @@ def check(
       sfumato check examples/flights.toml
       sfumato check people.csv --axis age=0..121/1 --axis kind=a,b --person id
     """
-    from sfumato.data.check import check as checked
-
+    if all_labels:
+        _require_screen(as_json=as_json)
     needs: list[tuple[str, Needs]] | None = None
     if path.suffix.lower() == ".toml":
         stated = (
@@ -104,9 +114,20 @@ def check(
         if rows.unit.by_cell:
             needs = _in_cells(rows)
     with scanning() as progress:
-        losses = checked(rows, needs, progress)
+        losses = checked(rows, needs, progress, all_labels=all_labels)
     click.echo(losses.to_json() if as_json else str(losses))
     return 0 if losses.refused is None else DataError.exit_code
+
+
+def _require_screen(*, as_json: bool) -> None:
+    """Refuse to write all labels for programs, or into a file: they are the data's own values."""
+    remedy = "Leave one of them out"
+    if as_json:
+        obstacle = "all labels are for the screen alone, and programs read JSON"
+        raise UsageError("--all-labels with --json", obstacle, remedy)
+    if writes_file(sys.stdout):
+        obstacle = "all labels are for the screen alone, and stdout is a file"
+        raise UsageError("--all-labels", obstacle, "Leave out > FILE; to turn pages, add | less")
 
 
 def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import textwrap
 import time
@@ -58,6 +59,14 @@ def width_of(stream: TextIO) -> int | None:
         return os.get_terminal_size(stream.fileno()).columns or WIDTH
     except (OSError, ValueError, AttributeError):
         return WIDTH
+
+
+def writes_file(stream: TextIO) -> bool:
+    """Tell whether a stream writes into a file on a disk, and not to a terminal or a pipe."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):  # a stream in memory
+        return False
 
 
 def fitted(text: str, width: int | None, hanging: int = HANGING) -> str:

@@ -151,6 +151,10 @@ _TWO_READINGS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{2}0")
 DATES_REMEDY = "Write dates as 2025-01-31, such as admitted=2025-01-01..2026-01-01"
 
 
+MOST_WRITTEN = 12
+"""How many labels a message writes."""
+
+
 def _calendar(name: str, parts: Parts) -> Axis:
     return calendar_axis(name, parts["field"], parts["text"])
 
@@ -158,10 +162,12 @@ def _calendar(name: str, parts: Parts) -> Axis:
 def _categories(name: str, parts: Parts) -> Axis:
     labels = _labels(name, parts["text"])
     if not all(labels):
+        filled = list(filter(None, labels))
+        further = ",..." if len(filled) > MOST_WRITTEN else ""
         raise UsageError(
             f"--axis {name}",
             "one of its labels is empty: two commas follow each other, or one ends the list",
-            f"Write {name}={','.join(filter(None, labels)) or 'a,b'}",
+            f"Write {name}={','.join(filled[:MOST_WRITTEN]) or 'a,b'}{further}",
         )
     return Categories(labels)
 

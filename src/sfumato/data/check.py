@@ -31,6 +31,7 @@ from sfumato.data.losses import (
     QuestionCheck,
     limits_on_cells,
 )
+from sfumato.data.objects import types_sentences
 from sfumato.data.options import stating
 from sfumato.data.priorities import RowPriorities, chosen_by, person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, guarded, guarded_batches, with_rows
@@ -53,6 +54,8 @@ def check(
     source: Source,
     questions: Sequence[tuple[str, Needs]] | None = None,
     progress: Progress | None = None,
+    *,
+    all_labels: bool = False,
 ) -> Check:
     """Read a table as questions would, in one pass, and count what they would lose.
 
@@ -65,6 +68,8 @@ def check(
         Title and needs of each question; None: one question of all axes of the domain.
     progress : callable or None
         Called with the rows done, and all rows or None.
+    all_labels : bool
+        Whether all labels that are not listed are named, and not the most frequent ones alone.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def check(
     table_pass = _TablePass(source, reader, titled_needs)
     try:
         table_pass.read(progress)
-        return table_pass.result(hints)
+        return table_pass.result(hints, all_labels=all_labels)
     finally:
         table_pass.close()
 
@@ -195,15 +200,20 @@ class _TablePass:
                 counter.add(rows, cells)
         return counts
 
-    def result(self, hints: tuple[str, ...]) -> Check:
+    def result(self, hints: tuple[str, ...], *, all_labels: bool) -> Check:
         """Give what was found; ``hints`` are those on the form of the file."""
         losses = self._losses
         if losses.not_utf8:
             hints = (*hints, NOT_UTF8_HINT)
         for (column, looks), fields in losses.forms.items():
             hints = (*hints, sentence(column, looks, fields))
+        hints = (*hints, *types_sentences(losses.types))
         axes = [
-            axis_losses.result(losses.unparsed[axis.column_name], losses.not_utf8[axis.column_name])
+            axis_losses.result(
+                losses.unparsed[axis.column_name],
+                losses.not_utf8[axis.column_name],
+                all_labels=all_labels,
+            )
             for axis, axis_losses in self._axes.items()
             if axis not in self._segments
         ]

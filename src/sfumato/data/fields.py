@@ -34,8 +34,9 @@ import math
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias
@@ -266,8 +267,9 @@ def _answer(raw: bytes) -> bool | None:
 
 
 def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
-    """Read labels that are whole numbers; every number that is not listed becomes the same one."""
-    unlisted = next(number for number in count() if number not in listed)
+    """Read labels that are whole numbers; see ``whole_label``."""
+    known = frozenset(listed)
+    stand_in = unlisted_number(known)
 
     def read_one(raw: bytes) -> int | None:
         # Whole numbers are not read as doubles: two long labels would then become equal.
@@ -275,13 +277,36 @@ def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
         number = int(raw) if is_whole else _decimal(raw)
         if number is None or math.isnan(number):
             return None
-        return int(number) if number in listed else unlisted
+        return whole_label(number, known, stand_in)
 
     encoded = texts.dictionary_encode()
     numbers = pa.array([read_one(raw) for raw in encoded.dictionary.to_pylist()], pa.int64())
     if numbers.null_count:
         return numbers.take(encoded.indices)
     return pa.DictionaryArray.from_arrays(encoded.indices, numbers)
+
+
+LEAST_LABEL = -(2**63)
+"""The least label that is a whole number."""
+
+
+def unlisted_number(listed: Collection[Label]) -> int:
+    """Choose what all numbers become that are no labels of 64 bits: a number that is not listed."""
+    return next(number for number in count(LEAST_LABEL) if number not in listed)
+
+
+def whole_label(number: float | Decimal, listed: Set[Label], stand_in: int) -> int:
+    """Read a number as a label: as itself if it is whole and has 64 bits, or is listed.
+
+    >>> whole_label(7.0, frozenset([1, 2]), -9), whole_label(7.5, frozenset([1, 2]), -9)
+    (7, -9)
+    """
+    if number in listed:
+        return int(number)
+    if not LEAST_LABEL < number < -LEAST_LABEL:
+        return stand_in
+    whole = int(number)
+    return whole if whole == number else stand_in
 
 
 # --- dates and times ----------------------------------------------------------------------------
@@ -424,7 +449,7 @@ def forms_of(fields: Iterable[bytes], *, of_times: bool) -> Counter[str]:
 
 
 def sentence(column: str, looks: str, fields: int) -> str:
-    """Say what fields of a column look like, and what to do."""
+    """Say what fields of a column look like that do not parse, and what to do."""
     remedy = next(form.remedy for form in WRITTEN_FORMS if form.looks == looks)
     return f"{column}: {fields:,} of the fields that do not parse {looks}. {remedy}."
 

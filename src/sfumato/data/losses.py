@@ -15,7 +15,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import msgspec
 import numpy as np
@@ -27,8 +27,17 @@ from sfumato.data.bounding import CellBounder, fresh_key
 from sfumato.data.cells import CellsOfColumn, cells_of
 from sfumato.data.columns import dictionary_of, numbers, values_of
 from sfumato.data.external_partitions import Records
+from sfumato.data.fields import unlisted_number
 from sfumato.data.person_records import PersonRecords, joined_by, person_numbers
-from sfumato.domain import BinsAndMissing, EdgesAxis, GridAxis, KeyAxis, LabelAxis, LatticeAxis
+from sfumato.domain import (
+    BinsAndMissing,
+    EdgesAxis,
+    GridAxis,
+    KeyAxis,
+    Label,
+    LabelAxis,
+    LatticeAxis,
+)
 from sfumato.errors import UsageError
 from sfumato.privacy import MOST_ROWS, Limits, Unit
 
@@ -57,7 +66,8 @@ class AxisCheck(msgspec.Struct, frozen=True):
     missing : int
         Rows without a value; a field that did not parse is one of them.
     unparsed, not_utf8 : int
-        How many of the missing fields did not parse, and how many of these are not UTF-8.
+        How many of the missing values did not parse, and how many of these are not UTF-8. A Python
+        object of another kind than the axis declares does not parse either.
     below, above : int
         Rows that are clamped to the lower or to the upper end.
     edges : bool
@@ -66,10 +76,12 @@ class AxisCheck(msgspec.Struct, frozen=True):
     unmatched : int
         Rows whose label is not listed.
     labels : tuple of Unmatched
-        The most frequent of the labels that are not listed.
+        The most frequent of the labels that are not listed; all of them where that was asked for.
+    n_labels : int
+        How many labels are not listed.
     exact : bool
-        False if there were more such labels than are remembered: the counts of ``labels`` are then
-        lower bounds.
+        False if there were more such labels than are remembered: ``n_labels`` and the counts of
+        ``labels`` are then lower bounds.
     span: bool
         Whether the axis is a span of the calendar: ``unmatched`` are the rows outside.
     stepped : bool
@@ -85,6 +97,7 @@ class AxisCheck(msgspec.Struct, frozen=True):
     edges: bool = False
     unmatched: int = 0
     labels: tuple[Unmatched, ...] = ()
+    n_labels: int = 0
     exact: bool = True
     span: bool = False
     stepped: bool = False
@@ -142,7 +155,9 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     axes : tuple of AxisCheck
     questions : tuple of QuestionCheck
     hints : tuple of str
-        What may be wrong with the form of the file.
+        What may be wrong with the form of the table.
+    offer : str
+        What to declare in place of labels that cannot be listed, and its price; empty if all are.
     """
 
     source: str
@@ -156,6 +171,7 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     axes: tuple[AxisCheck, ...] = ()
     questions: tuple[QuestionCheck, ...] = ()
     hints: tuple[str, ...] = ()
+    offer: str = ""
 
     def __repr__(self) -> str:
         return "<Check, not for publication: print it to read it>"
@@ -169,8 +185,13 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return page(self, WIDTH)
 
     def to_json(self) -> bytes:
-        """Write the check as JSON, marked as not for publication."""
-        plain = {"not_for_publication": True, **msgspec.to_builtins(self)}
+        """Write the check as JSON, marked as not for publication.
+
+        Of the labels that are not listed it has the most frequent ones, and never all.
+        """
+        axes = [msgspec.structs.replace(axis, labels=axis.labels[:SHOWN]) for axis in self.axes]
+        brief = msgspec.structs.replace(self, axes=tuple(axes))
+        plain = {"not_for_publication": True, **msgspec.to_builtins(brief)}
         return msgspec.json.format(msgspec.json.encode(plain))
 
 
@@ -185,9 +206,8 @@ def page(check: Check, width: int) -> str:
             lines += ["", *_axis(axis)]
         for question in check.questions:
             lines += ["", *_question(question, check)]
-    for hint in check.hints:
-        lines += ["", hint]
-    lines += ["", ADVICE]
+    for paragraph in (*check.hints, ADVICE, check.offer):
+        lines += ["", printable(paragraph)] if paragraph else []
     return "\n".join(part for line in lines for part in _folded(line, width))
 
 
@@ -223,6 +243,10 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
         rows = "row" if label.rows == 1 else "rows"
         nearest = printable(_nearest_listed(label))
         yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{nearest}"
+    if further := axis.n_labels - len(axis.labels):
+        labels = "label" if further == 1 else "labels"
+        shows = f"; {SHOWS_ALL}" if len(axis.labels) <= SHOWN else ""
+        yield f"    and {at_least}{further:,} further {labels}{shows}"
 
 
 def _nearest_listed(unmatched: Unmatched) -> str:
@@ -241,7 +265,7 @@ def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
     """Tell how many rows an axis loses, and what becomes of them."""
     no_value = "rows have no value"
     if axis.unparsed:
-        no_value += f", {axis.unparsed:,} because the field does not parse"
+        no_value += f", {axis.unparsed:,} because what stands there does not parse"
     if axis.edges:
         below = "rows lie below the first edge, and are counted in the bin there"
         above = "rows lie above the last edge, and are counted in the bin there"
@@ -288,8 +312,19 @@ def printable(text: str) -> str:
 MOST_LABELS = 10_000
 """How many unlisted labels of an axis are counted exactly."""
 
+SHOWS_ALL = "all_labels=True (command line: --all-labels) shows them"
 SHOWN = 5
+"""How many unlisted labels of an axis are shown unless all of them are asked for."""
+
+MOST_COMPARISONS = 100_000
+"""How often an unlisted label of an axis is compared with a listed one, the most frequent first."""
+
+OTHER_NUMBER = "(another number)"
+"""What is shown for numbers that text and objects are not read as: see ``fields.whole_label``."""
+
 _LABEL_LENGTH = 60
+_Label: TypeAlias = tuple[str, int]
+"""The beginning of a label; 0, or a digest of the label if it is longer."""
 
 
 WITHIN, UNLISTED, MISSING, BELOW, ABOVE = range(5)
@@ -309,6 +344,7 @@ class AxisLosses:
         self._axis = axis.bins if isinstance(axis, BinsAndMissing) else axis
         self._labels: CellsOfColumn | None = None
         self._ends: list[float] = []
+        self._stand_in: int | None = None
         # The last value of an axis with a step is one step below its upper bound.
         self._stepped = isinstance(self._axis, GridAxis) and self._axis.step is not None
         self._has_cell = np.array([True, False, False, True, True])
@@ -318,12 +354,14 @@ class AxisLosses:
             apart = msgspec.structs.replace(self._axis, labels=labels, other=True, missing=True)
             self._labels = cells_of(apart)
             self._has_cell[[UNLISTED, MISSING]] = self._axis.other, self._axis.missing
+            self._stand_in = unlisted_number(frozenset(self._axis.listed))
         elif not isinstance(self._axis, KeyAxis):
             lower, upper = self._axis.ends
             self._ends = [lower, upper if self._stepped else math.nextafter(upper, math.inf)]
             self._has_cell[MISSING] = has_missing or self._axis.missing is not None
         self._rows = np.zeros(len(self._has_cell), np.int64)
-        self._seen = Counter[str]()
+        self._seen = Counter[_Label]()
+        self._n_labels = 0
         self._exact = True
 
     def add(self, column: pa.Array) -> Array:
@@ -361,19 +399,24 @@ class AxisLosses:
         n_rows = np.bincount(indices[unlisted])
         labels = values_of(encoded.dictionary)
         for index in np.flatnonzero(n_rows):
-            self._seen[str(labels[index])[:_LABEL_LENGTH]] += int(n_rows[index])
+            label = OTHER_NUMBER if labels[index] == self._stand_in else str(labels[index])
+            self._seen[_brief(label)] += int(n_rows[index])
+        self._n_labels = max(self._n_labels, len(self._seen))
         # Memory is bounded: the rarer half is forgotten, and the counts become lower bounds.
         if len(self._seen) > 2 * MOST_LABELS:
             self._seen = Counter(dict(self._seen.most_common(MOST_LABELS)))
             self._exact = False
 
-    def result(self, unparsed: int, not_utf8: int) -> AxisCheck:
-        """Give the counts, with the fields that did not parse and those that are not UTF-8."""
+    def result(self, unparsed: int, not_utf8: int, *, all_labels: bool = False) -> AxisCheck:
+        """Give the counts, with the fields that did not parse and those that are not UTF-8.
+
+        ``all_labels`` gives every label that is not listed, as far as they are remembered.
+        """
         axis = self._axis
-        listed = [str(label) for label in axis.listed] if isinstance(axis, LabelAxis) else []
+        nearest = _Nearest(axis.listed if isinstance(axis, LabelAxis) else ())
         labels = [
-            Unmatched(label, n_rows, _nearest(label, listed))
-            for label, n_rows in self._seen.most_common(SHOWN)
+            Unmatched(text + "..." * bool(digest), n_rows, nearest(text))
+            for (text, digest), n_rows in self._seen.most_common(None if all_labels else SHOWN)
         ]
         _, unmatched, missing, below, above = self._rows.tolist()
         return AxisCheck(
@@ -386,19 +429,35 @@ class AxisLosses:
             edges=isinstance(axis, EdgesAxis),
             unmatched=unmatched,
             labels=tuple(labels),
+            n_labels=self._n_labels,
             exact=self._exact,
             span=self._spans,
             stepped=self._stepped,
         )
 
 
-def _nearest(label: str, listed: Sequence[str]) -> str | None:
-    """Find the listed label that is likely meant: equal but for case and blanks, or nearly."""
-    for candidate in listed:
-        if candidate.strip().casefold() == label.strip().casefold():
-            return candidate
-    close = difflib.get_close_matches(label, listed, n=1)
-    return close[0] if close else None
+def _brief(label: str) -> _Label:
+    """Return the beginning of a label, and a digest by which long ones are told apart."""
+    return label[:_LABEL_LENGTH], hash(label) if len(label) > _LABEL_LENGTH else 0
+
+
+class _Nearest:
+    """Finds the listed label that is likely meant: equal but for case and blanks, or nearly."""
+
+    def __init__(self, listed: Sequence[Label]) -> None:
+        self._listed = [str(label) for label in listed]
+        self._alike = {label.strip().casefold(): label for label in reversed(self._listed)}
+        self._comparisons = MOST_COMPARISONS
+
+    def __call__(self, label: str) -> str | None:
+        if (alike := self._alike.get(label.strip().casefold())) is not None:
+            return alike
+        # Comparing all labels with all that are listed could take hours.
+        if self._comparisons < 0:
+            return None
+        self._comparisons -= len(self._listed)
+        close = difflib.get_close_matches(label, self._listed, n=1)
+        return close[0] if close else None
 
 
 # --- losses of persons --------------------------------------------------------------------------

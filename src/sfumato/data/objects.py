@@ -18,9 +18,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import count
 from typing import TypeAlias
 
 import numpy as np
@@ -29,9 +29,9 @@ import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
 from sfumato.data.dates import is_moments, of_objects
-from sfumato.data.fields import declared
+from sfumato.data.fields import declared, unlisted_number, whole_label
 from sfumato.data.hashing import OBJECT
-from sfumato.data.reader import Column
+from sfumato.data.reader import Column, Losses
 from sfumato.domain import Label, microseconds, nanoseconds
 
 _SHORT = 10**20  # whole numbers below are written as their digits, as a column of text has them
@@ -56,6 +56,56 @@ def parse(objects: Sequence[object], column: Column) -> pa.Array:
     values = [read_one(cell) for cell in objects]
     # Times are read as integers, and cast afterwards.
     return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)
+
+
+def parsed_objects(
+    objects: Sequence[object], name: str, column: Column, losses: Losses
+) -> pa.Array:
+    """Read the objects of a column as it is declared, and count those of another kind.
+
+    Parameters
+    ----------
+    objects : sequence of object
+    name : str
+    column : Column
+    losses : Losses
+        Objects that are there, and are of another kind than the column, are added to it.
+    """
+    values = parse(objects, column)
+    if values.null_count:
+        nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+        note_others([objects[row] for row in nulls.tolist()], name, losses)
+    return values
+
+
+def note_others(unread: Iterable[object], name: str, losses: Losses) -> None:
+    """Count objects of a column that were not read, unless they stand for a missing value."""
+    others = Counter(type(cell).__name__ for cell in unread if not _is_missing(cell))
+    losses.unparsed[name] += others.total()
+    for type_name, n_objects in others.items():
+        losses.types[name, type_name] += n_objects
+
+
+def types_sentences(types: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Say which objects of each column were not read, and what to do."""
+    for column in dict.fromkeys(column for column, _ in types):
+        numbers = {name: n_objects for (of, name), n_objects in types.items() if of == column}
+        listed = ", ".join(f"{name} ({n_objects:,})" for name, n_objects in numbers.items())
+        yield (
+            f"{column}: the values that do not parse are of other types than the domain declares: "
+            f"{listed}. Convert the column, or declare it as what it is."
+        )
+
+
+def _is_missing(value: object) -> bool:
+    """Tell whether an object stands for a missing value, as pandas has it."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def _reader_of(column: Column) -> ReadOne:
@@ -96,11 +146,6 @@ def number(value: object) -> float | None:
         return None
 
 
-def _integer_part(value: object) -> int:
-    assert isinstance(value, _NUMBERS)
-    return int(value)
-
-
 def _boolean(value: object) -> bool | None:
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
@@ -110,16 +155,18 @@ def _text_or_boolean(value: object) -> str | None:
 
 
 def _whole_label(listed: Sequence[Label]) -> ReadOne:
-    """Read labels that are whole numbers; every number that is not listed becomes the same one."""
-    unlisted = next(label for label in count() if label not in listed)
+    """Read labels that are whole numbers; see ``fields.whole_label``."""
+    known = frozenset(listed)
+    stand_in = unlisted_number(known)
 
     def read_one(value: object) -> int | None:
-        if isinstance(value, bool | np.bool_):
+        if not isinstance(value, _NUMBERS) or isinstance(value, bool | np.bool_):
             return None
         double = number(value)
         if double is None or math.isnan(double):
             return None
-        return _integer_part(value) if value in listed else unlisted
+        plain = value.item() if isinstance(value, np.generic) else value
+        return whole_label(plain, known, stand_in)
 
     return read_one
 
@@ -133,16 +180,21 @@ def key(value: object) -> str | None:
     return text(value)
 
 
-def whole_numbers(values: Array) -> pa.Array:
+def whole_numbers(values: Array, name: str, losses: Losses) -> pa.Array:
     """Convert doubles or unsigned integers to 64-bit integers; null where a value is none.
 
     Parameters
     ----------
     values : ndarray of shape (n,) of float64 or uint64
+    name : str
+        The column.
+    losses : Losses
+        Values that are there, and are no such integers, are added to it.
     """
     is_unsigned = values.dtype == np.uint64
     fits = values < np.uint64(2**63) if is_unsigned else np.abs(values) < 2.0**63
     is_whole = fits & (values == np.floor(values))
+    note_others(values[~is_whole], name, losses)
     return pa.array(np.where(is_whole, values, 0).astype(np.int64), mask=~is_whole)
 
 

@@ -88,7 +88,7 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 @dataclass
 class Losses:
-    """What reading text lost: true counts, which only the custodian may see.
+    """What reading text or Python objects lost: true counts, which only the custodian may see.
 
     Attributes
     ----------
@@ -100,6 +100,8 @@ class Losses:
         Fields of each column that did not parse, and how many of them are not UTF-8.
     forms : Counter of (str, str)
         Of those fields, how many of each column have one of the forms of ``fields.WRITTEN_FORMS``.
+    types : Counter of (str, str)
+        Of Python objects that were not read, how many of each column are of one type.
     """
 
     wrong_length: int = 0
@@ -107,6 +109,7 @@ class Losses:
     unparsed: Counter[str] = field(default_factory=Counter)
     not_utf8: Counter[str] = field(default_factory=Counter)
     forms: Counter[tuple[str, str]] = field(default_factory=Counter)
+    types: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 class Reader(ABC):
@@ -264,9 +267,9 @@ class RowReader(Reader):
         return [partial(self.batches, columns)]
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Give all rows, and add to ``losses`` what is lost in reading text.
+        """Give all rows, and add to ``losses`` what is lost in reading text or Python objects.
 
-        A table of values loses nothing.
+        A table of typed values loses nothing.
         """
         del losses
         return self.batches(columns)

@@ -1,27 +1,43 @@
 """What a question would cost and how accurate its answer would be, said without any data.
 
 ``PlanPreviews`` holds the previews of a plan's questions, with what was picked for the plan. The
-end says what a check counts of each question: it has no cost, and spends nothing.
+end checks a table as questions would read it: that has no cost, and spends nothing.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Needs, Preview, Question, which_answers
 from sfumato.basics.numbers import Exactly
-from sfumato.domain import Axis, Domain
+from sfumato.domain import Axis, Domain, Keys
 from sfumato.errors import UsageError, explained
-from sfumato.privacy import ZCDP, CentralMeasure, CommonCost, Unit, asked_cost, common_cost
+from sfumato.privacy import (
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    CommonCost,
+    Unit,
+    asked_cost,
+    common_cost,
+)
 from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan, as_plan, check_rows, costs_of, plan_cost
 from sfumato.publishing.plan_choice import choose
 from sfumato.questions.counters.question import Counter, CounterPreview
+from sfumato.questions.histogram import Histogram
+from sfumato.questions.histogram.keys import KeysPreview
 from sfumato.questions.tables import Tables
+
+if TYPE_CHECKING:
+    from sfumato.data import Source
+    from sfumato.data.losses import Check
+    from sfumato.data.reader import Progress
 
 
 class PlanPreviews(tuple[Preview, ...]):
@@ -277,3 +293,52 @@ def _needs(question: AnyQuestion, domain: Domain, unit: Unit) -> Needs:
         return question.needs(domain)
     question.require_unit(unit)
     return question.needs_at(domain, unit, SUPPOSED)
+
+
+def checked(
+    source: Source,
+    questions: Sequence[tuple[str, Needs]] | None,
+    progress: Progress | None = None,
+    *,
+    all_labels: bool = False,
+) -> Check:
+    """Check a table; where labels are not listed, say what it costs not to list them.
+
+    Parameters
+    ----------
+    source : Source
+    questions : sequence of pairs of str and Needs, or None
+        From ``needs_to_check``; None: all axes of the domain together.
+    progress : callable or None
+    all_labels : bool
+        Whether all labels that are not listed are named.
+    """
+    from sfumato.data.check import check
+
+    found = check(source, questions, progress, all_labels=all_labels)
+    unlisted = dict.fromkeys(axis.name for axis in found.axes if axis.labels)
+    if not unlisted:
+        return found
+    return msgspec.structs.replace(found, offer=_offer_of_keys(list(unlisted), source.unit))
+
+
+EXAMPLE_COST = ApproxDP("0.5", "1e-6")
+CHANCE = 0.95
+
+
+def _offer_of_keys(names: Sequence[str], unit: Unit) -> str:
+    """Say what it costs to declare axes as keys, and how many rows a label then needs."""
+    name = names[0]
+    try:
+        keys = Histogram(name).preview(Domain({name: Keys()}), unit, EXAMPLE_COST, None)
+        assert isinstance(keys, KeysPreview)
+        shown = f"a label held by {keys.selects.count_kept(CHANCE):,} rows is shown with "
+        shown += f"probability at least {CHANCE:.0%}"
+    except UsageError as refusal:
+        shown = refusal.obstacle
+    option = shlex.quote(f"{name}=*")
+    return (
+        f"If you cannot list the labels of {', '.join(names)} from public knowledge, declare "
+        f'sf.Keys() (command line: --axis {option}; plan: type = "keys") and pay for them: for '
+        f"example, at {EXAMPLE_COST}, {shown}."
+    )

@@ -42,7 +42,7 @@ from sfumato.publishing.answering import (
 )
 from sfumato.publishing.plan import Plan, as_plan, costs_of, plan_cost
 from sfumato.publishing.plan_choice import choose
-from sfumato.publishing.previews import PlanPreviews, needs_to_check, previewed
+from sfumato.publishing.previews import PlanPreviews, checked, needs_to_check, previewed
 from sfumato.publishing.stream import Opening, Stream, first_state, spec
 from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.random.bits import current
@@ -296,6 +296,7 @@ class Publisher:
         question: AnyQuestion | Plan | Sequence[AnyQuestion] | None = None,
         *,
         progress: Progress | None = None,
+        all_labels: bool = False,
     ) -> Check:
         """Show what the table would lose to bounds, labels, missing values and limits.
 
@@ -309,19 +310,19 @@ class Publisher:
             None: all axes of the domain together.
         progress : callable or None
             Called with the rows read so far and, where known, the rows in all.
+        all_labels : bool
+            Whether all labels that are not listed are shown, and not the most frequent ones alone.
 
         Returns
         -------
         Check
             Print it.
         """
-        from sfumato.data.check import check
-
         if question is None:
-            return check(self.source, None, progress)
+            return checked(self.source, None, progress, all_labels=all_labels)
         domain = self.source.domain
         needs = needs_to_check(as_plan(question), domain, self.source.unit)
-        return check(self.source, needs, progress)
+        return checked(self.source, needs, progress, all_labels=all_labels)
 
     @overload
     def release(self, question: Question[R], **given: Unpack[ReleaseOptions]) -> R: ...

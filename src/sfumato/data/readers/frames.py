@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.data.fields import declared, require_exact_ids
-from sfumato.data.objects import parse, whole_numbers
-from sfumato.data.reader import BATCH_ROWS, Column, Columns, RowReader
+from sfumato.data.objects import parsed_objects, whole_numbers
+from sfumato.data.reader import BATCH_ROWS, Column, Columns, Losses, RowReader
 from sfumato.data.schema import AS_DECLARED
 from sfumato.errors import DataError
 
@@ -63,7 +63,7 @@ class PandasFrame(RowReader):
             return pa.field(name, declared(column), metadata=AS_DECLARED)
         if self._widened(name, column):
             return pa.field(name, pa.int64())
-        return pa.field(name, self._converted([name], 0, 0, None).schema.field(name).type)
+        return pa.field(name, self._converted([name], slice(0, 0), None).schema.field(name).type)
 
     def _holds_objects(self, name: str) -> bool:
         return bool(self._frame[name].dtype == object)
@@ -82,31 +82,38 @@ class PandasFrame(RowReader):
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Convert the columns wanted, part by part."""
+        return self.batches_noting(columns, Losses())
+
+    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
+        """Convert the columns wanted, and add to ``losses`` the objects of another kind."""
         schema = self.schema(columns)
         for start in range(0, len(self._frame), BATCH_ROWS):
-            yield from self._part(columns, start, start + BATCH_ROWS, schema).to_batches()
+            rows = slice(start, start + BATCH_ROWS)
+            yield from self._part(columns, rows, schema, losses).to_batches()
 
-    def _part(self, columns: Columns, start: int, stop: int, schema: pa.Schema) -> pa.Table:
+    def _part(
+        self, columns: Columns, rows: slice[int, int, None], schema: pa.Schema, losses: Losses
+    ) -> pa.Table:
         values: dict[str, pa.Array] = {}
         others: list[str] = []
         for name, column in columns.items():
-            series = self._frame[name].iloc[start:stop]
+            series = self._frame[name].iloc[rows]
             if self._holds_objects(name):
-                values[name] = parse(series.tolist(), column)
+                values[name] = parsed_objects(series.tolist(), name, column, losses)
             elif self._widened(name, column):
-                values[name] = whole_numbers(series.to_numpy())
+                values[name] = whole_numbers(series.to_numpy(), name, losses)
             else:
                 others.append(name)
         if others:
             typed = pa.schema([schema.field(name) for name in others])
-            table = self._converted(others, start, stop, typed)
+            table = self._converted(others, rows, typed)
             values |= {name: table[name] for name in others}
         return pa.table({name: values[name] for name in columns}, schema=schema)
 
     def _converted(
-        self, names: list[str], start: int, stop: int, schema: pa.Schema | None
+        self, names: list[str], rows: slice[int, int, None], schema: pa.Schema | None
     ) -> pa.Table:
-        part = self._frame[names].iloc[start:stop]
+        part = self._frame[names].iloc[rows]
         return pa.Table.from_pandas(part, schema=schema, preserve_index=False)
 
 

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -33,7 +32,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.data.addresses import TableAddress, postgres_address, quoted
-from sfumato.data.fields import parse
+from sfumato.data.fields import parse, unlisted_number
 from sfumato.data.reader import Column, Columns, RowReader, driver_of, ids_name, persons_column
 from sfumato.data.schema import ENGINE_TYPE
 from sfumato.errors import DataError, SfumatoError
@@ -500,7 +499,7 @@ def _put_back(times: pa.Array) -> pa.Array:
 def _labels(texts: pa.Array, listed: Sequence[object]) -> pa.Array:
     """Read numbers as the whole numbers that are listed; all others become the same one."""
     numbers = [label for label in listed if isinstance(label, int)]
-    unlisted = next(number for number in count() if number not in numbers)
+    unlisted = unlisted_number(frozenset(numbers))
     place = pc.index_in(texts, pa.array(map(str, numbers), pa.string())).fill_null(len(numbers))
     place = pc.if_else(texts.is_valid(), place, None)
     return pa.array([*numbers, unlisted], pa.int64()).take(place)
