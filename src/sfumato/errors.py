@@ -404,13 +404,18 @@ def misfit(
         pass
     else:
         return None
-    parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
-    n_given = len(args) - len(signature.parameters) + len(parameters)
+    bound = [name for name in signature.parameters if name in ("self", "cls")]
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = [
+        p for p in signature.parameters.values() if p.name not in bound and p.kind not in variable
+    ]
     first = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     others = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     needed = [p.name for p in parameters if p.default is p.empty]
-    name = function.__qualname__.removesuffix(".__init__")
-    return misfit_of(name, first, others, needed, n_given, named)
+    # A constructor is called by the name of the class that is made, which may inherit it.
+    made = function.__name__ == "__init__" and args
+    name = type(args[0]).__name__ if made else function.__qualname__
+    return misfit_of(name, first, others, needed, len(args) - len(bound), named)
 
 
 def misfit_of(

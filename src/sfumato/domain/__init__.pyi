@@ -30,6 +30,7 @@ from .domain import fine_lattice as fine_lattice
 from .domain import finest as finest
 from .domain import grid_axis as grid_axis
 from .domain import named_axes as named_axes
+from .domain import require_no_axis as require_no_axis
 from .lattice import DROPPED as DROPPED
 from .lattice import LARGEST_BOUND as LARGEST_BOUND
 from .lattice import MOST_KEYS as MOST_KEYS

@@ -417,14 +417,19 @@ def named_axes(axes: object) -> tuple[str, ...]:
     ):
         return tuple(axes)
     stated = f"axes of type {type(axes).__name__}"
-    listed = axes if isinstance(axes, list | tuple) else [axes]
+    require_no_axis(axes, stated)
+    raise UsageError(stated, "axes are a name or a list of names", 'Write axes=["lon", "lat"]')
+
+
+def require_no_axis(given: object, stated: str) -> None:
+    """Refuse an axis that is given to a question in place of its name."""
+    listed = given if isinstance(given, list | tuple) else [given]
     declared = next((axis for axis in listed if isinstance(axis, Axis)), None)
     if declared is not None:
         kind = type(declared).__name__
         remedy = f'Write sf.Domain(name=sf.{kind}(...)), and ask for "name"'
         obstacle = "an axis is declared in the Domain, and a question names it"
         raise UsageError(stated, obstacle, remedy)
-    raise UsageError(stated, "axes are a name or a list of names", 'Write axes=["lon", "lat"]')
 
 
 def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) -> GridAxis:

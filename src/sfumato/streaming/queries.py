@@ -269,6 +269,7 @@ class ResidualSumQuery(CumulativeSumQuery):
         return SumState(fresh, global_state.clip_value, sums, self._zeros())
 
 
+@explained_methods
 class _OfTree(CumulativeSumQuery):
     def __init__(
         self,

@@ -14,7 +14,7 @@ import msgspec
 
 from sfumato.answers import Counts, Needs, PersonStatistic, Question
 from sfumato.basics.numbers import Array, require_numbers, settle
-from sfumato.domain import Domain, GridAxis, Interval, Lattice, named_axes
+from sfumato.domain import Domain, GridAxis, Interval, Lattice, named_axes, require_no_axis
 from sfumato.errors import UsageError, printable, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law, unit_of_table
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
@@ -471,8 +471,10 @@ def _value_names(value: object) -> tuple[str, ...]:
     listed = list(given) if isinstance(given, list | tuple) else []
     names = tuple(name for name in listed if isinstance(name, str) and name)
     if not names or len(names) < len(listed):
+        stated = f"a value of type {type(value).__name__}"
+        require_no_axis(value, stated)
         raise UsageError(
-            f"a value of type {type(value).__name__}",
+            stated,
             "a value is the name of one axis, and several are a list of names",
             'Write sf.Mean("wage")',
         )
