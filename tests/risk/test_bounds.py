@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from risk import worlds
 from sfumato import risk
 from sfumato.errors import Infeasible
+from sfumato.risk.choice import choose
 
 SCHOOL = {"school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
 VECTORS = {
@@ -232,7 +233,7 @@ def test_all_equal_and_count_say_nothing():
 def test_extreme_universes_leave_no_nan(universe, query):
     for limit in (0.26, 1 / 3, 1 - 1e-12):
         assert risk.optimal_epsilon(universe, 3, query, limit) >= 0
-        assert risk.choose(universe, 3, query, limit).loose_curve[-1] <= 1
+        assert choose(universe, 3, query, limit).loose_curve[-1] <= 1
     for result, epsilon in ((1.5, 2), (1e308, 1e9), (-1e-300, 0)):
         assert risk.posterior_belief(universe, 3, query, result, epsilon).sum() == pytest.approx(1)
     assert risk.tighter_upper_bound_posterior(universe, 3, query, epsilon=1e9) <= 1

@@ -12,6 +12,7 @@ from risk.test_bounds import NUMBERS
 from sfumato import risk
 from sfumato.errors import Infeasible
 from sfumato.risk import sensitivity
+from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, parse
 
 
@@ -113,7 +114,7 @@ def test_spread_of_too_many_sets_is_refused():
 def test_universes_too_large_to_count_are_refused_or_bounded_at_once():
     universe = np.random.default_rng(9).normal(size=300_000)
     for query in ("mean", "var", "std", "sum"):
-        choice = risk.choose(universe, 150_000, query)
+        choice = choose(universe, 150_000, query)
         assert not choice.exact
         assert choice.worlds == math.inf
         assert "about 10^90" in str(choice)

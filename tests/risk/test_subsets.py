@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from risk import worlds as defined
-from sfumato import risk
 from sfumato.risk import subsets, world_answers
+from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, parse
 
 
@@ -39,7 +39,7 @@ def test_two_halves_make_all_subsets(query):
 
 def test_24_choose_12_is_exact():
     universe = np.random.default_rng(5).integers(0, 30, 24)
-    assert risk.choose(universe, 12, "mean").exact
+    assert choose(universe, 12, "mean").exact
     found = world_answers.distinct_answers(column_of(universe, 12), parse("sum"))
     assert round(float(np.exp(found.log_weight).sum())) == math.comb(24, 12)
     halves = world_answers.collapse(

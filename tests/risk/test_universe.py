@@ -8,6 +8,7 @@ import pytest
 
 from sfumato import risk
 from sfumato.errors import SfumatoError, UsageError
+from sfumato.risk.choice import choose
 
 CANARY = 48151.62342
 
@@ -37,7 +38,7 @@ def test_distances(ask, distance):
 
 
 @pytest.mark.parametrize("limit", [0, 1, -0.1, 1.5, math.nan, math.inf, "x", None], ids=str)
-@pytest.mark.parametrize("ask", [risk.optimal_epsilon, risk.upper_bound_epsilon, risk.choose])
+@pytest.mark.parametrize("ask", [risk.optimal_epsilon, risk.upper_bound_epsilon, choose])
 def test_risks(ask, limit):
     assert "risk" in _texts(lambda: ask(UNIVERSE, 3, "mean", risk=limit))
 
@@ -58,7 +59,7 @@ def test_risks(ask, limit):
     ids=str,
 )
 def test_queries(query):
-    _texts(lambda: risk.choose(UNIVERSE, 3, query))
+    _texts(lambda: choose(UNIVERSE, 3, query))
     _texts(lambda: risk.unbounded_sensitivity(UNIVERSE, 3, query))
 
 
@@ -94,7 +95,7 @@ def test_epsilons(epsilon):
     ids=range(17),
 )
 def test_universes(universe):
-    _texts(lambda: risk.choose(universe, 3, "mean"))
+    _texts(lambda: choose(universe, 3, "mean"))
 
 
 def test_priors_sensitivities_and_bounds():
@@ -108,7 +109,7 @@ def test_priors_sensitivities_and_bounds():
         )
     assert "bound" in _texts(lambda: risk.optimal_epsilon(UNIVERSE, 3, "mean", bound="upper"))
     assert "result" in _texts(lambda: risk.posterior_belief(UNIVERSE, 3, "mean", math.nan, 1))
-    _texts(lambda: risk.choose(UNIVERSE, 1, "mean"))
+    _texts(lambda: choose(UNIVERSE, 1, "mean"))
     _texts(lambda: risk.optimal_epsilon({"a": UNIVERSE}, 3, "mean", sensitivity={"b": 1}))
     _texts(lambda: risk.confidence([0.5, 0.5], [1.0]))
     assert "single column" in _texts(
@@ -120,7 +121,7 @@ def test_priors_sensitivities_and_bounds():
 
 def test_refusals_are_value_errors_too():
     with pytest.raises(ValueError, match="proper part"):
-        risk.choose(UNIVERSE, 9, "mean")
+        choose(UNIVERSE, 9, "mean")
     assert issubclass(UsageError, ValueError)
 
 

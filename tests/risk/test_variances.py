@@ -11,6 +11,7 @@ from risk import worlds
 from risk.test_bounds import NUMBERS
 from sfumato import risk
 from sfumato.risk import subsets as variances
+from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, parse
 
 LUMPS = st.lists(
@@ -37,8 +38,8 @@ def test_variances_of_sets_of_any_size(universe, size):
 
 def test_variances_at_scale_and_bounds_of_standard_deviations():
     universe = np.random.default_rng(8).lognormal(size=20_000)
-    assert risk.choose(universe, 10_000, "var").one_sided is False
-    one_sided = risk.choose(universe, 10_000, "std")
+    assert choose(universe, 10_000, "var").one_sided is False
+    one_sided = choose(universe, 10_000, "std")
     assert (one_sided.exact, one_sided.one_sided) == (False, True)
     assert any("lower bound" in note for note in one_sided.caveats)
     assert 0 < one_sided.epsilon < math.inf

@@ -11,6 +11,7 @@ from risk import worlds as defined
 from sfumato import risk
 from sfumato.errors import Infeasible
 from sfumato.risk import subsets, world_answers
+from sfumato.risk.choice import choose
 from sfumato.risk.universe import column_of, log_choose, parse
 
 
@@ -96,7 +97,7 @@ def test_too_many_worlds_are_refused_and_bounded_from_one_side():
         risk.optimal_epsilon(universe, 100, "mean")
     with pytest.raises(Infeasible, match="at most"):
         risk.posterior_belief(universe, 100, "mean", 0.0, 1)
-    choice = risk.choose(universe, 100, "mean")
+    choice = choose(universe, 100, "mean")
     assert not choice.exact
     assert (
         choice.epsilon

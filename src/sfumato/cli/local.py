@@ -75,10 +75,8 @@ EPSILON = option(
     help="Privacy cost to each person: the privacy loss between two points at distance 1, "
     "with every axis scaled to 0 .. 1.",
 )
-REACH = option(
-    "--reach",
+RADIUS = option(
     "--radius",
-    "reach",
     group=MECHANISM_GROUP,
     common=True,
     default="auto",
@@ -118,7 +116,7 @@ class MechanismSettings(msgspec.Struct, frozen=True):
 
     axes: tuple[str, ...]
     epsilon: str | None
-    reach: str
+    radius: str
     mechanism: str
 
     def domain(self) -> Domain:
@@ -133,7 +131,7 @@ class MechanismSettings(msgspec.Struct, frozen=True):
         dimension = len(self.axes)
         if self.mechanism == "laplace":
             return MultivariateLaplace(self.epsilon, dimension)
-        return BPM(self.epsilon, self.reach, dimension)
+        return BPM(self.epsilon, self.radius, dimension)
 
 
 def show_clusters(
@@ -200,13 +198,13 @@ class Rehearsal(msgspec.Struct, frozen=True):
             raise UsageError(
                 "--out or --mechanism with several settings",
                 "a table shows all mechanisms, and keeps no reports",
-                "Leave them out, or name one --epsilon and one --reach",
+                "Leave them out, or name one --epsilon and one --radius",
             )
         if not self.is_table and (self.page is not None or self.repeats != 1):
             raise UsageError(
                 "--report or --repeats with one setting",
                 "they belong to a table",
-                "Give several values of --epsilon or --reach, such as --epsilon 1,2,4",
+                "Give several values of --epsilon or --radius, such as --epsilon 1,2,4",
             )
 
 
@@ -224,7 +222,6 @@ class Rehearsal(msgspec.Struct, frozen=True):
     help="Privacy cost to each person, as in perturb; several, separated by commas, make a table.",
 )
 @option(
-    "--reach",
     "--radius",
     "radii",
     group=MECHANISM_GROUP,
@@ -273,9 +270,9 @@ def simulate(
     private.
 
     \b
-    With several values of --epsilon or --reach, a table of sums of squares:
+    With several values of --epsilon or --radius, a table of sums of squares:
       sfumato local simulate people.csv --axis age=0..120 --clusters 3 \\
-        --epsilon 1,2,4 --reach .3,.5,auto --plot table.svg
+        --epsilon 1,2,4 --radius .3,.5,auto --plot table.svg
     """
     domain = Domain(parse_axes(rehearsal.axes))
     bounds = read_bounds(domain.intervals(list(domain)), len(domain))
@@ -405,7 +402,7 @@ local.add_command(simulate)
     help="This person's own value: NAME=NUMBER. Repeat for each axis.",
 )
 @EPSILON
-@REACH
+@RADIUS
 @MECHANISM
 @click.option(
     "--memory",
@@ -463,7 +460,7 @@ def perturb(
     help="Instead of --epsilon: use the mechanism that the first report names. For rehearsals "
     "only, because a stranger may have sent that report.",
 )
-@REACH
+@RADIUS
 @MECHANISM
 @SEED
 @report_option
@@ -480,7 +477,7 @@ def collect(
 ) -> None:
     """Find the clusters of the people behind the reports in FILES (lines of JSON, or Parquet).
 
-    Name the mechanism of the devices by --epsilon and --axis, and by --mechanism and --reach where
+    Name the mechanism of the devices by --epsilon and --axis, and by --mechanism and --radius where
     the devices do not use the defaults. Otherwise the first stranger to send a report would decide
     how all reports are decoded.
 
@@ -574,9 +571,9 @@ def _named_mechanism(settings: MechanismSettings, any_mechanism: bool) -> Mechan
             "the first report, whoever sent it, would decide what is decoded",
             "Give --epsilon and each --axis as the devices have them",
         )
-    if (settings.reach, settings.mechanism) != ("auto", "bpm"):
+    if (settings.radius, settings.mechanism) != ("auto", "bpm"):
         raise UsageError(
-            "--mechanism or --reach alone",
+            "--mechanism or --radius alone",
             "a mechanism is not named without its epsilon",
             "Give --epsilon too",
         )

@@ -25,7 +25,7 @@ from sfumato.risk.bounds import (
     upper_bound_epsilon,
     upper_bound_posterior,
 )
-from sfumato.risk.choice import Choice, Choices, WorstWorld, choose
+from sfumato.risk.choice import Choice, Choices, WorstWorld
 from sfumato.risk.membership import (
     Gaussian,
     Laplace,
@@ -47,7 +47,6 @@ __all__ = [
     "WorstWorld",
     "advantage",
     "bounded_sensitivity",
-    "choose",
     "composed_advantage",
     "confidence",
     "disclosure_risk",

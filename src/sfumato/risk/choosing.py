@@ -166,7 +166,7 @@ def _one(records: ArrayLike, given: _Asked, name: str | None = None) -> Choice:
 def _present(records: ArrayLike) -> ArrayLike:
     """Return the records that are numbers.
 
-    What is no array of numbers is left as it is, for ``risk.choose`` to refuse.
+    What is no array of numbers is left as it is, to be refused with the universe.
     """
     try:
         array = np.asarray(records)
