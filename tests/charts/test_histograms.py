@@ -308,3 +308,44 @@ def test_many_months_run_from_left_to_right():
     assert ticks[0] == "2010-01"
     noted = " ".join(" ".join(text.get_text().split()) for text in ax.figure.findobj(Text))
     assert 'Not drawn: month "another": 1 (1 to 1) and "none": 1 (1 to 1).' in noted
+
+
+DAYS = pa.table(
+    {"when": pa.array(np.arange(0, 365), pa.int32()).cast(pa.date32()), "x": [1.0] * 365}
+)
+
+
+@pytest.mark.parametrize(
+    ("axis", "first", "joined"),
+    [
+        (sf.Month("when"), "Jan", True),
+        (sf.Month("when", "1970-01", "1970-12"), "1970-01", True),
+        (sf.Weekday("when"), "Mon", False),
+        (sf.Weekday("when", missing="none"), "Mon", False),
+        (sf.Year("when", 1969, 1971), "1969", True),
+    ],
+    ids=["months", "months of a year", "weekdays", "weekdays or none", "years"],
+)
+@pytest.mark.parametrize("question", [sf.Histogram("time"), sf.Mean("x", by="time")])
+def test_times_run_from_left_to_right_and_a_line_joins_what_is_continuous(
+    axis: object, first: str, joined: bool, question: sf.Question
+) -> None:
+    domain = sf.Domain({"time": axis, "x": sf.Interval(0, 2)})
+    with sf.Publisher(sf.source(DAYS, domain, name="days"), budget=100) as publisher:
+        release = publisher.release(question, epsilon=50)
+    ax = release.plot()
+    assert ax.get_xlabel() == "time"
+    labels = [text.get_text() for text in ax.get_xticklabels()]
+    assert labels[0] == first
+    assert {text.get_rotation() for text in ax.get_xticklabels()} == {0.0}
+    lines = [
+        line for line in ax.get_lines() if line.get_linestyle() == "-" and len(line.get_xdata()) > 2
+    ]
+    assert bool(lines) == joined
+
+
+def test_twelve_months_are_all_named() -> None:
+    domain = sf.Domain(month=sf.Month("when"))
+    with sf.Publisher(sf.source(DAYS, domain, name="days"), budget=100) as publisher:
+        ax = publisher.release(sf.Histogram("month"), epsilon=50).plot()
+    assert len(ax.get_xticklabels()) == 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from matplotlib.lines import Line2D
 from sfumato.basics.numbers import Array
 from sfumato.charts import scales, style
 from sfumato.charts.scales import limit_note
+from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +52,10 @@ def _height(release: AggregateRelease) -> int:
 
 
 def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
-    """Draw the groups of one value."""
+    """Draw the groups of one value: times from left to right, other groups from the top down."""
+    axes = release.lattice.axes
+    if len(axes) == 1 and axes[0].calendar is not msgspec.UNSET:
+        return _along_time(release, axes[0], ax)
     known, low, high = (np.reshape(ends, -1)[:MOST_GROUPS] for ends in release.drawn())
     longest = 18 if style.is_narrow(ax) else style.LONGEST_LABEL
     names = [style.plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
@@ -74,6 +79,37 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     if scales.spans_decades(*ends):
         scales.log_axis(ax, *ends)
     style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
+    return ax
+
+
+def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -> Axes:
+    """Draw the values of fields of the calendar; they are joined where time is continuous."""
+    known, low, high = (np.reshape(ends, -1) for ends in release.drawn())
+    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    at = np.arange(axis.size, dtype=float)
+    style.hatch_columns(ax, at[~known])
+    middle = np.where(known, np.reshape(release.values, -1), np.nan)
+    joined = scales.is_continuous(axis)
+    if joined:
+        ax.plot(at, middle, color=style.BASE, linewidth=1.3, zorder=1.8)
+    ax.vlines(at[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
+    ax.plot(
+        at,
+        middle,
+        "o",
+        color=style.BASE,
+        markersize=6,
+        markeredgecolor=style.PAPER,
+        markeredgewidth=0.7,
+        zorder=2.2,
+    )
+    longest = 7.2 * max(len(label) for label in scales.tick_labels(axis)) + 8
+    scales.slots(ax.xaxis, axis, int((style.width_of(ax) - 70) // longest))
+    ax.set(xlim=(-0.5, axis.size - 0.5))
+    ax.set_xlabel(scales.name_of(axis), parse_math=False)
+    ax.set_ylabel(style.plain(_what(release), 60), parse_math=False)
+    ax.grid(visible=False, axis="x")
+    style.legend(ax, _keys(known), _note(release, axis.size), columns=2)
     return ax
 
 

@@ -42,7 +42,6 @@ MOST_STEPS = 400  # beyond, neighbours are added up
 MOST_LABELS = 40  # beyond, the largest only
 MOST_ORDERED = 12  # beyond, labels are drawn by size; a few may have an order of their own
 MOST_DOTS = 30  # beyond, labels with series are a table of shades
-MOST_UPWARD = 12  # beyond, months and hours run from left to right
 MOST_NAMED = 25  # beyond, bins beside a cell of missing values are drawn without that cell
 
 
@@ -98,8 +97,8 @@ def draw_counts(
 
 
 def _runs_on(axis: LatticeAxis) -> bool:
-    """Return whether labels are many fields of the calendar: time runs from left to right."""
-    return axis.calendar is not msgspec.UNSET and axis.size > MOST_UPWARD
+    """Return whether labels are fields of the calendar: time runs from left to right."""
+    return axis.calendar is not msgspec.UNSET
 
 
 @dataclass(frozen=True)
@@ -199,6 +198,8 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
         table = _per_width(table, np.diff(np.append(starts, main.size)) / np.diff(edges))
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
     painter = _band if dense else _upright
+    if _runs_on(main) and not dense:
+        painter = _line if scales.is_continuous(main) else _points
     for i in range(table.values.shape[1]):
         painter(ax, edges, table, i)
     ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
@@ -248,7 +249,8 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
         longest = 7.2 * max(len(label) for label in scales.tick_labels(main)) + 8
         room = style.width_of(ax) - 70
         turned = scales.names_bins(main) and longest > room / len(starts) and not _runs_on(main)
-        apart = 20 if turned else max(longest, 95 if main.time else 60)
+        least = 95 if main.time else 30 if _runs_on(main) else 60
+        apart = 20 if turned else max(longest, least)
         scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
     scales.value_axis(ax.xaxis, main)
@@ -257,15 +259,33 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
 
 def _upright(ax: Axes, edges: Array, table: Table, series: int) -> None:
     """One bar or dot per bin, with its error bars."""
-    number = table.values.shape[1]
+    if table.values.shape[1] == 1:
+        ax.stairs(table.values[:, 0], edges, fill=True, facecolor=style.FILL, zorder=1.5)
+    _points(ax, edges, table, series)
+
+
+def _line(ax: Axes, edges: Array, table: Table, series: int) -> None:
+    """Points of one series, joined where none of the calendar is left out: time is continuous."""
+    middle = _middle(edges, table, series)
+    values = table.values[:, series]
+    ax.plot(middle, values, color=style.SERIES[series], linewidth=1.3, zorder=1.8)
+    _points(ax, edges, table, series)
+
+
+def _middle(edges: Array, table: Table, series: int) -> Array:
+    """Where the points of a series stand: at the middle of bins, beside those of other series."""
+    dodge = _dodge(series, table.values.shape[1], 0.7)
+    return np.asarray((edges[:-1] + edges[1:]) / 2 + dodge * np.diff(edges))
+
+
+def _points(ax: Axes, edges: Array, table: Table, series: int) -> None:
+    """One dot per cell, with its error bars."""
     colour = style.SERIES[series]
     marker = style.MARKERS[series]
-    middle = (edges[:-1] + edges[1:]) / 2 + _dodge(series, number, 0.7) * np.diff(edges)
+    middle = _middle(edges, table, series)
     values = table.values[:, series]
     half = table.half[:, series]
     half_all = table.half_all[:, series]
-    if number == 1:
-        ax.stairs(values, edges, fill=True, facecolor=style.FILL, zorder=1.5)
     ax.vlines(
         middle,
         values - half_all,

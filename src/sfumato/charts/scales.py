@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
+import msgspec
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from sfumato.basics.numbers import Array, sidak
 from sfumato.charts import style
 from sfumato.charts.style import plain, short, thin
-from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, LatticeAxis
+from sfumato.domain import BinnedCells, EdgesAxis, GridAxis, LabelAxis, LatticeAxis
 from sfumato.privacy import Guarantee, Unit
 
 if TYPE_CHECKING:
@@ -171,10 +172,30 @@ def names_bins(axis: LatticeAxis, slots: int | None = None) -> bool:
 
 def tick_labels(axis: LatticeAxis) -> list[str]:
     """What stands at the ticks: names of cells, or the edges between them."""
+    if isinstance(axis, LabelAxis) and axis.calendar is not msgspec.UNSET:
+        return _short_names(axis)
     if axis.size > FEW_BINS and _has_single_numbers(axis):
         first, *between, last = axis.scale.picture_text(axis.edges()[:-1])
         return [f"≤{first}", *between, f"≥{last}"]
     return cell_labels(axis) if names_bins(axis) else edge_labels(axis)
+
+
+def is_continuous(axis: LatticeAxis) -> bool:
+    """Whether the cells of an axis follow each other in time, so that a line may join them.
+
+    Weekdays come again and again, and a cell of other or missing values is no time at all.
+    """
+    if not isinstance(axis, LabelAxis) or axis.calendar is msgspec.UNSET:
+        return False
+    return axis.calendar.part != "weekday" and axis.n_listed == axis.size
+
+
+def _short_names(axis: LabelAxis) -> list[str]:
+    """Fields of the calendar as ticks name them: "Jan" and "Mon"; others as they are."""
+    names = cell_labels(axis)
+    return [
+        name[:3] if name.isalpha() and i < axis.n_listed else name for i, name in enumerate(names)
+    ]
 
 
 class Turned(TypedDict, total=False):

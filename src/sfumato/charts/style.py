@@ -257,6 +257,20 @@ def hatch_rows(ax: Axes, rows: Array) -> None:
         )
 
 
+def hatch_columns(ax: Axes, columns: Array) -> None:
+    """Mark the columns of what is not known."""
+    for column in columns.tolist():
+        ax.axvspan(
+            column - 0.32,
+            column + 0.32,
+            facecolor=UNKNOWN,
+            edgecolor=UNKNOWN_HATCH,
+            hatch="////",
+            linewidth=0,
+            zorder=0.5,
+        )
+
+
 def name_rows(ax: Axes, names: Sequence[str], what: str) -> None:
     """Name rows 0, 1, 2, ... from the top down, and what runs along them."""
     ax.set_yticks(np.arange(len(names)), labels=names, parse_math=False)

@@ -150,6 +150,16 @@ class GridAxis(
         return None if self.step is None else (self.lower, self.step)
 
     @property
+    def decimals(self) -> int:
+        """How many decimals tell each point of the lattice from its neighbours.
+
+        >>> GridAxis("lon", -180, 180, cells=3600).decimals
+        1
+        """
+        resolution = (self.upper - self.lower) / self.cells
+        return max(0, math.ceil(-math.log10(resolution) - 1e-9))
+
+    @property
     def nudge(self) -> float:
         """How far below an edge, in cells, a value may lie and still open the cell.
 

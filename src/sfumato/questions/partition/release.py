@@ -543,6 +543,16 @@ class Partition(
             columns[f"{axis.name}_upper"] = axis.scale.array(self.upper[:, i])
         return pa.table(columns | {"count": self.counts, "low": low, "high": high})
 
+    def in_digits(self, table: pa.Table) -> pa.Table:
+        """A table like ``to_frame``; coordinates have the digits of the lattice."""
+        for axis in self.lattice.grids:
+            for end in (f"{axis.name}_lower", f"{axis.name}_upper"):
+                if axis.kind == "number" and end in table.column_names:
+                    rounded = np.round(table[end].to_numpy(), axis.decimals)
+                    at = table.column_names.index(end)
+                    table = table.set_column(at, end, [rounded])
+        return super().in_digits(table)
+
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write ``to_frame()`` as Parquet."""
         import pyarrow.parquet as pq
