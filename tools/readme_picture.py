@@ -1,4 +1,4 @@
-"""Draw the picture of the README: the demo's answer on hours and delays, as the report shows it.
+"""Draw the picture of the README: the demo's flights by month, as the report draws them.
 
 `python tools/readme_picture.py` runs the demo in a folder of its own. Its noise is new each time,
 and so is the picture; `make docs` leaves it as it is.
@@ -13,14 +13,14 @@ from sfumato.charts import style
 from sfumato.demo.run import publish
 
 PICTURE = Path(__file__).parent.parent / "docs" / "demo.svg"
-TITLE = "Histogram of hour x dep_delay"
+HEADING = "Flights by month"
 
 
 def draw(picture: Path) -> None:
     """Run the demo, and draw one of its answers."""
     with tempfile.TemporaryDirectory() as folder:
         releases = publish(Path(folder)).releases
-    (release,) = [each for each in releases if each.title == TITLE]
+    (release,) = [release for release in releases if release.heading == HEADING]
     style.save(style.figure_of(release.plot()), picture)
 
 

@@ -45,7 +45,7 @@ def test_costs_under_several_limits_of_one_person_add_up_and_others_do_not():
 
     assert account(Unit(400, person="plane"), Unit(50, person="plane")).together == "epsilon = 1"
     assert account(Unit(400, person="plane"), Unit(50, person="plane")).protects.startswith(
-        "It protects any one plane"
+        "It protects any one person"
     )
     for other in (Unit(50, "replace", "plane"), Unit(50, person="pilot"), Unit()):
         assert account(Unit(400, person="plane"), other).together is None

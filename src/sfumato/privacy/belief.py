@@ -105,7 +105,7 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     'anyone 1% sure that a person is in the data can become 99.99...% sure'
     """
     seldom = _seldom(promise)
-    fact = "that a person is in the data"
+    fact = f"that {unit.anyone} is in the data"
     if unit.neighbours == "replace":
         fact = "what a person's rows are"
     if seldom >= 1:

@@ -18,6 +18,7 @@ from sfumato.answers import CountsRelease, Receipt, Release, reach_text
 from sfumato.basics.numbers import rounded
 from sfumato.basics.text import number, plain
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, Unit, belief, compose
+from sfumato.questions.partition.release import Partition
 from sfumato.reports.headings import heading_of
 
 # --- charges --------------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ def _account(name: str, paid: list[Paid]) -> Account:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}.".replace("Anyone", "Whoever is", 1)
 
 
 def _entity(unit: Unit) -> tuple[object, ...]:
@@ -185,9 +186,12 @@ def _is_of_one_entity(releases: Collection[Release]) -> bool:
 
 # --- the page -------------------------------------------------------------------------------------
 
-MOST_BARS = 5
+MOST_BARS = 4
 MOST_ON_PHONE = 3  # as in the style sheet
 LONGEST_SOURCE = 40
+MOST_SAID = 4
+"""Lines about numbers and maps."""
+MAP_AXES = 2
 SHOWN = 48
 """Characters of a name beside a bar."""
 
@@ -230,6 +234,8 @@ class Block:
         How many bars are left out.
     hatches : bool
         Whether the rest of a bar is hatched: what is not known.
+    notes : tuple of str
+        What stands in small letters below.
     """
 
     name: str
@@ -239,6 +245,7 @@ class Block:
     bars: tuple[Bar, ...]
     further: int
     hatches: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def further_narrow(self) -> int:
@@ -257,30 +264,47 @@ def blocks(releases: Sequence[Release], accounts: Sequence[Account]) -> tuple[Bl
 
 
 def _published(releases: Sequence[Release]) -> Block:
-    total = sum(np.size(release.values) for release in releases)
-    clear = [_clear(release) for release in releases]
-    known = [shares for shares in clear if shares is not None]
-    lines = [
-        f"{_several(len(releases), 'answer')}{_in_tables(releases)} with "
-        f"{_several(total, 'number')}{_of(releases)}."
-    ]
-    hidden = sum(size - seen for seen, size in known)
-    if hidden:
-        share = 100 * hidden / total
-        lines.append(
-            f"{hidden:,} of them ({share:.0f}%) are lost in the noise, each judged alone: "
-            "the truth may be 0, or is not known."
-        )
-    elif known:
-        lines.append("All of them stand out from the noise, each judged alone.")
+    lines = [f"{_several(len(releases), 'answer')}{_in_tables(releases)}{_of(releases)}."]
+    lines += [*_known_numbers(releases), *map(_boxes, _partitions(releases))][:MOST_SAID]
     lines += _agreement(releases)
     bars = []
     for label, release in _with_tables(releases):
+        if isinstance(release, Partition):
+            bars.append(Bar(label, None, _several(np.size(release.values), "box", "boxes")))
+            continue
         seen, size = _clear(release) or (0, 0)
         if size:
             bars.append(Bar(label, seen / size, f"{seen:,} of {size:,}"))
     caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
+
+
+def _partitions(releases: Sequence[Release]) -> list[Partition]:
+    return [release for release in releases if isinstance(release, Partition)]
+
+
+def _known_numbers(releases: Sequence[Release]) -> list[str]:
+    """Return how many numbers are known; the boxes of maps are not read one by one, and no such."""
+    numbered = [release for release in releases if not isinstance(release, Partition)]
+    judged = [shares for shares in map(_clear, numbered) if shares is not None]
+    seen = sum(known for known, _ in judged)
+    total = sum(size for _, size in judged)
+    if not total:
+        return []
+    if seen == total:
+        return [f"All {_several(total, 'number')} are known: each stands out from the noise."]
+    return [
+        f"{seen:,} of {_several(total, 'number')} are known: each stands out from the noise. "
+        "Of the others, the truth may be 0, or is not known."
+    ]
+
+
+def _boxes(release: Partition) -> str:
+    """Return how many boxes a map or another partition has, and how it is drawn."""
+    boxes = _several(np.size(release.values), "box", "boxes")
+    if len(release.axes) == MAP_AXES:
+        return f"The map has {boxes}; drawn together where noise wins."
+    return f"The partition of {plain(' and '.join(release.axes), LONGEST_SOURCE)} has {boxes}."
 
 
 def _agreement(releases: Sequence[Release]) -> list[str]:
@@ -386,27 +410,44 @@ def _at_risk(releases: Sequence[Release], accounts: Sequence[Account]) -> Block:
         for account in bounded
     ]
     caption = f"How sure one can become who was {100 * belief.PRIOR:g}% sure, by account"
-    return _block("risk", title, _risk_lines(releases, accounts, bounded), caption, bars)
+    lines = _risk_lines(releases, accounts, bounded)
+    notes = _risk_notes(releases, accounts, bounded)
+    return _block("risk", title, lines, caption, bars, notes=notes)
 
 
 def _risk_lines(
     releases: Sequence[Release], accounts: Sequence[Account], bounded: Sequence[Account]
 ) -> list[str]:
-    lines = []
+    """Return the risk in one sentence, that of the account with the largest."""
     if bounded:
-        worst = bounded[0]
-        lines += [
-            _named(worst) if len(accounts) > 1 else worst.protects,
-            worst.warning or f"{worst.meaning} That is {worst.together}.",
-            *_why_ten_deltas(worst),
-            "This counts the answers on this page alone.",
-        ]
+        return [bounded[0].warning or bounded[0].meaning]
+    return _unbounded(releases, accounts, bounded)
+
+
+def _risk_notes(
+    releases: Sequence[Release], accounts: Sequence[Account], bounded: Sequence[Account]
+) -> list[str]:
+    """Return what that sentence is about, and what it leaves out."""
+    if not bounded:
+        return []
+    worst = bounded[0]
+    cost = f"It is for {worst.together}, and for the answers on this page alone."
+    said = [_named(worst) if len(accounts) > 1 else worst.protects, cost, *_why_ten_deltas(worst)]
+    said += _unbounded(releases, accounts, bounded)
+    if len(accounts) > 1:
+        said.append("What several accounts spend on the same people adds up.")
+    return said
+
+
+def _unbounded(
+    releases: Sequence[Release], accounts: Sequence[Account], bounded: Sequence[Account]
+) -> list[str]:
+    """Return what no bound holds for."""
+    lines = []
     if len(accounts) > len(bounded):
         lines.append("The costs of some answers do not add up to one bound: see what was spent.")
     if any(release.receipt is None for release in releases):
         lines.append("No ledger confirms what answers without a receipt cost.")
-    if len(accounts) > 1:
-        lines.append("What several accounts spend on the same people adds up.")
     return lines
 
 
@@ -442,10 +483,12 @@ def _block(
     bars: Sequence[Bar],
     *,
     hatches: bool = False,
+    notes: Sequence[str] = (),
 ) -> Block:
     kept = tuple(bars[:MOST_BARS])
-    return Block(name, title, tuple(lines), caption, kept, len(bars) - len(kept), hatches)
+    further = len(bars) - len(kept)
+    return Block(name, title, tuple(lines), caption, kept, further, hatches, tuple(notes))
 
 
-def _several(count: int, noun: str) -> str:
-    return f"{number(count)} {noun}" + ("" if count == 1 else "s")
+def _several(count: int, noun: str, plural: str = "") -> str:
+    return f"{number(count)} {noun if count == 1 else plural or noun + 's'}"

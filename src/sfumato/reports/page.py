@@ -26,6 +26,7 @@ from sfumato.local.table import LocalTable
 from sfumato.questions.persons import Recommendation
 from sfumato.reports import decisions, front, headings, sections
 from sfumato.reports.decisions import Decision, Finding
+from sfumato.reports.glances import glances
 from sfumato.risk import Choice, Choices
 from sfumato.risk.window import Window
 
@@ -130,6 +131,7 @@ def render(
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
         technical=technical,
         front=front.blocks(releases, accounts),
+        glances=glances(releases),
         sections=shown,
         script=_script() if any(section.is_map for section in shown) else None,
         proofs=sections.proofs(releases, anchors),

@@ -1,0 +1,137 @@
+"""Small pictures of the front page: one trend over time and one map, with their numbers in words.
+
+The largest number was picked after looking at all of them, so it has the interval that holds for
+all at once. The latest one has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sfumato.answers import Release
+from sfumato.basics.text import number, plain
+from sfumato.charts import scales, style
+from sfumato.domain import Lattice, LatticeAxis
+from sfumato.questions.aggregates import AggregateRelease
+from sfumato.questions.histogram import HistogramRelease
+from sfumato.questions.partition.release import Partition
+from sfumato.reports.headings import heading_of
+
+WIDTH = 560
+HEIGHTS = {"trend": 190, "map": 190}
+MAP_AXES = 2
+SURE = "Each with 95% confidence."
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One small picture of the front page.
+
+    Attributes
+    ----------
+    title : str
+    chart : Markup
+    said : tuple of str
+        Its numbers, as sentences.
+    """
+
+    title: str
+    chart: Markup
+    said: tuple[str, ...]
+
+
+def glances(releases: Sequence[Release]) -> tuple[Glance, ...]:
+    """The first trend over time and the first map of a page, as far as there are any."""
+    trend = next((release for release in releases if _time_of(release) is not None), None)
+    plane = next((release for release in releases if _is_map(release)), None)
+    shown = []
+    if trend is not None:
+        shown.append(_glance(trend, "trend", _trend_words(trend)))
+    if plane is not None:
+        shown.append(_glance(plane, "map", _map_words(plane)))
+    return tuple(shown)
+
+
+def _time_of(release: Release) -> LatticeAxis | None:
+    """Return the only axis of counts or means, if it is one of time that runs on."""
+    if not isinstance(release, HistogramRelease | AggregateRelease) or release.parts:
+        return None
+    lattice: Lattice = release.lattice
+    if len(lattice.axes) != 1:
+        return None
+    (axis,) = lattice.axes
+    runs_on = scales.is_continuous(axis) or axis.time is not None
+    return axis if runs_on and axis.size > 1 else None
+
+
+def _is_map(release: Release) -> bool:
+    return isinstance(release, Partition) and len(release.axes) == MAP_AXES
+
+
+def _glance(release: Release, kind: str, said: tuple[str, ...]) -> Glance:
+    title = heading_of(release)
+    figure = _small(release.plot, HEIGHTS[kind], is_map=kind == "map")
+    chart = style.svg(figure, title, " ".join(said) or title, name=f"front-{kind}")
+    return Glance(title, Markup(chart), said)
+
+
+def _small(plot: Callable[[Axes], Axes], height: int, *, is_map: bool) -> Figure:
+    """Return a figure without the notes and keys that the answer's own section has."""
+    with style.sized(WIDTH), style.house():
+        figure, ax = style.figure(height)
+        plot(ax)
+        if is_map:
+            # Coasts and the bar of length say where and how large it is.
+            ax.set(xticks=[], yticks=[], xlabel="", ylabel="")
+        for axes in figure.axes:
+            if (legend := axes.get_legend()) is not None:
+                legend.remove()
+    return figure
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def _trend_words(release: Release) -> tuple[str, ...]:
+    """Return the largest and the latest number of a trend, each with its interval."""
+    axis = _time_of(release.for_people())
+    values = np.asarray(release.values, float).reshape(-1)
+    low, _ = release.interval("0.95")
+    # A mean that is not known has no value; a count may be 0 where its interval says so.
+    is_count = isinstance(release, HistogramRelease)
+    known = np.asarray(low).reshape(-1) > 0 if is_count else np.isfinite(values)
+    if axis is None or not known.any():
+        return ()
+    names = [plain(name) for name in axis.cell_names()]
+    largest = int(np.argmax(np.where(known, values, -np.inf)))
+    latest = int(np.flatnonzero(known)[-1])
+    most = _with_interval(release, largest, simultaneous=True)
+    last = _with_interval(release, latest, simultaneous=False)
+    return (f"Largest: {most} ({names[largest]}).", f"Latest: {last} ({names[latest]}).", SURE)
+
+
+def _with_interval(release: Release, at: int, *, simultaneous: bool) -> str:
+    """Return a number with what it may be off: ± where that is the same on both sides."""
+    value = float(np.asarray(release.values, float).reshape(-1)[at])
+    ends = release.interval("0.95", simultaneous)
+    low, high = (float(np.asarray(end, float).reshape(-1)[at]) for end in ends)
+    if np.isclose(high - value, value - low):
+        return f"{number(value)} ± {number(high - value)}"
+    return f"{number(value)} ({number(low)} to {number(high)})"
+
+
+def _map_words(release: Release) -> tuple[str, ...]:
+    """Return how many rows a map shows in all."""
+    if not isinstance(release, Partition):
+        return ()
+    whole = release.count()
+    total = float(np.asarray(whole.value))
+    reach = float(np.asarray(whole.high)) - total
+    said = f"In all: {number(round(total))} ± {number(np.ceil(reach))}, with 95% confidence."
+    return (said, "Places that cannot be told from empty have no shade.")
