@@ -176,6 +176,22 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
         return fig, fig.add_subplot(axes_class=Picture)
 
 
+def at_a_glance(plot: Callable[[Axes], Axes], width: int, height: int, *, is_map: bool) -> Figure:
+    """Draw a small picture, without the notes and keys that the large one has.
+
+    Of a map, coasts and the bar of length say where and how large it is.
+    """
+    with sized(width), house():
+        small, ax = figure(height)
+        plot(ax)
+        if is_map:
+            ax.set(xticks=[], yticks=[], xlabel="", ylabel="")
+        for axes in small.axes:
+            if (key := axes.get_legend()) is not None:
+                key.remove()
+    return small
+
+
 def figure_of(ax: Axes) -> Figure:
     """The whole figure that Axes are part of."""
     fig = ax.get_figure(root=True)

@@ -6,13 +6,11 @@ all at once. The latest one has its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sfumato.answers import Release
 from sfumato.basics.text import number, plain
@@ -24,7 +22,7 @@ from sfumato.questions.partition.release import Partition
 from sfumato.reports.headings import heading_of
 
 WIDTH = 560
-HEIGHTS = {"trend": 190, "map": 190}
+HEIGHT = 190
 MAP_AXES = 2
 SURE = "Each with 95% confidence."
 
@@ -76,23 +74,9 @@ def _is_map(release: Release) -> bool:
 
 def _glance(release: Release, kind: str, said: tuple[str, ...]) -> Glance:
     title = heading_of(release)
-    figure = _small(release.plot, HEIGHTS[kind], is_map=kind == "map")
+    figure = style.at_a_glance(release.plot, WIDTH, HEIGHT, is_map=kind == "map")
     chart = style.svg(figure, title, " ".join(said) or title, name=f"front-{kind}")
     return Glance(title, Markup(chart), said)
-
-
-def _small(plot: Callable[[Axes], Axes], height: int, *, is_map: bool) -> Figure:
-    """Return a figure without the notes and keys that the answer's own section has."""
-    with style.sized(WIDTH), style.house():
-        figure, ax = style.figure(height)
-        plot(ax)
-        if is_map:
-            # Coasts and the bar of length say where and how large it is.
-            ax.set(xticks=[], yticks=[], xlabel="", ylabel="")
-        for axes in figure.axes:
-            if (legend := axes.get_legend()) is not None:
-                legend.remove()
-    return figure
 
 
 # --- in words -------------------------------------------------------------------------------------
