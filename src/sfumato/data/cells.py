@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
+from sfumato.data.buffers import array_of, is_valid, ndarray_of
 from sfumato.data.columns import Labels, decoded, numbers, viewless, whole_times
 from sfumato.data.dates import is_moments, local, zoned_moments
 from sfumato.data.keys import KeyNumbers
@@ -114,7 +115,7 @@ def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
     n_rows = len(array)
     if pt.is_null(array.type):
         return np.zeros(n_rows, np.int64), np.zeros(n_rows, bool)
-    is_known = array.is_valid().to_numpy(zero_copy_only=False)
+    is_known = is_valid(array)
     times = whole_times(array, "microsecond")
     is_known = is_known & (times >= _FIRST) & (times < _END)
     is_zoned = _is_zoned(array)
@@ -152,8 +153,8 @@ def _calendar_numbers(times: Array, part: Part, *, spanned: bool) -> Array:
 
 def _weeks_of_year(days: Array) -> Array:
     """Return the numbers of weeks by ISO 8601, 1 to 53."""
-    dates = pa.array(days.astype(np.int32)).view(pa.date32())
-    return np.asarray(pc.iso_week(dates).to_numpy(zero_copy_only=False))
+    dates = array_of(days.astype(np.int32)).view(pa.date32())
+    return ndarray_of(pc.iso_week(dates))
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ class RowFilter:
         """Return the rows of a batch that satisfy all conditions."""
         columns = [_filterable(column) for column in batch.columns]
         plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-        return plain.filter(pa.array(self.satisfied(batch)))
+        return plain.filter(array_of(self.satisfied(batch)))
 
 
 def _filterable(column: pa.Array) -> pa.Array:

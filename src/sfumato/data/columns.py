@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from sfumato.basics.numbers import Array
+from sfumato.data.buffers import is_valid, ndarray_of
 from sfumato.data.dates import times_of
 from sfumato.domain import (
     MICROSECONDS_A_DAY,
@@ -56,14 +57,13 @@ def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
     if not pt.is_float64(array.type):
         array = array.cast(pa.float64(), safe=False)
     # Arrow copies only where there are nulls, and makes each of them NaN.
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+    return ndarray_of(array)
 
 
 def _times(array: pa.Array, time: TimeUnit) -> Array:
-    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     values = whole_times(array, time).astype(np.float64)
-    if missing is not None:
-        values[missing] = np.nan
+    if array.null_count:
+        values[~is_valid(array)] = np.nan
     return values
 
 
@@ -74,7 +74,7 @@ def whole_times(array: pa.Array, time: TimeUnit) -> Array:
     """
     array = times_of(array)
     integer_type = pa.int32() if pt.is_date32(array.type) else pa.int64()
-    ticks = array.view(integer_type).fill_null(0).to_numpy(zero_copy_only=False)
+    ticks = ndarray_of(array.view(integer_type), 0)
     return _in_unit(ticks.astype(np.int64, copy=False), array.type, time)
 
 
@@ -130,8 +130,9 @@ class Labels:
         self._learn(encoded.dictionary)
         indices = encoded.indices
         if indices.null_count:
-            indices = indices.cast(pa.int64()).fill_null(len(self._cells_of_values) - 1)
-        return np.asarray(self._cells_of_values[indices.to_numpy(zero_copy_only=False)])
+            indices = indices.cast(pa.int64())
+        places = ndarray_of(indices, len(self._cells_of_values) - 1)
+        return np.asarray(self._cells_of_values[places])
 
     def _learn(self, dictionary: pa.Array) -> None:
         """Look a dictionary up, unless it is the last one again, as in chunks of one batch."""

@@ -48,6 +48,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import csv
 
+from sfumato.data.buffers import binary_of, is_true, without
 from sfumato.data.columns import decoded, text_of
 from sfumato.data.dates import (
     MOMENT,
@@ -175,8 +176,8 @@ def _plain_as_a_whole(
     texts: pa.Array, is_plain: pa.Array, read_all: ReadAll, read_one: ReadOne
 ) -> pa.Array:
     """Read the fields of a plain form as a whole, and the others one by one."""
-    is_plain = is_plain.fill_null(False)
-    values = read_all(pc.if_else(is_plain, texts, None))
+    is_plain = is_true(is_plain)
+    values = read_all(without(texts, pc.invert(is_plain)))
     is_odd = pc.and_not(texts.is_valid(), is_plain)
     # Times are read one by one as integers, and cast afterwards.
     type_ = pa.int64() if pt.is_timestamp(values.type) else values.type
@@ -214,7 +215,7 @@ def _in_plain_notation(texts: pa.Array, notation: Notation) -> pa.Array:
     if notation.thousands is not None:
         texts = _without_thousands(texts, notation.thousands, notation.decimal)
     if notation.decimal == ",":
-        texts = pc.if_else(pc.match_substring(texts, "."), None, texts)
+        texts = without(texts, pc.match_substring(texts, "."))
         texts = pc.replace_substring(texts, ",", ".")
     return texts
 
@@ -337,12 +338,12 @@ def _timestamps(texts: pa.Array) -> pa.Array:
         times = _cast(texts, type_)
         if times is not None:
             return _in_microseconds(times)
-    has_zone = pc.match_substring_regex(texts, f"^{_PLAIN_DAY}{_CLOCK}{_ZONE}$").fill_null(False)
-    no_zone = pc.match_substring_regex(texts, f"^{_PLAIN_DAY}({_CLOCK})?$").fill_null(False)
+    has_zone = is_true(pc.match_substring_regex(texts, f"^{_PLAIN_DAY}{_CLOCK}{_ZONE}$"))
+    no_zone = is_true(pc.match_substring_regex(texts, f"^{_PLAIN_DAY}({_CLOCK})?$"))
 
     def read_all(plain: pa.Array) -> pa.Array:
-        zoned = pc.if_else(has_zone, plain, None).cast(pa.string()).cast(TIMESTAMP)
-        local = pc.if_else(no_zone, plain, None).cast(pa.string()).cast(pa.timestamp("us"))
+        zoned = without(plain, pc.invert(has_zone)).cast(pa.string()).cast(TIMESTAMP)
+        local = without(plain, pc.invert(no_zone)).cast(pa.string()).cast(pa.timestamp("us"))
         return pc.coalesce(zoned, local.cast(pa.int64()).cast(TIMESTAMP))
 
     return _plain_as_a_whole(texts, pc.or_(has_zone, no_zone), read_all, field_microseconds)
@@ -561,9 +562,9 @@ def _listed(column: Column) -> tuple[Label, ...]:
 def _without_missing(texts: pa.Array, column: Column) -> pa.Array:
     """Make null what stands for a missing value in this column, with or without blanks around."""
     listed = _listed(column)
-    missing = pa.array([text.encode() for text in MISSING if text not in listed], pa.binary())
+    missing = binary_of([text.encode() for text in MISSING if text not in listed])
     stripped = without_blanks(texts)
-    texts = pc.if_else(pc.is_in(stripped, missing), None, texts)
+    texts = without(texts, pc.is_in(stripped, missing))
     # Of numbers, dates and booleans, blanks are no part; of a label, they may be.
     return texts if pa.types.is_string(declared(column)) else without_blanks(texts)
 

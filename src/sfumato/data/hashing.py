@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import DTypeLike
 
 from sfumato.basics.numbers import Array
+from sfumato.data.buffers import array_of, ndarray_of
 from sfumato.random.streams import Macs
 
 _LEAST_BYTES = 2**22  # numpy asks for huge pages from this size on
@@ -187,15 +188,15 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
         It is not changed.
     """
     texts = _as_texts(texts)
-    writes = pc.match_substring_regex(texts, _WRITTEN_INTEGER).to_numpy(zero_copy_only=False)
+    writes = ndarray_of(pc.match_substring_regex(texts, _WRITTEN_INTEGER))
     if not writes.any():
         return words
-    digits = texts.filter(pa.array(writes)).cast(pa.large_string())
+    digits = texts.filter(array_of(writes)).cast(pa.large_string())
     digits = pc.utf8_ltrim(digits, f"{OBJECT}mn")
     found_words = words[writes]
-    is_sure = pc.less_equal(pc.utf8_length(digits), _SURE_DIGITS).to_numpy(zero_copy_only=False)
-    sure = digits.filter(pa.array(is_sure)).cast(pa.int64())
-    found_words[is_sure] = sure.to_numpy(zero_copy_only=False).view(np.uint64)
+    is_sure = ndarray_of(pc.utf8_length(digits)) <= _SURE_DIGITS
+    sure = digits.filter(array_of(is_sure)).cast(pa.int64())
+    found_words[is_sure] = ndarray_of(sure).view(np.uint64)
     for index in np.flatnonzero(~is_sure).tolist():
         number = int(digits[index].as_py())
         if -(2**63) <= number < 2**64:

@@ -67,6 +67,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
+from sfumato.data.buffers import array_of, is_valid, ndarray_of, without
 from sfumato.data.columns import TICKS_A_SECOND, decoded, numbers
 from sfumato.data.dates import times_of
 from sfumato.data.hashing import (
@@ -92,8 +93,8 @@ def normalized_ids(column: pa.Array) -> pa.Array:
     if pt.is_struct(ids.type):
         ids = times_of(ids)
     if pt.is_floating(ids.type):
-        doubles = ids.cast(pa.float64())
-        return pc.if_else(pc.is_nan(doubles), None, pc.add(doubles, 0.0))
+        doubles = ndarray_of(ids.cast(pa.float64()))
+        return array_of(doubles + 0.0, np.isnan(doubles))
     if pt.is_decimal(ids.type):
         return written_decimals(ids)
     if pt.is_date64(ids.type):
@@ -126,12 +127,12 @@ class PersonIds(NamedTuple):
         """Which rows have a person: bool ndarray of shape (rows,); None where all have."""
         if not self.ids.null_count:
             return None
-        return np.asarray(self.ids.is_valid().to_numpy(zero_copy_only=False))
+        return is_valid(self.ids)
 
     def kept(self, which: Array) -> PersonIds:
         """Return the rows for which a bool ndarray holds."""
         periods = None if self.periods is None else self.periods[which]
-        return PersonIds(self.ids.filter(pa.array(which)), periods)
+        return PersonIds(self.ids.filter(array_of(which)), periods)
 
 
 def person_ids(chunk: pa.RecordBatch, columns: Sequence[str]) -> PersonIds:
@@ -151,7 +152,7 @@ def person_ids(chunk: pa.RecordBatch, columns: Sequence[str]) -> PersonIds:
     days = numbers(chunk[columns[1]], "day")
     missing = np.isnan(days)
     if missing.any():
-        ids = pc.if_else(pa.array(~missing), ids, pa.nulls(len(ids), ids.type))
+        ids = without(ids, array_of(missing))
         days = np.where(missing, 0, days)
     return PersonIds(ids, days.astype(np.int64))
 
@@ -283,7 +284,7 @@ def _as_integers(ids: pa.Array) -> Array | None:
     elif not pt.is_integer(type_):
         return None
     wide = np.uint64 if pt.is_unsigned_integer(ids.type) else np.int64
-    return np.asarray(ids.to_numpy(zero_copy_only=False)).astype(wide, copy=False).view(np.uint64)
+    return ndarray_of(ids).astype(wide, copy=False).view(np.uint64)
 
 
 # --- priorities of rows ---------------------------------------------------------------------------

@@ -40,6 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.basics.text import kind_of
+from sfumato.data.buffers import array_of, binary_of
 from sfumato.data.columns import decoded
 from sfumato.data.fields import parse, text_schema
 from sfumato.data.options import NO_OPTIONS, FileOptions
@@ -154,11 +155,12 @@ class FileInFolders(RowReader):
 def _constant(value: str | None, column: Column) -> pa.Array:
     """Return a column of one row; the value is missing if it does not parse, as in CSV."""
     raw = None if value is None else value.encode("utf-8", "surrogateescape")
-    return decoded(parse(pa.array([raw], pa.binary()), column))
+    text = pa.nulls(1, pa.binary()) if raw is None else binary_of([raw])
+    return decoded(parse(text, column))
 
 
 def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), value)
+    return pa.DictionaryArray.from_arrays(array_of(np.zeros(n_rows, np.int32)), value)
 
 
 # --- the files of a source ----------------------------------------------------------------------
