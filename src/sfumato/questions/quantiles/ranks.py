@@ -297,10 +297,10 @@ class RankTest:
     def number_short(self, spare: Array) -> int:
         """How many values, from the first on, have as many rows to spare as their half-width."""
         bounds = self.noise.half_width_bounds(self.below, self.counts, self.q, self.alpha)
-        for at, (rows, bound) in enumerate(zip(spare.tolist(), bounds.tolist(), strict=True)):
-            # The exact half-width takes long, and decides only where its bound does not.
-            if rows < bound and (rows < 0 or rows < self._half_width(at)):
-                return at
+        # The exact half-width takes long, and decides only where its bound does not.
+        for at in np.flatnonzero(spare < bounds).tolist():
+            if spare[at] < 0 or spare[at] < self._half_width(at):
+                return int(at)
         return len(spare)
 
     def _half_width(self, at: int) -> int:
