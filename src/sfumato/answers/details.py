@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sfumato.basics.text import plain
-
-if TYPE_CHECKING:
-    from sfumato.answers.release import Release
 
 
 class Details:
@@ -23,24 +18,26 @@ class Details:
     ('count', (4,), False)
     """
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: object, title: str, names: frozenset[str]) -> None:
         self._release = release
+        self._title = title
+        self._names = names
 
     def __dir__(self) -> list[str]:
-        return sorted(names_in_details(type(self._release)))
+        return sorted(self._names)
 
     def __getattr__(self, name: str) -> object:
-        # While it is copied it has no release yet.
-        if not name.startswith("_") and name in names_in_details(type(self._release)):
+        # While it is copied it has no names yet.
+        if not name.startswith("_") and name in self._names:
             detail: object = getattr(self._release, name)
             return detail
         raise AttributeError(f"a {type(self).__name__} has no {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        return f"<Details of {plain(self._release.title, 200)}: {', '.join(dir(self))}>"
+        return f"<Details of {plain(self._title, 200)}: {', '.join(dir(self))}>"
 
 
-def names_in_details(kind: type[Release]) -> frozenset[str]:
+def names_in_details(kind: type) -> frozenset[str]:
     """The names that a class of releases keeps for its details, and those that it inherits."""
     kept = (vars(cls).get("_in_details", ()) for cls in kind.__mro__)
     return frozenset(name for names in kept for name in names)

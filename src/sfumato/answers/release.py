@@ -118,7 +118,7 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def details(self) -> Details:
         """What pages, pictures and other tools need of it: see ``dir(release.details)``."""
-        return Details(self)
+        return Details(self, self.title, names_in_details(type(self)))
 
     @property
     def replayed(self) -> bool:
