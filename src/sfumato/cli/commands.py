@@ -346,6 +346,12 @@ def _options(error: click.UsageError) -> list[str]:
     return [name for name in names if name.startswith("-")]
 
 
+def _arguments(error: click.UsageError) -> list[str]:
+    """The names of what stands in a command without an option."""
+    taken = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    return [str(parameter.name) for parameter in taken if isinstance(parameter, click.Argument)]
+
+
 def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str) -> UsageError:
     known = _options(error)
     name = error.option_name
@@ -363,6 +369,12 @@ def _unknown_option(error: click.NoSuchOption, args: Sequence[str], command: str
     if name in IN_A_PLAN and command in OF_A_PLAN:
         obstacle = "the plan says it, so that it can be read and agreed on beforehand"
         return UsageError(f"{command} {name}", obstacle, f"Write {IN_A_PLAN[name]} in the plan")
+    if name[2:] in _arguments(error):
+        argument = name[2:].upper()
+        obstacle = f"{argument} stands alone in this command"
+        return UsageError(
+            f"{command} {name}", obstacle, f"Write {command} {argument}, and the options behind it"
+        )
     obstacle = f"there is no such option; {nearest(name, known)}"
     return UsageError(
         f"{command} {name}", obstacle, f"Type {_help_of(command, error.ctx)} for all options"
@@ -414,7 +426,13 @@ def _extra_words(extra: str, command: str, context: click.Context | None) -> Usa
         listing = f"{_help_of(command, context)} lists them"
         remedy = f"Leave it out, or write an option before it: {listing}"
         return UsageError(attempt, obstacle, remedy)
-    remedy = f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"
-    if first.isidentifier() and any("--axis" in parameter.opts for parameter in taken):
-        remedy = f"If it is a column, name it by --axis, as in --axis {first}=0..100"
-    return UsageError(attempt, obstacle, remedy)
+    return UsageError(attempt, obstacle, _remedy_of_word(first, command, taken))
+
+
+def _remedy_of_word(word: str, command: str, taken: Sequence[click.Parameter]) -> str:
+    """What to type in place of a word behind the file: a column, a further value, or a file."""
+    if word.isidentifier() and any("--axis" in parameter.opts for parameter in taken):
+        return f"If it is a column, name it by --axis, as in --axis {word}=0..100"
+    if re.fullmatch(r"[-+.,0-9]+", word):
+        return "Write several values with commas and without blanks, as in 0.25,0.5"
+    return f"Name one file, or several by a pattern in quotes, as in {command} 'data/*.csv'"

@@ -355,7 +355,9 @@ class Domain(Mapping[str, "Axis"]):
             return UsageError(f"axis {name!r}", obstacle, f"Write [{listed}]")
         obstacle = f"the domain has no axis of that name; {nearest(name, self)}"
         return UsageError(
-            f"axis {name!r}", obstacle, "Name an axis of the domain, or declare it there"
+            f"axis {name!r}",
+            obstacle,
+            "Name an axis of the domain, or declare it there (command line: --axis)",
         )
 
     def intervals(self, axes: str | Sequence[str] | None) -> dict[str, Interval]:

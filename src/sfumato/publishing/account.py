@@ -89,7 +89,8 @@ class PublisherAccount:
 
     def _find_or_open(self, total: CentralMeasure | None) -> Account:
         if total is None:
-            remedy = "Name an account that exists, or give its budget to open it"
+            opening = "give its budget to open it (command line: --budget 2)"
+            remedy = f"Name an account that exists, or {opening}"
             return self.ledger.account(self.name, remedy=remedy)
         return self.ledger.open_account(self.name, rule_of(total), total_of(total))
 

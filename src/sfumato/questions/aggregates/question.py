@@ -194,7 +194,8 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             raise UsageError(request, "a row or a person has a value", 'Write per="person"')
         if self.per == "person" and self.statistic == "sum" and self.clip in (None, "auto"):
             obstacle = "the bounds of the axis are those of a row, and a person's sum needs its own"
-            raise UsageError(self.title, obstacle, "Give them as a clip, such as clip=(0, 500)")
+            remedy = "Give them as a clip, such as clip=(0, 500) (command line: --clip 0:500)"
+            raise UsageError(self.title, obstacle, remedy)
         if self.clip == "auto" and self.statistic == "variance":
             raise UsageError(
                 f'{self.title}, with clip = "auto"',
