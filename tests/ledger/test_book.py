@@ -33,7 +33,7 @@ def test_an_existing_account_must_be_asked_for_as_it_is(ledger):
     assert ledger.open_account("trips", "marbles", None) == kept
     with pytest.raises(UsageError, match=r"\(999, 0\) units.*\(1000, 0\) units"):
         ledger.open_account("trips", "marbles", (999, 0))
-    with pytest.raises(UsageError, match=r"counts by rule 'marbles', and not epsilon\."):
+    with pytest.raises(UsageError, match=r"counts by rule 'marbles': its budget is"):
         ledger.open_account("trips", "pure", (1000, 0))
     with pytest.raises(UsageError, match="rule 'zcdp'"):
         ledger.open_account("trips", "zcdp", None)

@@ -92,7 +92,7 @@ def test_refusals():
         Risk(prior=0.5, posterior=0.4)
     with pytest.raises(Infeasible, match="no limit"):
         Risk(prior=0.1, posterior=0.4).noise("gaussian")
-    with pytest.raises(Infeasible, match="smallest cost"):
+    with pytest.raises(Infeasible, match="fpr= with tpr="):
         Risk(prior=0.1, posterior=0.4).zcdp()
     with pytest.raises(UsageError, match="worlds"):
         Risk(disclosure=0.3).epsilon()

@@ -28,11 +28,12 @@ from sfumato.answers import (
     intervals_in_words,
     said_once,
     to_bytes,
+    which_answers,
     without_edges,
 )
 from sfumato.basics.text import Kind, cell
 from sfumato.errors import printable, printable_lines
-from sfumato.privacy import common_cost
+from sfumato.privacy import Guarantee, common_cost
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -255,18 +256,41 @@ def _show_answers(releases: Sequence[Release], frame_of: FrameOf) -> None:
     for text in counted[:1] if len(set(counted)) == 1 else said_once(counted):
         talk(text)
     # The cost in a guarantee is that of each answer, not of all together.
-    for text in said_once(_guaranteed(releases)):
+    for text in _guaranteed([release.guarantee for release in releases]):
         talk(text)
 
 
-def _guaranteed(releases: Sequence[Release]) -> list[str]:
-    """The promise of each; where costs differ in their last digits, that of the largest of them."""
-    guarantees = [release.guarantee for release in releases]
+def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
+    """The promises, each once; where costs differ in their last digits, that of the largest."""
     common = common_cost([guarantee.measure for guarantee in guarantees])
+    if common is None:
+        together = _in_one_sentence(guarantees)
+        if together is not None:
+            return [together]
     if common is None or not common.is_rounded:
-        return [guarantee.sentence() for guarantee in guarantees]
+        return said_once(guarantee.sentence() for guarantee in guarantees)
     rounded = (msgspec.structs.replace(guarantee, measure=common.cost) for guarantee in guarantees)
-    return [guarantee.sentence().replace(str(common.cost), str(common), 1) for guarantee in rounded]
+    return said_once(
+        guarantee.sentence().replace(str(common.cost), str(common), 1) for guarantee in rounded
+    )
+
+
+def _in_one_sentence(guarantees: Sequence[Guarantee]) -> str | None:
+    """What promises of several costs have in common, and the costs; None if they differ in more."""
+    answers_at: dict[str, list[int]] = {}
+    common = set()
+    for number, guarantee in enumerate(guarantees):
+        cost = str(guarantee.measure)
+        answers_at.setdefault(cost, []).append(number)
+        before, stated, after = guarantee.sentence().partition(f", {cost}, for ")
+        common.add(f"{before} for {after.removesuffix('.')}" if stated else "")
+    if len(common) > 1 or "" in common or len(answers_at) < 2:
+        return None
+    costs = [
+        f"{which_answers(numbers, len(guarantees)).lower()} at {cost}"
+        for cost, numbers in answers_at.items()
+    ]
+    return f"{common.pop()}: {'; '.join(costs)}."
 
 
 def _show_release(release: Release, frame_of: FrameOf) -> None:

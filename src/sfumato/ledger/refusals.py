@@ -15,15 +15,15 @@ SPENT = "Ask for less, or stop publishing from this data set: what is spent is n
 def differs(account: Account, rule: str, total: Amount | None) -> UsageError:
     """An account exists with another rule or total than the one asked for."""
     request = f"rule {rule!r}" if total is None else f"a budget of {written(rule, total)}"
-    obstacle = f"it exists, and its budget is {written(account.rule, account.total)}"
+    has = f"its budget is {written(account.rule, account.total)}"
     to_use = "to use that account"
     if total is not None and rule != account.rule:
         counted = _counted(account.rule)
-        obstacle += f": it counts {counted}, and not {_counted(rule)}"
+        has = f"counts {counted}: {has}"
         to_use = f"and give {counted} {to_use}"
     return UsageError(
         f"account {account.name!r} with {request}",
-        obstacle,
+        f"it exists, and {has}",
         f"Leave the budget out {to_use}, or choose another name (command line: --account NAME)",
     )
 
