@@ -17,7 +17,8 @@ from sfumato.answers.counts import Needs
 from sfumato.data import count, source
 from sfumato.data.readers import arrow, csv_rows
 from sfumato.domain import Cube, GridAxis
-from sfumato.domain.lattice import Lattice
+from sfumato.domain.domain import Domain, Keys
+from sfumato.domain.lattice import KeyAxis, Lattice
 
 ROWS = people(500, seed=5)
 IN_PIECES = [kind for kind in KINDS if kind.startswith(("parquet", "csv"))]
@@ -30,15 +31,18 @@ BY_KEYS = [
     Needs(reader_contract.BY_PERSON, 1, sums=(Summed(X, squares=True),)),
     Needs(reader_contract.BESIDE, 1),
 ]
+WORDS = Domain(**{**random_tables.DOMAIN, "word": Keys()}, who=Keys())
+BY_WORD = Lattice((random_tables.grid("flag", 2), KeyAxis("word")))
+BY_WORD_AND_X = Lattice((random_tables.grid("x", 3), *BY_WORD.axes))
 ROWS_ALONE = [
     *(Needs(lattice, 1) for lattice in random_tables.LATTICES),
     Needs(CODES, 1, sums=(Summed(X, squares=True), Summed(random_tables.grid("n", 2**16)))),
 ]
 
 
-def numbers_of(counted: Any) -> Needs:
+def numbers_of(counted: Any, cells: Lattice = SPREAD) -> Needs:
     axis = GridAxis("", 0, 64, 64)
-    return Needs(Lattice((axis,)), 64, counted=counted, cells=SPREAD)
+    return Needs(Lattice((axis,)), 64, counted=counted, cells=cells)
 
 
 @pytest.fixture(autouse=True)
@@ -136,4 +140,24 @@ def test_the_cubes_of_unknown_keys_are_the_same(
 ) -> None:
     data = KINDS[kind](ROWS, tmp_path)
     domain = reader_contract.PERSONS
-    same_on_all_threads(lambda: data, BY_KEYS, domain, apart=not limits, **limits)
+    same_on_all_threads(lambda: data, BY_KEYS, domain, apart=True, **limits)
+
+
+@pytest.mark.parametrize("memory", ["1G", "20K"])
+@pytest.mark.parametrize(
+    "need",
+    [
+        Needs(BY_WORD_AND_X, 1, cells=BY_WORD),
+        Needs(BY_WORD_AND_X, 1, counted="persons"),
+        Needs(BY_WORD, 1, counted="persons", sums=(Summed(X, of_person="mean"),)),
+        numbers_of("cells of each person", BY_WORD),
+    ],
+)
+def test_the_cubes_of_persons_in_cells_of_unknown_keys_are_the_same(
+    need: Needs, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is remembered of a row has the number that one thread gave its key."""
+    monkeypatch.setenv("SFUMATO_MEMORY", memory)
+    data = KINDS["parquet, many row groups"](ROWS, tmp_path)
+    limits = reader_contract.LIMITS[4]
+    same_on_all_threads(lambda: data, [need], WORDS, apart=True, **limits)

@@ -385,6 +385,11 @@ class CellBounder(RowRecords[list[Array]]):
             self._choice = CellChoice(key, limited_lattice)
         super().__init__(key, unit.rows_per_person, self._limits.all_kept)
         self._n_choice = 0 if self._choice is None else 1
+        place = 1 + self._n_choice  # behind the priority
+        self.packings = [(place, self._form.packing)]
+        if self._limited is not None:
+            counted = place + len(self._limited.groups)
+            self.packings = [(place, self._limited), (counted, self._form.packing)]
         self._n_limited = 0
         self._first_counted = 0
 

@@ -319,13 +319,21 @@ class JoinedPartitions:
     ----------
     several : sequence of ExternalPartitions
         Of records of the same fields; each has some.
+    renumber : sequence of callables
+        Changes the records of each, in place, into what they are among all.
     own : range
         The partitions of this thread.
     """
 
-    def __init__(self, several: Sequence[ExternalPartitions], own: range) -> None:
+    def __init__(
+        self,
+        several: Sequence[ExternalPartitions],
+        renumber: Sequence[Callable[[Records], None]],
+        own: range,
+    ) -> None:
         self.own = own
         self._several = several
+        self._renumber = renumber
         self._scratch = Scratch()
 
     def settle(self) -> None:
@@ -339,17 +347,21 @@ class JoinedPartitions:
 
     def read(self, partition: int, most_bytes: int) -> Iterator[Records]:
         """Give the records of a partition, as ``ExternalPartitions.read``."""
-        for partitions in self._several:
-            yield from partitions.read(partition, most_bytes)
+        for partitions, renumber in zip(self._several, self._renumber, strict=True):
+            for records in partitions.read(partition, most_bytes):
+                renumber(records)
+                yield records
 
     def whole(self, partition: int) -> Records:
         """Give all records of a partition, as ``ExternalPartitions.whole``."""
         n_records = sum(partitions.n_records(partition) for partitions in self._several)
         records = self._several[0].rooms(n_records, self._scratch)
         begin = 0
-        for partitions in self._several:
+        for partitions, renumber in zip(self._several, self._renumber, strict=True):
             end = begin + partitions.n_records(partition)
-            partitions.fill([field[begin:end] for field in records], partition)
+            rooms = [field[begin:end] for field in records]
+            partitions.fill(rooms, partition)
+            renumber(rooms)
             begin = end
         return records
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.answers import Needs, Summed
 from sfumato.basics.numbers import Array
-from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, KeyAxis, Lattice, LatticeAxis
+from sfumato.domain import DENSE_LIMIT, DROPPED, Cube, Lattice, LatticeAxis
 
 # --- packing --------------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ MOST_PACKED = 2**62
 """Packed integers stay below this."""
 
 
-RenumberedKeys: TypeAlias = Mapping[KeyAxis, Array]
+RenumberedKeys: TypeAlias = Mapping[LatticeAxis, Array]
 """Of each axis of keys, the new numbers of its keys: int64 ndarrays of shape (keys,)."""
 
 
@@ -94,24 +94,24 @@ class Packing:
             coordinates.extend(np.unravel_index(integers, shape))
         return np.stack(coordinates, axis=1).astype(np.int64, copy=False)
 
-    def renumbered(self, packed: list[Array], key_numbers: RenumberedKeys) -> list[Array]:
-        """Give packed rows whose keys have other numbers: int64 ndarrays of shape (rows,).
+    def renumber(self, packed: list[Array], key_numbers: RenumberedKeys) -> None:
+        """Give the keys of packed rows other numbers, in place; rows that are dropped stay so.
 
         Parameters
         ----------
         packed : list of int ndarray of shape (rows,)
-            None of them is dropped.
         key_numbers : mapping of KeyAxis to int64 ndarray of shape (keys,)
-            The new number of each.
+            The new number of each; where an axis is missing, keys keep theirs.
         """
-        axes = enumerate(self.lattice.axes)
-        keyed = [(place, key_numbers[axis]) for place, axis in axes if isinstance(axis, KeyAxis)]
-        if not keyed:
-            return packed
-        coordinates = list(self.unpack(packed).T)
-        for place, numbers in keyed:
-            coordinates[place] = numbers[coordinates[place]]
-        return self.pack(coordinates)
+        is_counted = packed[0] >= 0
+        for integers, group in zip(packed, self.groups, strict=True):
+            shape = [self._shape[axis] for axis in group]
+            numbers = [key_numbers.get(self.lattice.axes[axis]) for axis in group]
+            if all(new is None for new in numbers):
+                continue
+            along = zip(np.unravel_index(integers[is_counted], shape), numbers, strict=True)
+            cells = [axis if new is None else new[axis] for axis, new in along]
+            integers[is_counted] = np.ravel_multi_index(cells, shape)
 
     def narrowed(self, packed: list[Array]) -> list[Array]:
         """Give packed rows as 32-bit integers where they fit, to halve what is remembered."""
@@ -286,13 +286,14 @@ class SparseCounts:
         self._cells, self._totals = _summed(in_order, totals[order])
 
     def merge(self, other: CellCounts, key_numbers: RenumberedKeys) -> None:
-        """Add the counts of other rows on the same lattice, whose keys are renumbered."""
+        """Add the counts of other rows on the same lattice; the keys of these are renumbered."""
         assert isinstance(other, SparseCounts)
         self._merge()
         other._merge()
         self._all_rows += other._all_rows
         if len(other._totals):
-            self._join(self._packing.renumbered(other._cells, key_numbers), other._totals)
+            self._packing.renumber(other._cells, key_numbers)
+            self._join(other._cells, other._totals)
 
     def _run_totals(self, rows: list[Array]) -> tuple[list[Array], Array]:
         """Return the distinct cells of some rows; of each, how many rows it has, and their sums."""

@@ -45,6 +45,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -62,6 +63,7 @@ from sfumato.data.external_partitions import (
     memory_limit,
 )
 from sfumato.data.hashing import Scratch
+from sfumato.data.packed_counts import Packing, RenumberedKeys
 from sfumato.data.row_order import CopyNumbers, OrderedRows, first_rows, ordered_rows, ranges
 from sfumato.domain import DROPPED
 
@@ -75,7 +77,14 @@ class PersonRecords(ABC, Generic[T_co]):
     """Collects records of persons, and makes something of the persons of each partition.
 
     The first fields of a record are the words of the person's token.
+
+    Attributes
+    ----------
+    packings : sequence of (int, Packing)
+        Where a record has packed cells, counted from behind the token, and how they are packed.
     """
+
+    packings: Sequence[tuple[int, Packing]] = ()
 
     def __init__(self) -> None:
         self._n_tokens = 0
@@ -113,6 +122,12 @@ class PersonRecords(ABC, Generic[T_co]):
         """Give what is made of each partition; no person is in two. The records are forgotten."""
         return self._drained(self._partitions, 0)
 
+    def _renumber(self, key_numbers: RenumberedKeys, records: Records) -> None:
+        """Give the keys in records other numbers, in place."""
+        for place, packing in self.packings if key_numbers else ():
+            first = self._n_tokens + place
+            packing.renumber(records[first : first + len(packing.groups)], key_numbers)
+
     def _first_partitions(self) -> ExternalPartitions:
         """Return what takes the records as they come."""
         return self._new_partitions(0)
@@ -140,18 +155,29 @@ class PersonRecords(ABC, Generic[T_co]):
             yield from self._drained(finer, splits)
 
 
-def join(several: Sequence[PersonRecords[T_co]]) -> None:
+def join(several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[RenumberedKeys]) -> None:
     """Let each of several threads' records finish some partitions of all of them.
 
     What is made of a partition depends on its records, and not on who took them.
+
+    Parameters
+    ----------
+    several : sequence of PersonRecords
+    key_numbers : sequence of mappings
+        Of each thread: the new numbers of the keys in its records, by which keys are alike for all.
     """
     # Records that took nothing do not know the form of one.
-    taken = [records for records in several if records._n_tokens]
-    partitions = [records._partitions for records in taken]
+    taken = [
+        (records, numbers)
+        for records, numbers in zip(several, key_numbers, strict=True)
+        if records._n_tokens
+    ]
+    partitions = [records._partitions for records, _ in taken]
     held = [each for each in partitions if isinstance(each, ExternalPartitions)]
-    for first, records in enumerate(taken):
+    renumber = [partial(records._renumber, numbers) for records, numbers in taken]
+    for first, (records, _) in enumerate(taken):
         own = range(first, N_PARTITIONS, len(taken))
-        records._partitions = JoinedPartitions(held, own)
+        records._partitions = JoinedPartitions(held, renumber, own)
 
 
 def person_numbers(tokens: list[Array]) -> Array:

@@ -22,6 +22,7 @@ from sfumato.answers import Needs
 from sfumato.data.bounding import Bounder
 from sfumato.data.cells import RowFilter, RowLocator
 from sfumato.data.keys import with_sorted_keys
+from sfumato.data.packed_counts import RenumberedKeys
 from sfumato.data.priorities import ChosenBy, PersonRows, RowPriorities, person_ids
 from sfumato.data.reader import Columns, Piece, guarded, guarded_batches
 from sfumato.data.schema import KnownTypes
@@ -110,11 +111,15 @@ def cubes_of_pieces(
         work = [partial(counting.add_all, first, told.tell)]
         team.work([*work, *(partial(counting.add_all, counts) for counts in others)])
         told.tell()
+        numbers: list[RenumberedKeys] = [{}]
+        numbers += (guarded(scan.name, first.key_numbers_of, counts) for counts in others)
         if scan.unit.person is not None:
-            _join_records(several)
+            _join_records(several, numbers)
             team.work([partial(_add_remaining, counts, team) for counts in several])
-        for counts in others:
-            guarded(scan.name, first.merge, counts)
+            # What was finished has the numbers of the first thread already.
+            numbers = [{} for _ in several]
+        for counts, key_numbers in zip(others, numbers[1:], strict=True):
+            guarded(scan.name, first.merge, counts, key_numbers)
         return first.cubes()
     finally:
         for counts in several:
@@ -123,9 +128,6 @@ def cubes_of_pieces(
 
 def _most_threads(scan: Scan) -> int:
     """Return how many threads may have counts of their own, without taking too much memory."""
-    if scan.unit.person is not None and any(need.lattice.keyed for need in scan.needs):
-        # What is remembered of a person's rows has the numbers that one thread gave the keys.
-        return 1
     dense = [need for need in scan.needs if need.lattice.size <= DENSE_LIMIT]
     dense_cells = sum(need.lattice.size * (1 + 2 * len(need.sums)) for need in dense)
     return max(1, DENSE_LIMIT // max(1, dense_cells))
@@ -179,12 +181,15 @@ class PartialCounts:
         for tally in self.tallies:
             tally.count(tally.take(cells, rows))
 
-    def merge(self, other: PartialCounts) -> None:
-        """Add what another thread counted of other rows; nothing is remembered any more."""
-        key_numbers = {
+    def key_numbers_of(self, other: PartialCounts) -> RenumberedKeys:
+        """Number the keys that another thread saw as well, and give their numbers here."""
+        return {
             axis: numbers.numbers_of(other.locator.key_numbers[axis])
             for axis, numbers in self.locator.key_numbers.items()
         }
+
+    def merge(self, other: PartialCounts, key_numbers: RenumberedKeys) -> None:
+        """Add what another thread counted of other rows; nothing is remembered any more."""
         for own, its in zip(self.tallies, other.tallies, strict=True):
             own.merge(its, key_numbers)
 
@@ -222,12 +227,12 @@ class Counting:
                 return
 
 
-def _join_records(several: Sequence[PartialCounts]) -> None:
+def _join_records(several: Sequence[PartialCounts], key_numbers: Sequence[RenumberedKeys]) -> None:
     """Let each thread finish some of the persons that all of them remember."""
     if len(several) == 1:
         return
     for tallies in zip(*(counts.tallies for counts in several), strict=True):
-        join_records(tallies)
+        join_records(tallies, key_numbers)
 
 
 def _add_remaining(counts: PartialCounts, team: Team) -> None:

@@ -225,9 +225,17 @@ class Tally(ABC):
         return [form.of(cells) for form in self._forms.values()]
 
 
-def join_records(tallies: Sequence[Tally]) -> None:
-    """Let each of several threads' tallies of the same needs finish some of the persons of all."""
-    join([tally._records for tally in tallies if tally._records is not None])
+def join_records(tallies: Sequence[Tally], key_numbers: Sequence[RenumberedKeys]) -> None:
+    """Let each of several threads' tallies of the same needs finish some of the persons of all.
+
+    Parameters
+    ----------
+    tallies : sequence of Tally
+        All with records.
+    key_numbers : sequence of mappings
+        As for ``person_records.join``.
+    """
+    join([tally._records for tally in tallies if tally._records is not None], key_numbers)
 
 
 class Rows(Tally):
@@ -239,6 +247,12 @@ class Rows(Tally):
     def __init__(self, needs: Mapping[int, Needs], bounder: Bounder | None = None) -> None:
         super().__init__(needs, bounder)
         self._bounder = bounder
+        if bounder is not None:
+            place = 1  # behind the priority
+            bounder.packings = packings = []
+            for index, form in self._forms.items():
+                packings.append((place, form.packing))
+                place += form.n_cells + len(needs[index].sums)
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
         """Give all of a chunk, or remember it in as few bytes as it fits in."""
@@ -287,6 +301,7 @@ class PersonsWithValues(Tally):
         self._persons = PersonSums(unit)
         super().__init__(needs, self._persons)
         self._row_form = RowForm(structs.replace(need, lattice=need.row_lattice))
+        self._persons.packings = [(0, self._row_form.packing)]
         self._cell_choice = CellChoice(key, need.row_lattice)
 
     def take(self, cells: Cells, persons: PersonRows | None) -> PackedRows:
@@ -339,6 +354,7 @@ class NumbersOfPersons(Tally):
         self._cells = None
         if need.cells is not None and need.counted in NUMBERS:
             self._cells = Packing(need.cells)
+            self._numbers.packings = [(0, self._cells)]
         axes = dict.fromkeys(need.lattice.axes[0] for need in needs.values())
         self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
 
