@@ -34,7 +34,7 @@ def test_what_was_published():
     seen = int((low > 0).sum())
     assert 0 < seen < 50
     assert published.lines[0] == "1 answer about trips.parquet."
-    assert published.lines[1].startswith(f"{seen} of 50 numbers are known: each stands out from")
+    assert published.lines[1].startswith(f"{seen} of 50 numbers are known; the others are lost")
     (bar,) = published.bars
     assert (bar.share, bar.text) == (seen / 50, f"{seen} of 50")
     assert bar.label == "Number of rows by age"
@@ -105,7 +105,7 @@ def test_boxes_of_maps_are_no_numbers_that_are_lost():
     map_of_rows = answered(UniformPartitioner(["lon", "lat"], partitions=400), domain=domain)
     along = answered(UniformPartitioner("age", partitions=9))
     published, _, _ = blocks(answered(Histogram("age", bins=2)), map_of_rows, along)
-    known = next(line for line in published.lines if " known: " in line)
+    known = next(line for line in published.lines if " are known" in line)
     assert "2 numbers" in known
     boxes = f"{np.size(map_of_rows.values):,}"
     assert f"The map has {boxes} boxes; drawn together where noise wins." in published.lines

@@ -292,11 +292,8 @@ def _known_numbers(releases: Sequence[Release]) -> list[str]:
     if not total:
         return []
     if seen == total:
-        return [f"All {_several(total, 'number')} are known: each stands out from the noise."]
-    return [
-        f"{seen:,} of {_several(total, 'number')} are known: each stands out from the noise. "
-        "Of the others, the truth may be 0, or is not known."
-    ]
+        return [f"All {_several(total, 'number')} are known."]
+    return [f"{seen:,} of {_several(total, 'number')} are known; the others are lost in the noise."]
 
 
 def _boxes(release: Partition) -> str:
