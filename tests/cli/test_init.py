@@ -81,6 +81,7 @@ def test_a_plan_with_axes_is_released_as_it_is(
     words = ["init", str(tmp_path / "t.parquet"), "--out", str(plan)]
     words += [word for axis in GIVEN for word in ("--axis", axis)]
     words += ["--person", "who", "--rows-per-person", "3", "--budget", "2", "--epsilon", "1.5"]
+    words += ["--person-called", "visitor"]
     assert run(words) == 0
     spec = read_plan(plan)
     assert [question.title for question in spec.questions] == [
@@ -91,6 +92,7 @@ def test_a_plan_with_axes_is_released_as_it_is(
     # The column holds whole numbers, so each has a cell, and 120 is one of them.
     assert dict(spec.domain) == parse_axes((*GIVEN[:2], "age=0..121/1"))
     assert (spec.source.person, spec.source.rows_per_person) == ("who", 3)
+    assert spec.source.person_called == "visitor"
     assert (str(spec.budget.total), str(spec.release.stated(spec.plan()))) == (
         "epsilon = 2",
         "epsilon = 1.5",
@@ -108,6 +110,7 @@ def test_a_plan_with_axes_is_released_as_it_is(
         (["--budget", "3 euros"], "--budget = '3 euros'"),
         (["--epsilon", "0,5"], "it has a decimal comma"),
         (["--rows-per-person", "0"], "rows_per_person = 0"),
+        (["--person-called", ""], "person_called = ''"),
     ],
     ids=" ".join,
 )

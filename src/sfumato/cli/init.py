@@ -25,6 +25,7 @@ from sfumato.cli.options import (
     COST,
     INTEGER,
     OUTPUT,
+    PERSON_CALLED_HELP,
     PERSON_HELP,
     PERSONS,
     ROWS_PER_PERSON_HELP,
@@ -41,7 +42,7 @@ from sfumato.data.dates import date_format
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Axis, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
-from sfumato.privacy import Unit
+from sfumato.privacy import unit_within
 from sfumato.publishing.plan_text import field_lines, joined_tables, toml_key, toml_text, toml_value
 from sfumato.questions.histogram.bins import DEFAULT_BINS
 
@@ -271,6 +272,7 @@ class Given(msgspec.Struct, frozen=True):
     written: StatedOptions
     axes: tuple[str, ...]
     person: str | None
+    person_called: str | None
     rows_per_person: int
     budget: str
     epsilon: str
@@ -280,6 +282,7 @@ class Given(msgspec.Struct, frozen=True):
 @click.argument("file", type=SourceFile())
 @option("--axis", "axes", group=COLUMNS, common=True, multiple=True, help=AXIS_HELP)
 @option("--person", group=PERSONS, common=True, help=PERSON_HELP)
+@option("--person-called", group=PERSONS, help=PERSON_CALLED_HELP)
 @option(
     "--rows-per-person",
     group=PERSONS,
@@ -438,9 +441,11 @@ def _person_lines(given: Given) -> list[str]:
     person, limit = field_lines(
         {"person": given.person or "?", "rows_per_person": given.rows_per_person}
     )
+    called = {} if given.person_called is None else {"person_called": given.person_called}
     return [
         "# The column that identifies the person; without it, a row is a person.",
         sign + person,
+        *field_lines(called),
         "# How many rows of each person are kept, chosen at random.",
         sign + limit,
     ]
@@ -496,7 +501,9 @@ def _check(file: SourcePath, columns: Mapping[str, str], given: Given) -> None:
     """Refuse what the plan would be refused for: columns that there are not, and no numbers."""
     positive(given.budget, "--budget")
     positive(given.epsilon, "--epsilon")
-    Unit(given.rows_per_person, "add-remove", given.person)
+    unit_within(
+        given.rows_per_person, "add-remove", given.person, person_called=given.person_called
+    )
     axes = parse_axes(given.axes)
     named = {axis.column or name: f"--axis {name}" for name, axis in axes.items()}
     if given.person is not None:
