@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import ClassVar, assert_type
 
 import numpy as np
+import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+import polars as pl
 
 import sfumato as sf
 from sfumato.answers.counts import Counts, Needs
@@ -87,6 +89,9 @@ assert_type(partitioners, list[sf.Partition])
 assert_type(histogram.values, np.ndarray)
 assert_type(histogram.accuracy(0.95, simultaneous=True), np.ndarray)
 assert_type(histogram.interval("0.9"), tuple[np.ndarray, np.ndarray])
+assert_type(histogram.to_pandas(), pd.DataFrame)
+assert_type(histogram.to_polars(), pl.DataFrame)
+assert_type(pl.DataFrame(histogram), pl.DataFrame)
 assert_type(histogram.guarantee, sf.Guarantee)
 assert_type(histogram.receipt, sf.Receipt | None)
 assert_type(histogram.mean("age"), sf.Estimate)
