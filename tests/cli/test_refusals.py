@@ -41,6 +41,19 @@ def test_a_preview_of_another_question_is_found_in_a_plan(sfumato: Run) -> None:
     assert "--preview" in sfumato("histogram", "--help")[1]
 
 
+def test_labels_of_a_column_of_whole_numbers_are_written_as_a_range(sfumato: Run) -> None:
+    asked = ["histogram", "people.parquet", "--epsilon", "1", "--budget", "2"]
+    code, _, err = sfumato(*asked, "--axis", "who=1,2")
+    assert code == 4
+    assert "(command line: --axis who=1..3/1)" in " ".join(err.split())
+    code, out, err = sfumato(*asked, "--axis", "who=1..3/1")
+    assert code == 0, err
+    assert [line.split("\t")[0] for line in out.splitlines()[2:]] == ["1 and below", "2 and above"]
+    code, _, err = sfumato(*asked, "--axis", "m=month:who:2013-01..2013-02")
+    assert code == 4
+    assert "Convert the column, or declare it as what it is" in " ".join(err.split())
+
+
 def test_a_group_alone_prints_its_help(sfumato: Run) -> None:
     code, out, err = sfumato("ledger")
     assert code in (0, 2)  # before click 8.2 it counts as asked for

@@ -2,8 +2,8 @@
 
 * ``commands``: the list of commands, each with its module; ``running``: runs a command line, and
   turns errors into exit codes
-* ``options``, ``parsing`` and ``paths``: options, and how their text is read; ``output``: how
-  commands print
+* ``options``, ``parsing`` and ``paths``: options, and how their text is read; ``layers``: --help
+  and --help-all; ``output``: how commands print
 * ``question_command`` and ``publishing``: commands that ask one question about one file;
   ``histogram``: counts and maps
 * ``init``, ``plans``, ``stream``, ``local``, ``ledger``, ``choose``, ``check``, ``doctor``,

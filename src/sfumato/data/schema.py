@@ -117,6 +117,15 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
     return None if fits else column.declared
 
 
+def _remedy_of_misfit(name: str, column: Column, type_: pa.DataType) -> str:
+    """Say what to do about a column that does not fit."""
+    is_of_labels = column is not None and column.calendar is msgspec.UNSET and column.has_labels
+    if is_of_labels and pt.is_integer(plain_type(type_)):
+        listed = "sf.Categories([1, 2]), or labels = [1, 2] in a plan"
+        return f"Declare whole numbers: {listed} (command line: --axis {name}=1..3/1)"
+    return "Convert the column, or declare it as what it is"
+
+
 def keys_kind(type_: pa.DataType) -> str | None:
     """Say what kind of keys a column holds.
 
@@ -440,7 +449,7 @@ class Requirements:
                     raise DataError(
                         f"{table.name}, column {name!r}",
                         f"it is {described_type(field)}, and {obstacle}",
-                        "Convert the column, or declare it as what it is",
+                        _remedy_of_misfit(name, use, field.type),
                     )
         return schema
 
