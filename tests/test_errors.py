@@ -71,7 +71,7 @@ def test_nearest():
     assert nearest("cost (eur)", ["Ward", "Cost (EUR)"]) == "did you mean 'Cost (EUR)'?"
     assert nearest("AGE", ["page", "age"]) == "did you mean 'age'?"
     assert nearest("zzz", []) == "there are none"
-    assert nearest("zzz", map(str, range(20))).endswith("'11', ...")
+    assert nearest("zzz", map(str, range(20))).endswith("'11' and 8 more")
 
 
 @pytest.mark.parametrize(

@@ -590,4 +590,4 @@ def nearest(name: object, known: Iterable[str]) -> str:
     if not words:
         return "there are none"
     listed = ", ".join(repr(word) for word in words[:12])
-    return f"there are {listed}" + (", ..." if len(words) > 12 else "")
+    return f"there are {listed}" + (f" and {len(words) - 12} more" if len(words) > 12 else "")

@@ -250,7 +250,7 @@ def cli() -> None:
     Publish your own table:  sfumato init FILE --out PLAN.toml
                              sfumato preview PLAN.toml
                              sfumato release PLAN.toml --report report.html
-    Learn about a command:   sfumato COMMAND --help
+    Learn about a command:   sfumato COMMAND --help, and --help-all
     """
 
 
