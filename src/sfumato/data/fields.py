@@ -484,6 +484,9 @@ def text_schema(columns: Columns, name: str, person: str | None) -> pa.Schema:
     return pa.schema([pa.field(*field, metadata=AS_DECLARED) for field in fields])
 
 
+MERGED = "as merged cells leave"
+
+
 class TextFile(RowReader):
     """A file of text, as far as that is alike for all: the domain declares the types.
 
@@ -526,20 +529,18 @@ class TextFile(RowReader):
         if not n_empty:
             return None
         cells = "cell" if n_empty == 1 else "cells"
-        return (
-            f"{self.names_place} has {n_empty} empty {cells} between names, as merged cells leave"
-        )
+        return f"{self.names_place} has {n_empty} empty {cells} between names, {MERGED}"
 
     def title_misreading(self) -> tuple[str, str] | None:
         """Say that a title may stand where names were expected, and which option skips it."""
         if (form := self.title_form()) is None:
             return None
         row = self._options.header_row + 1
-        return (
-            form,
-            f"Add header_row={row} (command line: --header-row {row}) if another row names the "
-            "columns; of merged cells, only the first has the name, so give each its own",
-        )
+        option = f"header_row={row} (command line: --header-row {row})"
+        remedy = f"Add {option} if another row names the columns"
+        if form.endswith(MERGED):
+            remedy += "; of merged cells, only the first has the name, so give each its own"
+        return form, remedy
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted."""
