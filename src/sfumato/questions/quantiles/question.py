@@ -56,6 +56,10 @@ class Quantiles(
     ``release.ranks``, and with the exact accuracy of that rank. A tree needs no such part: it has
     noisy counts already.
 
+    ``release.interval`` says between which other values of the answer the true quantile lies. A
+    single quantile is bounded by the ends of the axis alone: ask for its neighbours too, as in
+    ``at=[0.45, 0.5, 0.55]``.
+
     Parameters
     ----------
     axes : str or list of str, or None
