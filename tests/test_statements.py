@@ -69,21 +69,21 @@ def publisher():
 def test_previews_and_releases_say_which_rows(publisher, question, tmp_path: Path) -> None:
     preview = publisher.preview(question, epsilon="2", delta="1e-6", rows=4_000)
     assert LIMITED in str(preview)
-    assert "not counted: further rows of a person" in str(preview)
-    assert "at most 12 rows are counted" in preview.counted
+    assert "at most 12 rows of each person are counted; further" in str(preview)
+    assert "At most 12 rows of each person are counted" in preview.counted
     release = publisher.release(question, epsilon="2", delta="1e-6")
     sentence = accuracy_sentence(release)
     assert sentence is not None
     assert sentence.startswith(f"O{LIMITED[1:]}, each ")
     saved = json.loads(release.save(tmp_path / "r.json").read_bytes())
-    assert "at most 12 rows are counted" in saved["guarantee"]["counted"]
-    assert "any further ones are not" in saved["guarantee"]["counted"]
+    assert "At most 12 rows of each rider are counted" in saved["guarantee"]["counted"]
+    assert "further rows are missing, and how many is not known" in saved["guarantee"]["counted"]
     text = page.render([release])
     shown = text.replace("&#39;", "'")
     assert sentence.replace("+-", "±") in shown
     counted = re.search(r'<h3 id="counted">.*?</section>', shown, re.DOTALL)
     assert counted is not None
-    assert "at most 12 rows are counted" in counted[0]
+    assert "At most 12 rows of each rider are counted" in counted[0]
     assert '<a href="#counted">' in shown
     for said in [*claims(str(preview)), *claims(shown), *claims(str(release.guarantee))]:
         assert "rows counted" in said
@@ -151,13 +151,16 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
     said = capsys.readouterr().err
     accuracy = "each count is within +-36 of the truth with 95% confidence"
     assert f"Of the rows counted (at most 12 per person), {accuracy}" in said
-    assert "any further ones are not" in said
+    assert "further rows are missing, and how many is not known" in said
     assert run([*words, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["accuracy"].startswith("Of the rows counted (at most 12 per person)")
-    assert "at most 12 rows are counted" in found["guarantee"]["counted"]
+    assert "At most 12 rows of each person are counted" in found["guarantee"]["counted"]
     assert run([*words, "--preview", "--json"]) == 0
-    assert "at most 12 rows are counted" in json.loads(capsys.readouterr().out)["counted"]
+    assert (
+        "At most 12 rows of each rider are counted"
+        in json.loads(capsys.readouterr().out)["counted"]
+    )
 
 
 def test_a_release_of_an_earlier_version_says_it_too() -> None:
@@ -284,4 +287,4 @@ def test_pictures_name_the_limit(publisher, question) -> None:
     """A picture that is taken out of its page still says which rows it is of."""
     ax = publisher.release(question, epsilon="2", delta="1e-6").plot()
     title = " ".join(ax.get_legend().get_title().get_text().split())
-    assert "the rows counted (at most 12 per person)" in title
+    assert re.search("[Aa]t most 12 (rows of each|per) person", title)

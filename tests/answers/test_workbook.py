@@ -23,7 +23,7 @@ def opened(content):
 
 
 def written(columns, kind="amount"):
-    made = workbook.to_excel(pa.table(columns), lambda _: kind, [("a", "=b")], None)
+    made = workbook.to_excel(pa.table(columns), lambda _: kind, "=scope", [("a", "=b")], None)
     return opened(made)["Answer"]
 
 
@@ -39,11 +39,14 @@ def test_a_workbook_holds_what_the_release_says(kind, tmp_path):
     sheet = book["Answer"]
     table = release.to_frame()
     header, *rows = sheet.iter_rows()
-    assert [cell.value for cell in header] == [n.replace("_", " ") for n in table.column_names]
+    *names, apart, scope = [cell.value for cell in header]
+    assert names == [n.replace("_", " ") for n in table.column_names]
+    assert (apart, scope) == (None, release.scope)
     assert sheet.freeze_panes == "A2"
     assert len(rows) == table.num_rows
     for row, expected in zip(rows, table.to_pylist(), strict=True):
-        for cell, value in zip(row, expected.values(), strict=True):
+        assert [cell.value for cell in row[len(names) :]] == [None, None]
+        for cell, value in zip(row[: len(names)], expected.values(), strict=True):
             assert cell.data_type != "f"
             assert _same(cell.value, value), (cell.coordinate, cell.value, value)
     said = {row[0].value: row[1].value for row in book["Guarantee"].iter_rows()}
@@ -108,7 +111,7 @@ def test_the_same_release_gives_the_same_bytes(tmp_path):
 def test_too_many_rows_and_a_missing_package_are_refused(monkeypatch):
     large = pa.table({"count": pa.nulls(workbook.MOST_ROWS + 1, pa.int64())})
     with pytest.raises(sf.UsageError, match="1,048,575 rows below its header"):
-        workbook.to_excel(large, lambda _: "amount", [], None)
+        workbook.to_excel(large, lambda _: "amount", "", [], None)
     found = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -118,7 +121,7 @@ def test_too_many_rows_and_a_missing_package_are_refused(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(sf.UsageError, match=r"pip install 'sfumato\[excel\]'"):
-        workbook.to_excel(pa.table({"count": [1]}), lambda _: "amount", [], None)
+        workbook.to_excel(pa.table({"count": [1]}), lambda _: "amount", "", [], None)
 
 
 def test_no_ledger_is_written_over(tmp_path):

@@ -25,7 +25,7 @@ def test_a_plan_twice_prints_the_same_and_costs_once(sfumato: Run) -> None:
 
 def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None:
     _, _, err = sfumato("release", "plan.toml", "--ledger", "b.db")
-    assert err.count("Of each person at most 2 rows are counted") == 1
+    assert err.count("At most 2 rows of each person are counted") == 1
     # Their costs differ: shares = [2, 1, 1].
     assert err.count("Pure differential privacy for any one person") == 1
     assert "answer 1 at epsilon = 0.25; answers 2 and 3 at epsilon = 0.125." in " ".join(
@@ -35,14 +35,14 @@ def test_what_holds_for_all_answers_of_a_plan_is_said_once(sfumato: Run) -> None
     plan = Path("plan.toml").read_text(encoding="utf-8")
     Path("equal.toml").write_text(plan.replace("[2, 1, 1]", "[1, 1, 1]").replace("0.5", "0.6"))
     _, _, err = sfumato("release", "equal.toml", "--ledger", "b.db")
-    assert err.count("Of each person at most 2 rows are counted") == 1
+    assert err.count("At most 2 rows of each person are counted") == 1
     assert err.count("differential privacy") == 1
     assert "Each of the 3 answers: Pure differential privacy, epsilon = 0.2, for any" in err
 
 
 def test_what_all_previews_of_a_plan_remark_is_said_once(sfumato: Run) -> None:
     _, out, _ = sfumato("preview", "plan.toml")
-    assert out.count("not counted: further rows of a person") == 1
+    assert out.count("rows of each person are counted; further rows are missing") == 1
     # Their costs differ, and stand beside the questions: shares = [2, 1, 1].
     assert "\nHistogram of day at epsilon = 0.125:\n" in out
     assert out.count("for any one person") == 0
@@ -52,7 +52,9 @@ def test_what_all_previews_of_a_plan_remark_is_said_once(sfumato: Run) -> None:
     Path("equal.toml").write_text(plan.replace("0.5", "1"))
     _, out, _ = sfumato("preview", "equal.toml")
     said = " ".join(out.split())
-    assert said.count("epsilon = ") == 2
+    # Of each, of all together, and twice as the price of knowing what the limit leaves out.
+    assert said.count("epsilon = ") == 4
+    assert said.count("ask sf.Persons(most_rows=...) first") == 1
     assert "Each of the 3 answers has epsilon = 0.3334 (rounded up) and protects any one" in said
     assert said.count("anyone 1% sure") == 2  # of each, and of all together
 
@@ -282,11 +284,17 @@ def test_answers_about_rows_and_persons_say_once_what_they_have_in_common(sfumat
     assert "4. Histogram of persons by kind:" in said
     assert "Answers 1, 2 and 3 have epsilon = 0.125 and protect any one person contributing" in said
     assert "Answer 4 has epsilon = 0.125 and protects any one person counted at most once" in said
-    assert said.count("not counted: further rows of a person") == 1
+    assert said.count("rows of each person are counted; further rows are missing") == 1
     _, _, err = sfumato("release", "mixed.toml", "--ledger", "b.db", "--report", "mixed.html")
-    assert err.count("Answers 1, 2 and 3: Of each person at most 2 rows are counted") == 1
-    assert err.count("Answer 4: Each person is counted at most once in a cell") == 1
+    assert err.count("Answers 1, 2 and 3: At most 2 rows of each person are counted") == 1
+    assert (
+        err.count(
+            "Answer 4: Each who is counted in at most 2 cells; persons in more cells are missing"
+        )
+        == 1
+    )
     assert err.count("Pure differential privacy, epsilon = 0.125") == 2
     page = Path("mixed.html").read_text(encoding="utf-8")
-    assert page.count("Of each person at most 2 rows are counted") == 1
-    assert page.count("Each person is counted at most once in a cell") == 1
+    counted = page[page.index('<h3 id="counted">') :]
+    assert counted.count("At most 2 rows of each person are counted") == 1
+    assert counted.count("Each who is counted once in a cell") == 1

@@ -348,6 +348,5 @@ def test_a_file_with_limits_survives_a_pickle(tmp_path: Path) -> None:
     )
     assert pickle.loads(pickle.dumps(src)).unit == src.unit
     assert str(src.unit) == (
-        "any one person in one day contributing at most 4 rows, "
-        "counts of an L2 norm of at most 2, added or removed"
+        "any one person in one day contributing counts cut to a norm of 2, added or removed"
     )

@@ -133,9 +133,8 @@ def test_each_answer_names_its_limit_and_what_is_not_counted(
     limit: int,
     norm: int,
 ) -> None:
-    limits = dict.fromkeys([BY_MONTH, LATE, MEANS, TABLES], f"norm of at most {norm}")
-    limits[TABLES] = f"stacked norm of at most that of {norm} rows"
-    limits[QUANTILES] = f"at most {limit}"
+    limits = dict.fromkeys([BY_MONTH, LATE, MEANS, TABLES], f"cut to a norm of {norm}")
+    limits[QUANTILES] = f"t most {limit}"
     for index, page in enumerate(pages):
         if index in (PERSONS, NORMS):
             assert "All rows that name an aircraft" in page.counted
@@ -143,17 +142,18 @@ def test_each_answer_names_its_limit_and_what_is_not_counted(
             assert page.accuracy.startswith("Of all rows that name an aircraft, each ")
         elif index not in limits:
             assert "at most" not in page.counted
-            assert "Every accuracy is about the rows counted." in page.counted
+            # A stream says which events it counts.
+            one = "Rows outside the calendar" if index == TOTALS else "One row is one person: "
+            assert one in page.counted
             assert page.accuracy.startswith("Of the rows counted, each ")
         else:
             assert limits[index] in page.counted
-            assert "chosen at random, and any further ones are not." in page.counted
+            assert "Which ones are counted is chosen at random." in page.counted
             assert "Rows without an aircraft or without a value" in page.counted
-            assert "Every accuracy is about the rows counted." in page.counted
             assert page.accuracy.startswith("Of the rows counted (")
             assert limits[index] in page.accuracy
-    assert persons.sentence(limit) in pages[QUANTILES].counted
-    assert norms.sentence(norm) in pages[BY_MONTH].counted
+    assert persons.sentence(limit).rstrip(".") in pages[QUANTILES].counted
+    assert norms.sentence(norm).rstrip(".") in pages[BY_MONTH].counted
     assert len(demo.releases) == len(pages) == 11
 
 
@@ -188,7 +188,7 @@ def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
     assert of_flights.startswith("each-flight-of-2013")
     assert (
         "It protects any single row, added or removed. "
-        "A person with several rows is not protected as a whole." in of_flights
+        "One row is one person: someone with 20 rows is 20 persons here." in of_flights
     )
     assert "any single row" in of_cities
     units = {

@@ -78,7 +78,7 @@ def test_limits_are_said_in_words() -> None:
     limits = Limits(rows_per_cell=2, cells_per_person=1, norm_per_person=7)
     assert str(Unit(12, person="rider", limits=limits)) == (
         "any one person contributing at most 12 rows, at most 2 rows in a cell, at most 1 cell, "
-        "counts of an L2 norm of at most 7, added or removed"
+        "counts cut to a norm of 7, added or removed"
     )
 
 

@@ -259,8 +259,11 @@ def test_a_table_under_a_norm_gets_the_noise_of_the_norm() -> None:
     release = publisher.release(sf.Histogram("x", bins=4), rho="0.5")
     assert release.law.sigma_squared == 9
     assert release.guarantee.unit == limited.unit
-    assert "counts of an L2 norm of at most 3" in release.guarantee.sentence()
-    assert "(counts of an L2 norm of at most 3), chosen at random" in release.guarantee.counted
+    assert "counts cut to a norm of 3" in release.guarantee.sentence()
+    assert (
+        "are cut to a norm of 3 (whoever has at most 3 rows keeps them all); "
+        in release.guarantee.counted
+    )
 
 
 def test_a_stream_keeps_no_limits_by_cell_and_no_period() -> None:

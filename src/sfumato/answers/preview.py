@@ -15,25 +15,28 @@ from sfumato.basics.text import card, facts, line
 from sfumato.errors import UsageError, explained_methods
 from sfumato.mechanisms.bounded_noise import CountLaw
 from sfumato.mechanisms.thresholds import KeyLaw
-from sfumato.privacy import CentralMeasure, Unit, belief, counted_rows, left_out
+from sfumato.privacy import CentralMeasure, Unit, belief, counted_rows, not_counted, scope
 
 P = TypeVar("P", bound="Preview")
 
 
-class _OfBins(ExplainedStruct, frozen=True, kw_only=True):
-    """What a preview may say of bins.
+class _MayRemark(ExplainedStruct, frozen=True, kw_only=True):
+    """What a preview may say beside its numbers.
 
     Attributes
     ----------
     whole_numbers : tuple of str or UNSET
         Which whole numbers lie in bins, where there is something to say of them, axis by axis.
+    advice : str or UNSET
+        Which question tells how much the limits on a person leave out, and its price.
     """
 
     whole_numbers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    advice: str | msgspec.UnsetType = msgspec.UNSET
 
 
 @explained_methods
-class Preview(_OfBins, frozen=True):
+class Preview(_MayRemark, frozen=True):
     """What a question would cost and how accurate its answer would be.
 
     It touches no data and spends nothing.
@@ -63,6 +66,7 @@ class Preview(_OfBins, frozen=True):
       of the rows counted, each count is within +-6 of the truth with 95% confidence
       all of them at once are within +-9
       anyone 1% sure that a person is in the data can become at most 1.64% sure
+      one row is one person: someone with 20 rows is 20 persons here
       not counted: rows without a value, rows with an unlisted label (unless the domain
     gives them a cell)
     """
@@ -96,7 +100,10 @@ class Preview(_OfBins, frozen=True):
     def remarks(self) -> list[str]:
         """What else there is to know, a sentence a line."""
         of_bins = () if self.whole_numbers is msgspec.UNSET else self.whole_numbers
-        return [*of_bins, left_out(self.unit)]
+        told = scope(self.unit).rstrip(".")
+        told = f"{told[:1].lower()}{told[1:]}"
+        advised = [self.advice] if self.advice else []
+        return [*of_bins, told, *advised, not_counted(self.unit)]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the cost, and what it would buy."""

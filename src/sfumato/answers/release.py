@@ -192,6 +192,11 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         return self.guarantee.unit.counted
 
     @property
+    def scope(self) -> str:
+        """What is counted, and what may be missing, in one sentence."""
+        return self.guarantee.scope
+
+    @property
     def unknowns(self) -> str:
         """What is not known although a number stands there, in a sentence; "" if nothing is."""
         return ""
@@ -377,9 +382,13 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         # No clock is read: when the numbers were written would tell how long the data took.
         made = None if receipt is None else receipt.date
         if crossed := people.cross_tables:
-            content = workbooks.family_to_excel(crossed, people.listed, self._about(), made)
+            content = workbooks.family_to_excel(
+                crossed, people.listed, self.scope, self._about(), made
+            )
         else:
-            content = workbooks.to_excel(table, self.kind_of_column, self._about(), made)
+            content = workbooks.to_excel(
+                table, self.kind_of_column, self.scope, self._about(), made
+            )
         return write_bytes(path, content)
 
     def _table(self, request: str) -> pa.Table:

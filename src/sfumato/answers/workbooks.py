@@ -52,7 +52,11 @@ TIME = "yyyy-mm-dd hh:mm:ss"
 
 
 def to_excel(
-    table: pa.Table, kind_of: Callable[[str], Kind], about: Lines, made: dt.datetime | None
+    table: pa.Table,
+    kind_of: Callable[[str], Kind],
+    scope: str,
+    about: Lines,
+    made: dt.datetime | None,
 ) -> bytes:
     """Write a workbook.
 
@@ -62,6 +66,9 @@ def to_excel(
         The sheet "Answer", whose header stays in view.
     kind_of : callable
         What stands in the column of a name.
+    scope : str
+        What is counted and what may be missing: it stands beside the table, in the line that stays
+        in view.
     about : sequence of pairs of str
         The sheet "Guarantee": names, and what they are.
     made : datetime or None
@@ -78,7 +85,14 @@ def to_excel(
         raise UsageError(request, obstacle, "Write it with to_csv() or to_frame()")
 
     def fill(book: Workbook) -> None:
-        write_table(book, book.add_worksheet("Answer"), table, kind_of)
+        answer = book.add_worksheet("Answer")
+        write_table(book, answer, table, kind_of)
+        # An empty column parts it from the table, which stays one region that sorts and pivots.
+        beside = table.num_columns + 1
+        if beside < MOST_COLUMNS:
+            text = book.add_format({"text_wrap": True, "valign": "top", "italic": True})
+            answer.write_string(0, beside, scope[:LONGEST_TEXT], text)
+            answer.set_column(beside, beside, WIDEST)
         _write_about(book, about)
 
     return written(fill, made)
@@ -222,6 +236,7 @@ HATCH = "#B9C0CA"
 def family_to_excel(
     tables: Mapping[tuple[str, ...], Sequence[CrossTable]],
     listed: Callable[[tuple[str, ...]], pa.Table],
+    scope: str,
     about: Lines,
     made: dt.datetime | None,
 ) -> bytes:
@@ -233,6 +248,8 @@ def family_to_excel(
         By their axes. One that has no cross-table is listed, one row for each number.
     listed : callable
         The rows of such a table.
+    scope : str
+        What is counted and what may be missing, for the first sheet.
     about : sequence of pairs of str
         Names and what they are, for the first sheet.
     made : datetime or None
@@ -250,7 +267,7 @@ def family_to_excel(
 
     def fill(book: Workbook) -> None:
         forms = _forms(book)
-        _write_contents(book, forms, list(zip(names, tables, strict=True)), about)
+        _write_contents(book, forms, list(zip(names, tables, strict=True)), scope, about)
         for name, (axes, crossed) in zip(names, tables.items(), strict=True):
             sheet = book.add_worksheet(name)
             if crossed:
@@ -278,6 +295,7 @@ def _write_contents(
     book: Workbook,
     forms: _Forms,
     names: Sequence[tuple[str, tuple[str, ...]]],
+    scope: str,
     about: Lines,
 ) -> None:
     """List the tables, each with a link to its sheet, and below them what they promise."""
@@ -285,6 +303,7 @@ def _write_contents(
     sheet.set_column(0, 0, 20)
     sheet.set_column(1, 1, 100)
     sheet.write_string(0, 0, "What was published", forms.title)
+    sheet.write_string(0, 1, scope[:LONGEST_TEXT], forms.text)
     for row, (name, axes) in enumerate(names, 1):
         text = f"Number of rows by {' and '.join(axes)}" if axes else "Number of rows"
         sheet.write_string(row, 0, f"Table {row}", forms.name)

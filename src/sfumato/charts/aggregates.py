@@ -147,7 +147,7 @@ def _note(release: AggregateRelease, groups: int) -> str:
         cut,
         chosen if groups > 1 else "",
         _clips(release),
-        limit_note(release.guarantee, "Values"),
+        limit_note(release.guarantee),
     )
     return " ".join(part for part in said if part)
 

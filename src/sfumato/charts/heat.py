@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
@@ -19,6 +20,7 @@ from sfumato.domain import LatticeAxis
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.bounded_noise import CountLaw
+    from sfumato.privacy import Guarantee
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 MOST_NUMBERS = 900  # cells of a table that holds its numbers
@@ -31,8 +33,8 @@ def draw(
     axes: tuple[LatticeAxis, ...],
     law: CountLaw | None,
     ax: Axes | None,
-    note: str = "",
-    counted: str = "the rows counted",
+    note: str,
+    guarantee: Guarantee,
     what: str = "count",
 ) -> Axes:
     """Draw counts over two axes, the second one to the right.
@@ -45,7 +47,11 @@ def draw(
         note = f"{note} Neighbouring cells are drawn as their mean.".strip()
     rows, columns = table.values.shape
     # On a phone the note has more lines, and the colour bar lies below.
-    ax = ax or style.figure(_height(rows) + (140 if style.is_narrow(ax) else 0))[1]
+    counted = "persons" if guarantee.unit.counts_persons else "rows"
+    about = f"Of the {counted} counted, {_reach(table)} {scales.limit_note(guarantee)}"
+    note = f"{note} {about}".strip()
+    above = (140 if style.is_narrow(ax) else 0) + style.room_for(note, ax)
+    ax = ax or style.figure(_height(rows) + above)[1]
     upward = axes[0].has_edges
     norm = _norm(table)
     style.unseen(ax)
@@ -65,7 +71,11 @@ def draw(
     bar = style.colour_bar(ax, image, what)
     if isinstance(norm, LogNorm):
         scales.log_ticks(bar, norm, style.is_narrow(ax))
-    style.legend(ax, [style.unseen_key()], f"{note} Of {counted}, {_reach(table)}".strip())
+    keys: list[Artist] = [style.unseen_key()]
+    if guarantee.unit.limits_kept:
+        style.mark_bar_cut(bar)
+        keys.append(style.cut_key())
+    style.legend(ax, keys, note)
     return ax
 
 

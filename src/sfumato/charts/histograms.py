@@ -85,13 +85,16 @@ def draw_counts(
     what = counts_of(guarantee.unit)
     short = _short_axis(axes) if len(axes) == 2 else None
     if len(axes) == 2 and short is None:
-        return heat.draw(table, axes, law, ax, note, guarantee.unit.counted, what)
+        return heat.draw(table, axes, law, ax, note, guarantee, what)
     note = f"{note} {limit_note(guarantee)}".strip()
+    is_cut = bool(guarantee.unit.limits_kept)
     if short is None:
-        picture = Picture(axes[0], None, _as_columns(table), law, note, keys, density, what)
+        columns, main, series = _as_columns(table), axes[0], None
     else:
         columns = table if short == 1 else mapped(table, np.transpose)
-        picture = Picture(axes[1 - short], axes[short], columns, law, note, keys, what=what)
+        main, series = axes[1 - short], axes[short]
+    density = density and series is None
+    picture = Picture(main, series, columns, law, note, keys, density, what, is_cut)
     upright = picture.main.has_edges or _runs_on(picture.main)
     return _bars(picture, ax) if upright else _dots(picture, ax)
 
@@ -113,6 +116,7 @@ class Picture:
     keys: bool = False
     density: bool = False
     what: str = "count"
+    is_cut: bool = False
 
 
 def _without_ends(
@@ -190,7 +194,8 @@ def _short_axis(axes: tuple[LatticeAxis, ...]) -> int | None:
 
 def _bars(picture: Picture, ax: Axes | None) -> Axes:
     main = picture.main
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    height = (300 if style.is_narrow(ax) else 380) + style.room_for(picture.note, ax)
+    ax = ax or style.figure(height)[1]
     starts = runs(main.size, MOST_STEPS)
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
@@ -201,7 +206,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     if _runs_on(main) and not dense:
         painter = _line if scales.is_continuous(main) else _points
     for i in range(table.values.shape[1]):
-        painter(ax, edges, table, i)
+        painter(ax, edges, table, i, is_cut=picture.is_cut)
     ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     ax.set(xlim=(edges[0], edges[-1]))
     ax.grid(visible=False, axis="x")
@@ -217,6 +222,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     if picture.series is not None:
         _name_series(ax, picture.series)
         keys = keys[:1] if dense else keys
+    keys += [style.cut_key()] if picture.is_cut else []
     style.legend(ax, keys, _bars_note(picture, len(starts)))
     return ax
 
@@ -257,19 +263,19 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
     return np.append(edges[:-1][starts], edges[-1])
 
 
-def _upright(ax: Axes, edges: Array, table: Table, series: int) -> None:
+def _upright(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
     """One bar or dot per bin, with its error bars."""
     if table.values.shape[1] == 1:
         ax.stairs(table.values[:, 0], edges, fill=True, facecolor=style.FILL, zorder=1.5)
-    _points(ax, edges, table, series)
+    _points(ax, edges, table, series, is_cut=is_cut)
 
 
-def _line(ax: Axes, edges: Array, table: Table, series: int) -> None:
+def _line(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
     """Points of one series, joined where none of the calendar is left out: time is continuous."""
     middle = _middle(edges, table, series)
     values = table.values[:, series]
     ax.plot(middle, values, color=style.SERIES[series], linewidth=1.3, zorder=1.8)
-    _points(ax, edges, table, series)
+    _points(ax, edges, table, series, is_cut=is_cut)
 
 
 def _middle(edges: Array, table: Table, series: int) -> Array:
@@ -278,7 +284,7 @@ def _middle(edges: Array, table: Table, series: int) -> Array:
     return np.asarray((edges[:-1] + edges[1:]) / 2 + dodge * np.diff(edges))
 
 
-def _points(ax: Axes, edges: Array, table: Table, series: int) -> None:
+def _points(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
     """One dot per cell, with its error bars."""
     colour = style.SERIES[series]
     marker = style.MARKERS[series]
@@ -304,6 +310,8 @@ def _points(ax: Axes, edges: Array, table: Table, series: int) -> None:
         label="_individual",
         zorder=2.1,
     )
+    if is_cut:
+        style.mark_cut(ax, middle, values + half_all, colour)
     ax.plot(
         middle,
         values,
@@ -316,7 +324,7 @@ def _points(ax: Axes, edges: Array, table: Table, series: int) -> None:
     )
 
 
-def _band(ax: Axes, edges: Array, table: Table, series: int) -> None:
+def _band(ax: Axes, edges: Array, table: Table, series: int, *, is_cut: bool) -> None:
     """Steps with bands; several series get the narrow band only, or nothing could be told apart."""
     half_all = table.half_all[:, series] if table.values.shape[1] == 1 else None
     style.steps(
@@ -327,6 +335,10 @@ def _band(ax: Axes, edges: Array, table: Table, series: int) -> None:
         half_all=half_all,
         colour=style.SERIES[series],
     )
+    if is_cut:
+        at = np.linspace(0, len(edges) - 2, style.MOST_CUT_MARKS).astype(int)
+        high = table.values + (table.half if half_all is None else table.half_all)
+        style.mark_cut(ax, (edges[at] + edges[at + 1]) / 2, high[at, series], style.SERIES[series])
 
 
 def _dodge(series: int, number: int, room: float) -> float:
@@ -377,11 +389,13 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     rows, number = table.values.shape
     folded = main.size - rows
     # On a phone the note above has more lines.
-    above = 158 if style.is_narrow(ax) else 118
+    above = (158 if style.is_narrow(ax) else 118) + style.room_for(note, ax)
+    # The mark of what is cut has a line of its own in the legend.
+    above += style.NOTE_LINE if picture.is_cut else 0
     ax = ax or style.figure(above + (rows + bool(folded)) * max(24, 13 * number + 6))[1]
     at = np.arange(rows, dtype=float)
     for i in range(number):
-        _sideways(ax, at, table, i)
+        _sideways(ax, at, table, i, is_cut=picture.is_cut)
     if folded:
         # A row without a dot: their counts are in the table.
         labels = [*labels, f"and {folded:,} more"]
@@ -417,7 +431,7 @@ def _goes_by_size(picture: Picture) -> bool:
     return are_texts and (picture.keys or main.size > MOST_ORDERED)
 
 
-def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:
+def _sideways(ax: Axes, rows: Array, table: Table, series: int, *, is_cut: bool) -> None:
     """One dot per label, with its error bars."""
     number = table.values.shape[1]
     colour = style.SERIES[series]
@@ -444,6 +458,8 @@ def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:
         label="_individual",
         zorder=2.1,
     )
+    if is_cut:
+        style.mark_cut(ax, values + half_all, at, colour, ">")
     ax.plot(
         values,
         at,
@@ -467,6 +483,7 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
             for marker, colour, name in looks
         ] + keys
         note = f"{note} Colours: {style.plain(series.name)}.".strip()
+    keys += [style.cut_key(">")] if picture.is_cut else []
     made = style.legend(ax, keys, note, columns=4 if series is not None else 2)
     for text in made.get_texts():
         text.set_parse_math(False)

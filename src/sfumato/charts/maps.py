@@ -554,7 +554,8 @@ def _steps(release: Partition, ax: Axes | None) -> Axes:
         f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
     )
     by = terms if even else np.diff(edges)
-    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    height = (300 if style.is_narrow(ax) else 380) + style.room_for(" ".join(notes), ax)
+    ax = ax or style.figure(height)[1]
     style.steps(ax, edges, values / by, half=half / by, half_all=half_all / by)
     ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     ax.set(xlim=(edges[0], edges[-1]))

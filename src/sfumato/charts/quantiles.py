@@ -83,7 +83,7 @@ def _curve(
     scales.value_axis(ax.xaxis, axis)
     _log_where(ax, axis, values)
     drawn = "Straight lines between the values are drawn for the eye."
-    notes = (note, drawn, limit_note(release.guarantee, "Shares"), release.unknowns)
+    notes = (note, drawn, limit_note(release.guarantee), release.unknowns)
     style.legend(ax, keys, " ".join(said for said in notes if said), columns=2)
     return ax
 

@@ -296,9 +296,9 @@ def table_of(release: CountsTable) -> Table:
     )
 
 
-def limit_note(guarantee: Guarantee, what: str = "Counts") -> str:
-    """Which rows a picture is of, where a person's rows are limited; else ""."""
-    return "" if guarantee.unit.person is None else f"{what} are of {guarantee.unit.counted}."
+def limit_note(guarantee: Guarantee) -> str:
+    """What a picture counts and what may be missing, where a person's rows are limited; else ""."""
+    return guarantee.scope if guarantee.unit.limits_kept else ""
 
 
 def mapped(table: Table, change: Callable[[Array], Array]) -> Table:

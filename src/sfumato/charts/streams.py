@@ -62,7 +62,7 @@ def draw(release: CounterRelease, ax: Axes | None) -> Axes:
     above.set_ylabel(name, parse_math=False)
     above.margins(x=0)
     style.count_axis(above.yaxis)
-    note = f"Totals are of {people.about}."
+    note = people.scope if people.guarantee.unit.limits_kept else ""
     if len(names) < len(people.names):
         note = f"The {FEW} categories with the largest last total, of {len(people.names):,}. {note}"
     style.legend(above, _keys(names), note)

@@ -202,6 +202,17 @@ def figure_of(ax: Axes) -> Figure:
     return fig
 
 
+NOTE_LINE = 13
+"""Pixels of a line of the note above a picture."""
+
+
+def room_for(note: str, ax: Axes | None) -> int:
+    """Return the pixels that a note takes beyond those of two lines, or three on a phone."""
+    narrow = is_narrow(ax)
+    lines = len(_wrapped(note, LETTERS_NARROW if narrow else LETTERS).splitlines())
+    return NOTE_LINE * max(0, lines - (3 if narrow else 2))
+
+
 def panels_of(given: Panels) -> list[Axes]:
     """Return Axes as they were given, as a list."""
     return [given] if isinstance(given, Axes) else list(np.asarray(given, dtype=object).reshape(-1))
@@ -339,7 +350,7 @@ def legend(
         fontsize=8.2,
         handlelength=1.6,
         columnspacing=1.6,
-        title=_wrapped(tamed_lines(note), wrap or (44 if narrow else 88)) or None,
+        title=_wrapped(tamed_lines(note), wrap or (LETTERS_NARROW if narrow else LETTERS)) or None,
         alignment="left",
         title_fontproperties={"size": 8.2},
     )
@@ -387,6 +398,54 @@ def interval_keys(cells: int, band: bool) -> list[Artist]:
             for width, label in ((2.2, single), (0.8, every))
         ]
     return keys if cells > 1 else keys[:1]
+
+
+CUT_SIZE = 5
+MOST_CUT_MARKS = 12
+"""How many marks a line has."""
+
+
+def mark_cut(ax: Axes, x: Array, y: Array, colour: str = MUTED, marker: str = "^") -> None:
+    """Mark totals that a limit on a person's rows may have cut: they may be higher without it.
+
+    The marks point away from the numbers, at the ends of their intervals.
+    """
+    ax.plot(
+        x,
+        y,
+        marker,
+        color=colour,
+        markersize=CUT_SIZE,
+        markerfacecolor=PAPER,
+        markeredgewidth=0.9,
+        linestyle="",
+        label="_cut",
+        zorder=2.3,
+    )
+
+
+def cut_key(marker: str = "^") -> Line2D:
+    """The legend entry of these marks."""
+    return Line2D(
+        [],
+        [],
+        color=INK,
+        marker=marker,
+        markersize=CUT_SIZE,
+        markerfacecolor=PAPER,
+        markeredgewidth=0.9,
+        linestyle="",
+        label="without the limit, the total may be higher",
+    )
+
+
+def mark_bar_cut(bar: Colorbar) -> None:
+    """Mark a colour bar whose shades are totals that a limit may have cut."""
+    is_flat = bar.orientation == "horizontal"
+    mark = cut_key(">" if is_flat else "^")
+    mark.set_data([1.02 if is_flat else 0.5], [0.5 if is_flat else 1.02])
+    mark.set(transform=bar.ax.transAxes, clip_on=False)
+    bar.ax.add_line(mark)
 
 
 def unseen(ax: Axes) -> None:
@@ -439,6 +498,11 @@ def steps(
                 zorder=1.5,
             )
     ax.stairs(values, edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
+
+
+LETTERS = 88
+LETTERS_NARROW = 44
+"""Of a line of a note, and on a phone."""
 
 
 def _wrapped(note: str, columns: int) -> str:

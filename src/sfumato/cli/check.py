@@ -23,7 +23,7 @@ from sfumato.cli.options import (
     option,
     written_options,
 )
-from sfumato.cli.output import scanning, writes_file
+from sfumato.cli.output import prose, scanning, writes_file
 from sfumato.cli.parsing import parse_axes, parse_where
 from sfumato.cli.paths import SourceFile, SourcePath
 from sfumato.cli.plans import source_of
@@ -115,7 +115,11 @@ def check(
             needs = _in_cells(rows)
     with scanning() as progress:
         losses = checked(rows, needs, progress, all_labels=all_labels)
-    click.echo(losses.to_json() if as_json else str(losses))
+    if as_json:
+        click.echo(losses.to_json())
+    else:
+        click.echo(str(losses))
+        _advise(rows, needs)
     return 0 if losses.refused is None else DataError.exit_code
 
 
@@ -128,6 +132,16 @@ def _require_screen(*, as_json: bool) -> None:
     if writes_file(sys.stdout):
         obstacle = "all labels are for the screen alone, and stdout is a file"
         raise UsageError("--all-labels", obstacle, "Leave out > FILE; to turn pages, add | less")
+
+
+def _advise(rows: Source, needs: list[tuple[str, Needs]] | None) -> None:
+    """Say which question tells what the limits leave out, so that it can be published."""
+    from sfumato.questions.persons import advice
+
+    lattices = [need.lattice for _, need in needs or [] if need.counted == "rows"]
+    axes = lattices[0].names if lattices else ()
+    if said := advice(rows.unit, in_rho=False, axes=axes):
+        prose(f"\n{said[:1].upper()}{said[1:]}.")
 
 
 def _of_plan(path: SourcePath) -> tuple[Source, list[tuple[str, Needs]]]:

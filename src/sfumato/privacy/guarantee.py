@@ -12,6 +12,12 @@ from sfumato.basics.structs import ExplainedStruct
 from sfumato.errors import explained_methods, printable
 from sfumato.privacy import belief
 from sfumato.privacy.measures import Measure, MetricDP
+from sfumato.privacy.rows_counted import (
+    counted_rows,
+    counted_since_0_2,
+    left_out_in_0_2,
+    scope,
+)
 from sfumato.privacy.unit import Unit, is_name
 
 EXACT = "none: integer samplers, no floating point"
@@ -122,7 +128,9 @@ class Guarantee(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         False if the noise came from a public seed: then nothing is promised at all.
     counted : str
         Which rows the answer is about, and which it is not: every accuracy is about the rows
-        counted. Left out, it follows from the unit.
+        counted. Left out, it follows from the unit and ``left_out``.
+    left_out : str or unset
+        How much the limits on a person leave out, where that was paid for.
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -143,10 +151,18 @@ class Guarantee(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
     slack: str = EXACT
     private: bool = True
     counted: str = ""
+    # Absent from files unless known, so that those of version 0.2 are read back to the same bytes.
+    left_out: str | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if not self.counted and not isinstance(self.measure, MetricDP):
-            msgspec.structs.force_setattr(self, "counted", counted_rows(self.unit))
+            counted = counted_rows(self.unit, self.left_out or "")
+            msgspec.structs.force_setattr(self, "counted", counted)
+
+    @property
+    def scope(self) -> str:
+        """What is counted, and what may be missing, in one sentence."""
+        return scope(self.unit, self.left_out or left_out_in_0_2(self.counted))
 
     def sentence(self) -> str:
         """The promise in one sentence; in two, where it allows so much that it must be said."""
@@ -170,32 +186,6 @@ class Guarantee(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         lines += [f"Counted: {self.counted}"] if self.counted else []
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
-
-
-def counted_rows(unit: Unit) -> str:
-    """Which rows an answer about tables is about, and which it is not, in words."""
-    limit = ""
-    if unit.counts_persons:
-        cells = "one cell" if unit.cells_of_person == 1 else f"{unit.cells_of_person:,} cells"
-        limit = (
-            f"Each {unit.who} is counted at most once in a cell, and in at most {cells}, "
-            "which are chosen at random. "
-        )
-    elif unit.person is not None:
-        rows = "1 row is" if unit.rows_per_person == 1 else f"{unit.rows_per_person:,} rows are"
-        within = "" if unit.limits is msgspec.UNSET else f" ({', '.join(unit.limits.in_words())})"
-        limit = (
-            f"Of each {unit.who} at most {rows} counted{within}, chosen at random, "
-            "and any further ones are not. "
-        )
-    whose = "" if unit.person is None else f"without {unit.anyone} or "
-    left_out = (
-        f"Rows {whose}without a value, and rows with an unlisted label, are not counted, "
-        "unless the domain gives them a cell."
-    )
-    clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
-    counted = f"{unit.several} counted" if unit.counts_persons else "rows counted"
-    return f"{asked_rows(unit)}{limit}{left_out} {clamped} Every accuracy is about the {counted}."
 
 
 def with_person_called(promised: S, called: str | msgspec.UnsetType) -> S:
@@ -223,38 +213,17 @@ def _recounted(promise: Guarantee, called: str | msgspec.UnsetType) -> str:
     # Version 0.2 called a person by the name of the column.
     words = [unit.called] if unit.person is None else [unit.called, unit.person]
     after = with_person_called(unit, called)
+    left_out = promise.left_out or ""
     for word in filter(is_name, words):
         # What a stream says begins like this, and names the person nowhere else.
         beginnings = {
-            counted_rows(with_person_called(unit, word)): counted_rows(after),
+            counted_rows(with_person_called(unit, word), left_out): counted_rows(after, left_out),
             f"Of each {word} the first ": f"Of each {after.called} the first ",
         }
         for before, now in beginnings.items():
             if promise.counted.startswith(before):
                 return now + promise.counted.removeprefix(before)
-    return promise.counted
-
-
-def asked_rows(unit: Unit) -> str:
-    """Which rows of the table there are at all under public conditions; "" without any."""
-    if unit.where is msgspec.UNSET:
-        return ""
-    return f"Only rows{unit.conditions} are looked at; how many there are is not public. "
-
-
-def left_out(unit: Unit) -> str:
-    """The same in one line of a preview."""
-    if unit.person is None:
-        whose = further = ""
-    else:
-        whose = f"{unit.anyone} or "
-        further = f"further rows of {unit.anyone}, "
-        if unit.counts_persons:
-            further = f"further cells of {unit.anyone}, "
-    return (
-        f"not counted: {further}rows without {whose}a value, "
-        "rows with an unlisted label (unless the domain gives them a cell)"
-    )
+    return promise.counted if unit.person is None else counted_since_0_2(after, promise.counted)
 
 
 def assumptions_of(unit: Unit) -> tuple[str, ...]:

@@ -135,11 +135,37 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
             cells = "1 cell" if self.cells_per_person == 1 else f"{self.cells_per_person:,} cells"
             phrases.append(f"at most {cells}")
         if self.norm_per_person is not None:
-            phrases.append(f"counts of an L2 norm of at most {self.norm_per_person:,}")
+            phrases.append(f"counts cut to a norm of {self.norm_per_person:,}")
         if self.norm_in_tables is not None:
-            rows = "1 row" if self.norm_in_tables == 1 else f"{self.norm_in_tables:,} rows"
-            phrases.append(f"tables of a stacked norm of at most that of {rows} in one cell")
+            phrases.append(f"counts in all tables cut to a norm of {self.norm_in_tables:,}")
         return phrases
+
+
+def limit_in_words(name: str, limit: int, who: str) -> str:
+    """What one limit does to the rows of a person, as a sentence without its beginning and end.
+
+    >>> limit_in_words("rows_per_person", 1, "rider")
+    'at most 1 row of each rider is counted'
+    >>> print(limit_in_words("norm_per_person", 120, "rider"))
+    the counts of each rider are cut to a norm of 120 (whoever has at most 120 rows keeps them all)
+    """
+    one_of_each = f"at most 1 row of each {who} is counted"
+    rows = one_of_each if limit == 1 else f"at most {limit:,} rows of each {who} are counted"
+    # A person's norm is at most their number of rows.
+    kept = f"whoever has at most {limit:,} rows keeps them all"
+    match name:
+        case "rows_per_person":
+            return rows
+        case "rows_per_cell":
+            return f"{rows} in a cell"
+        case "cells_per_person":
+            return f"each {who} is counted in at most {limit:,} {'cell' if limit == 1 else 'cells'}"
+        case "norm_per_person":
+            return f"the counts of each {who} are cut to a norm of {limit:,} ({kept})"
+        case "norm_in_tables":
+            return f"the counts of each {who} in all tables are cut to a norm of {limit:,} ({kept})"
+        case _:
+            raise InternalError(f"There is no limit of the name {name}.")
 
 
 class StatedLimits(TypedDict):

@@ -166,6 +166,39 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         return f"{named}, each once for each {printable(self.period)},"
 
     @property
+    def limits_kept(self) -> dict[str, int]:
+        """The limits that are kept on each person's rows, by name; without what follows from them.
+
+        Without a person column none is kept: the custodian says how many rows a person has.
+
+        >>> Unit(100, person="rider", limits=Limits(norm_per_person=10)).limits_kept
+        {'norm_per_person': 10}
+        """
+        if self.person is None:
+            return {}
+        given = {} if self.limits is msgspec.UNSET else self.limits.given
+        if self.counts_persons:
+            # Once in a cell: that is what counting persons means.
+            return {"cells_per_person": self.cells_of_person}
+        if self.rows_per_person == MOST_ROWS or self._rows_follow_from_norm:
+            return given
+        implied = None if self.limits is msgspec.UNSET else self.limits.rows
+        if implied is not None and implied <= self.rows_per_person:
+            return given
+        return {"rows_per_person": self.rows_per_person} | given
+
+    @property
+    def _rows_follow_from_norm(self) -> bool:
+        """Whether the largest number of rows says no more than a norm does, which is told instead.
+
+        Rows in cells of their own have the least norm: the root of their number.
+        """
+        if self.limits is msgspec.UNSET:
+            return False
+        norm = self.limits.norm_per_person or self.limits.norm_in_tables
+        return norm is not None and self.rows_per_person == norm**2
+
+    @property
     def rows_counted(self) -> int:
         """How many rows of one person are counted at most."""
         if self.limits is msgspec.UNSET:
@@ -314,7 +347,11 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             return f"all rows that name {self.anyone}"
         if self.counts_persons:
             return f"the {self.several} counted (each in at most {self._cells})"
-        return f"the rows counted (at most {self.rows_per_person:,} per {self.who}{self._further})"
+        if self._rows_follow_from_norm:
+            return f"the rows counted (of each {self.who}, {self._further})"
+        return (
+            f"the rows counted (at most {self.rows_per_person:,} per {self.who}{self._and_further})"
+        )
 
     @property
     def _cells(self) -> str:
@@ -324,14 +361,19 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _further(self) -> str:
-        """The further limits as they follow the number of rows in a sentence."""
-        if self.limits is msgspec.UNSET:
-            return ""
-        return "".join(f", {phrase}" for phrase in self.limits.in_words())
+        """The further limits in words; "" without any."""
+        return "" if self.limits is msgspec.UNSET else ", ".join(self.limits.in_words())
+
+    @property
+    def _and_further(self) -> str:
+        """The same as they follow the number of rows in a sentence."""
+        return f", {self._further}" if self._further else ""
 
     def __str__(self) -> str:
         rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
-        who = f"any one {self.who} contributing at most {rows}{self._further}"
+        who = f"any one {self.who} contributing at most {rows}{self._and_further}"
+        if self._rows_follow_from_norm:
+            who = f"any one {self.who} contributing {self._further}"
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
             who = f"any one {self.who} with any number of rows"
         if self.counts_persons:
@@ -369,8 +411,8 @@ def unit_within(
     UsageError
         If there are neither one nor two columns, nothing bounds the rows, or as ``Unit``.
 
-    >>> str(unit_within(None, "add-remove", ["rider", "day"], Limits(norm_per_person=2)))[:52]
-    'any one person in one day contributing at most 4 row'
+    >>> str(unit_within(None, "add-remove", ["rider", "day"], Limits(norm_per_person=2)))
+    'any one person in one day contributing counts cut to a norm of 2, added or removed'
     """
     columns = [person] if person is None or isinstance(person, str) else list(person)
     if not 1 <= len(columns) <= 2 or len(set(columns)) < len(columns):

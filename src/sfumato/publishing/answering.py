@@ -47,7 +47,7 @@ from sfumato.data import Source, snapshot
 from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Hold, written
-from sfumato.privacy import CentralMeasure, Money, with_person_called
+from sfumato.privacy import CentralMeasure, Money, counted_rows, limit_in_words, with_person_called
 from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
 from sfumato.publishing.divisions import Choice
@@ -132,30 +132,36 @@ class LeftOut:
 
     def _stating(self, answer: R, known: Sequence[PersonsRelease]) -> R:
         """Add to an answer what is known of the limits under which it was counted."""
-        sentences = [_quoted(about, limit) for about, limit in self._about_limits(answer, known)]
-        said = " ".join(sentence for sentence in sentences if sentence)
-        return _promising(answer, counted=f"{answer.guarantee.counted} {said}") if said else answer
+        told = dict(self._about_limits(answer, known))
+        if not any(told.values()):
+            return answer
+        unit = answer.guarantee.unit
+        sentences = [
+            told.get(name) or _of_unknown_effect(limit_in_words(name, limit, unit.who))
+            for name, limit in unit.limits_kept.items()
+        ]
+        left_out = " ".join(sentences)
+        further = answer.guarantee.counted.removeprefix(counted_rows(unit))
+        counted = f"{counted_rows(unit, left_out)}{further}"
+        return _promising(answer, left_out=left_out, counted=counted)
 
     def _about_limits(
         self, answer: Release, known: Sequence[PersonsRelease]
-    ) -> Iterator[tuple[PersonsRelease, int]]:
-        """Yield the latest answer about each limit under which an answer was counted."""
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the limits under which an answer was counted, each with what is known of it."""
         unit = answer.guarantee.unit
-        if unit.limits is msgspec.UNSET:
-            of_rows = _latest(known, "rows_per_person")
-            if of_rows and unit.uncalled == self._source.unit.uncalled:
-                yield of_rows, unit.rows_per_person
-            return
         if unit.uncalled.of_all_rows != self._source.unit.uncalled.of_all_rows:
             return
-        # A person is counted once in a cell by definition where persons are counted.
-        skipped = {"rows_per_cell"} if unit.counts_persons else set()
         cells = getattr(answer, "lattice", None)
-        if not isinstance(cells, Lattice):
+        if not unit.by_cell:
+            cells = None
+        elif not isinstance(cells, Lattice):
             return
-        for name, limit in unit.limits.given.items():
-            if name not in skipped and (about := _latest(known, name, cells)):
-                yield about, limit
+        for name, limit in unit.limits_kept.items():
+            # The share of rows that a limit on rows keeps is another one beside limits by cell.
+            is_alone = name != "rows_per_person" or not unit.by_cell
+            if is_alone and (about := _latest(known, name, cells)) is not None:
+                yield name, _quoted(about, limit)
 
     def _stored(self, label: str) -> list[PersonsRelease]:
         """Return stored answers about persons of this state of the data, in order of storing."""
@@ -214,7 +220,12 @@ def _quoted(release: PersonsRelease, limit: int) -> str:
     receipt = release.receipt
     if not sentence or receipt is None:
         return sentence
-    return f"{sentence} (Entry {receipt.entry} of the ledger, {receipt.time[:10]}.)"
+    return f"{sentence[:-1]} (entry {receipt.entry} of the ledger, {receipt.time[:10]})."
+
+
+def _of_unknown_effect(limited: str) -> str:
+    """Return what is said of a limit of which nothing is known, beside others."""
+    return f"{limited[:1].upper()}{limited[1:]}, and how many rows that leaves out is not known."
 
 
 def _promising(answer: R, **changes: object) -> R:

@@ -32,6 +32,7 @@ from sfumato.publishing.plan_choice import choose
 from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.keys import KeysPreview
+from sfumato.questions.persons import Persons, advice
 from sfumato.questions.tables import Tables
 
 if TYPE_CHECKING:
@@ -263,9 +264,21 @@ def previews(
     plan.needs_at(domain, unit, parts)
     guess = rows if rows is not None else plan.guess
     pairs = zip(plan.questions, parts, strict=True)
-    return PlanPreviews(
-        (question.preview(domain, unit, part, guess) for question, part in pairs), choice
-    )
+    answers = [question.preview(domain, unit, part, guess) for question, part in pairs]
+    if any(isinstance(question, Persons) for question in plan.questions):
+        return PlanPreviews(answers, choice)
+    # Nothing else of the plan tells what the limits leave out.
+    advised = zip(plan.questions, answers, strict=True)
+    return PlanPreviews((_advised(domain, *both) for both in advised), choice)
+
+
+def _advised(domain: Domain, question: AnyQuestion, answer: Preview) -> Preview:
+    """Return a preview that names the question to ask of the limits, where there are any."""
+    lattice = question.needs(domain).lattice
+    in_rho = isinstance(answer.cost, ZCDP)
+    if said := advice(answer.unit, in_rho=in_rho, axes=lattice.names):
+        return msgspec.structs.replace(answer, advice=said)
+    return answer
 
 
 SUPPOSED = ZCDP("0.5")

@@ -14,10 +14,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sfumato.answers import CountsRelease, Receipt, Release, reach_text
+from sfumato.answers import CountsRelease, Receipt, Release, reach_text, said_once
 from sfumato.basics.numbers import rounded
 from sfumato.basics.text import number, plain
-from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, Measure, PureDP, Unit, belief, compose
+from sfumato.privacy import (
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    Measure,
+    PureDP,
+    Unit,
+    belief,
+    compose,
+    scope,
+)
 from sfumato.questions.partition.release import Partition
 from sfumato.reports.headings import heading_of
 
@@ -115,14 +125,8 @@ def _protects(units: list[Unit]) -> str:
     if unit.person is not None:
         return f"It protects any one {unit.called}, {what}, with all their rows."
     if unit.rows_per_person > 1:
-        return (
-            f"It protects any {unit.rows_per_person:,} rows, {what}. "
-            "A person with more rows is not protected as a whole."
-        )
-    return (
-        f"It protects any single row, {what}. "
-        "A person with several rows is not protected as a whole."
-    )
+        return f"It protects any {unit.rows_per_person:,} rows, {what}. {scope(unit)}"
+    return f"It protects any single row, {what}. {scope(unit)}"
 
 
 def _place(receipt: Receipt) -> Place:
@@ -194,6 +198,8 @@ MOST_SAID = 4
 MAP_AXES = 2
 SHOWN = 48
 """Characters of a name beside a bar."""
+MOST_SCOPES = 2
+"""Sentences on which rows are counted, where answers differ in it."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +272,7 @@ def blocks(releases: Sequence[Release], accounts: Sequence[Account]) -> tuple[Bl
 def _published(releases: Sequence[Release]) -> Block:
     lines = [f"{_several(len(releases), 'answer')}{_in_tables(releases)}{_of(releases)}."]
     lines += [*_known_numbers(releases), *map(_boxes, _partitions(releases))][:MOST_SAID]
-    lines += _agreement(releases)
+    lines += [*_scopes(releases), *_agreement(releases)]
     bars = []
     for label, release in _with_tables(releases):
         if isinstance(release, Partition):
@@ -302,6 +308,24 @@ def _boxes(release: Partition) -> str:
     if len(release.axes) == MAP_AXES:
         return f"The map has {boxes}; drawn together where noise wins."
     return f"The partition of {plain(' and '.join(release.axes), LONGEST_SOURCE)} has {boxes}."
+
+
+def _scopes(releases: Sequence[Release]) -> list[str]:
+    """Return what is counted and what may be missing, where persons' rows are limited.
+
+    Where one row is one person, this is a matter of what one person risks, and is said there.
+    """
+    scopes = [release.scope for release in releases]
+    if not any(release.guarantee.unit.limits_kept for release in releases):
+        return []
+    said = said_once(scopes) if len(set(scopes)) > 1 else scopes[:1]
+    if len(said) <= MOST_SCOPES:
+        return said
+    further = len(said) - MOST_SCOPES
+    return [
+        *said[:MOST_SCOPES],
+        f"{further:,} more such sentences stand under: Which rows were counted.",
+    ]
 
 
 def _agreement(releases: Sequence[Release]) -> list[str]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import msgspec
@@ -43,9 +43,18 @@ from sfumato.basics.numbers import Array
 from sfumato.basics.text import cell, plain
 from sfumato.charts import style
 from sfumato.local.clustering import PrivateKMeans
-from sfumato.privacy import common_cost
+from sfumato.privacy import ZCDP, common_cost, scope
+from sfumato.questions.persons import advice
 from sfumato.reports.headings import Study, drawn, heading_of
-from sfumato.reports.tables import INTERVALS, MOST_ROWS, Cell, Sheet, sheet
+from sfumato.reports.tables import (
+    INTERVALS,
+    MOST_ROWS,
+    Cell,
+    Sheet,
+    cut_note,
+    marked_cut,
+    sheet,
+)
 
 # --- tables that add up ---------------------------------------------------------------------------
 
@@ -100,7 +109,17 @@ def family_tables(release: Release) -> tuple[FamilyTable, ...]:
             ]
         else:
             tables_shown.append(_listed(release, axes))
+    if release.guarantee.unit.limits_kept:
+        return tuple(map(_marked_cut, tables_shown))
     return tuple(tables_shown)
+
+
+def _marked_cut(shown: FamilyTable) -> FamilyTable:
+    """Return a table of a family whose counts a limit on each person's rows may have cut."""
+    if not shown.sheet.crossed:
+        return shown  # it is marked, as the table of one answer
+    reading = f"{shown.reading} {cut_note('count')}"
+    return replace(shown, sheet=marked_cut(shown.sheet), reading=reading)
 
 
 def family_accuracy(release: Release) -> str | None:
@@ -460,8 +479,15 @@ def _by_lines(answers: Sequence[tuple[str, str]], lines: Iterable[Lines]) -> tup
 
 
 def _counted(release: Release) -> Lines:
-    counted = release.guarantee.counted
-    return (("", (counted,)),) if counted else ()
+    """Return which rows an answer counts; and where it is not known what is cut, whom to ask."""
+    guarantee = release.guarantee
+    if not guarantee.counted:
+        return ()
+    is_known = guarantee.scope != scope(guarantee.unit)
+    in_rho = isinstance(guarantee.measure, ZCDP)
+    said = "" if is_known else advice(guarantee.unit, in_rho=in_rho, axes=release.layout)
+    sentences = (f"{said[:1].upper()}{said[1:]}.",) if said else ()
+    return (("", (guarantee.counted, *sentences)),)
 
 
 def _guarantees(releases: Sequence[Release]) -> list[Lines]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sfumato.answers import Release, first_rows, without_edges
@@ -18,6 +18,8 @@ MOST_ACROSS = 12  # columns of a table of two axes
 BROAD = 4  # columns beyond which a phone has to scroll
 INTERVALS = ("low", "high")
 STATISTICS = ("count", "mean", "sum", "variance")
+TOTALS = frozenset({"count", "sum", "total"})
+"""Columns of what adds up over rows, which a limit on a person's rows may cut."""
 UNKNOWN = "not known"
 # What says something only where the value is known.
 OF_VALUES = frozenset({"mean", "sum", "variance", "value"})
@@ -34,11 +36,14 @@ class Cell:
         The interval, where it stands beside the number; otherwise empty.
     hatched : bool
         Whether the value is not known, or cannot be told from 0.
+    is_cut : bool
+        Whether a limit on a person's rows may have cut it.
     """
 
     text: str
     interval: str = ""
     hatched: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,31 @@ def sheet(release: Release) -> Sheet | None:
     if not release.has_table:
         return None
     frame = without_edges(release.in_digits(release.to_frame()))
-    return _crossed(release, frame) or _listed(release, frame)
+    laid = _crossed(release, frame) or _listed(release, frame)
+    statistic = next((name for name in STATISTICS if name in frame.column_names), "total")
+    if not release.guarantee.unit.limits_kept or not TOTALS.intersection(frame.column_names):
+        return laid
+    if laid.crossed and statistic not in TOTALS:
+        return laid
+    marked = marked_cut(laid)
+    return replace(marked, reading=f"{marked.reading} {cut_note(statistic)}".strip())
+
+
+def marked_cut(laid: Sheet) -> Sheet:
+    """A table whose totals are marked: a limit on each person's rows may have cut them."""
+    is_total = [at > 0 if laid.crossed else name in TOTALS for at, name in enumerate(laid.columns)]
+    rows = tuple(
+        tuple(replace(field, is_cut=cut) for field, cut in zip(row, is_total, strict=True))
+        for row in laid.rows
+    )
+    return replace(laid, rows=rows)
+
+
+def cut_note(statistic: str) -> str:
+    """What the mark beside a total means."""
+    # Sums of values below 0 may be lower without the limit.
+    otherwise = "higher" if statistic == "count" else "another one"
+    return f"△: without the limit on each person's rows, the {statistic} may be {otherwise}."
 
 
 # --- one row for each number ----------------------------------------------------------------------

@@ -106,11 +106,8 @@ def test_a_mean_under_a_norm_gets_the_noise_of_the_norm() -> None:
     release = publisher.release(sf.Mean("fare", by="line"), rho="0.5")
     assert release.law.sigma_squared == (4 * release.basis.unity) ** 2
     assert release.guarantee.proof == LIMITS_PROOF
-    assert "counts of an L2 norm of at most 4" in release.guarantee.sentence()
-    assert (
-        release.about
-        == "the rows counted (at most 16 per person, counts of an L2 norm of at most 4)"
-    )
+    assert "counts cut to a norm of 4" in release.guarantee.sentence()
+    assert release.about == "the rows counted (of each person, counts cut to a norm of 4)"
     preview = publisher.preview(sf.Mean("fare", by="line"), rho="0.5", rows=2000)
     assert preview.law == release.law
     by_rows = sf.preview(

@@ -294,7 +294,10 @@ def test_a_release_of_persons_speaks_of_persons() -> None:
     assert sentence in release.guarantee.sentence()
     assert "of the persons counted (each in at most 3 cells)" in seen
     assert "of average size" not in seen
-    assert "Every accuracy is about the persons counted." in release.guarantee.counted
+    assert (
+        "persons in more cells are missing from the others, and how many is not known."
+        in release.guarantee.counted
+    )
     assert "rows counted" not in str(release.guarantee)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -94,7 +95,9 @@ def test_its_sentences_say_what_limits_leave_out() -> None:
     assert "if nobody has more than 100 rows" in sentence
     assert "rows are kept" not in release_of(ROWS, most_rows=None).sentence(20)
     assert release.facts[0].startswith("There are ")
-    assert all("rows of each person are counted, " in fact for fact in release.facts[1:])
+    assert all(
+        re.search("rows? of each person (is|are) counted, ", fact) for fact in release.facts[1:]
+    )
 
 
 @pytest.mark.parametrize("most_rows", [100, None])

@@ -18,7 +18,15 @@ from sfumato.basics.numbers import Array, Exactly, decimal, require_numbers, set
 from sfumato.domain import Categories, Domain, Interval, Label, LabelAxis, Lattice, Listed
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.mechanisms.noise import Law
-from sfumato.privacy import CentralMeasure, Guarantee, Proof, Unit, assumptions_of, fill_docstring
+from sfumato.privacy import (
+    CentralMeasure,
+    Guarantee,
+    Proof,
+    Unit,
+    assumptions_of,
+    fill_docstring,
+    scope,
+)
 from sfumato.questions.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps
 from sfumato.questions.counters.increments import (
     IncrementReader,
@@ -427,13 +435,18 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"the rows counted ({limit} in the whole stream)"
 
     @property
+    def scope(self) -> str:
+        """What is counted, and what may be missing, in one sentence."""
+        if self.unit.person is None:
+            return scope(self.unit)
+        of_each = f"Of each {self.unit.called}"
+        first = f"the first {self.unit.rows_per_person:,} rows of the whole stream are counted"
+        return f"{of_each} {first}, and any further ones are not."
+
+    @property
     def counted(self) -> str:
         """Which rows the totals count, and which they do not."""
-        sentences = []
-        if self.unit.person is not None:
-            of_each = f"Of each {self.unit.called}"
-            first = f"the first {self.unit.rows_per_person:,} rows of the whole stream are counted"
-            sentences.append(f"{of_each} {first}, and any further ones are not.")
+        sentences = [] if self.unit.person is None else [self.scope]
         outside = ""
         if self.counter.calendar is not None:
             outside = "outside the calendar, rows that come after their step was published, rows "

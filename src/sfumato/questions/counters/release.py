@@ -109,6 +109,11 @@ class CounterRelease(
         """Which rows the totals count, in words."""
         return self.settled.about
 
+    @property
+    def scope(self) -> str:
+        """What the totals count, and what may be missing, in one sentence."""
+        return self.settled.scope
+
     def numbers(self) -> tuple[int, ...]:
         """Return what the mechanism published, step by step.
 

@@ -3,10 +3,12 @@
 * ``question``: the question and its preview; ``release``: the answer
 * ``measured``: what is measured of each person, and which share of the rows a limit keeps
 * ``recommendation``: the limit to take
+* ``asking``: when to ask it, and what a useful answer costs
 """
 
+from sfumato.questions.persons.asking import advice
 from sfumato.questions.persons.question import Persons
 from sfumato.questions.persons.recommendation import Recommendation, recommend
 from sfumato.questions.persons.release import PersonsRelease
 
-__all__ = ["Persons", "PersonsRelease", "Recommendation", "recommend"]
+__all__ = ["Persons", "PersonsRelease", "Recommendation", "advice", "recommend"]

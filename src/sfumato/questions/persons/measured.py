@@ -86,7 +86,7 @@ class Spread(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 class Measured:
     """One of the numbers that persons are counted by, in words.
 
-    In the texts, {who} stands for what the source calls a person, and {limit} for a limit.
+    In the texts, {who} stands for what the source calls a person.
 
     Attributes
     ----------
@@ -100,8 +100,6 @@ class Measured:
         Several of it, such as "rows".
     by : str
         What a person is counted by, such as "its number of rows".
-    limited : str
-        The limit as a sentence without its end.
     beyond : str
         What is said of those beyond the limit, such as "have more".
     more : str
@@ -117,7 +115,6 @@ class Measured:
     of_each: str
     noun: str
     by: str
-    limited: str
     beyond: str
     more: str
     kept_of: str
@@ -131,7 +128,6 @@ MEASURED: Mapping[Of, Measured] = {
         "Rows of each {who}",
         "rows",
         "its number of rows",
-        "at most {limit:,} rows of each {who} are counted",
         "have more",
         "more rows",
         "the rows",
@@ -143,7 +139,6 @@ MEASURED: Mapping[Of, Measured] = {
         "Cells of each {who}",
         "cells",
         "the number of cells in which it has rows",
-        "each {who} is counted in at most {limit:,} cells",
         "are in more",
         "more cells",
         "the pairs of one {who} and a cell",
@@ -155,7 +150,6 @@ MEASURED: Mapping[Of, Measured] = {
         "Norm of each {who}",
         "the L2 norm",
         "the L2 norm of its counts in the cells, rounded up",
-        "the counts of each {who} have an L2 norm of at most {limit:,}",
         "have a larger norm",
         "a larger norm",
         "",
@@ -167,7 +161,6 @@ MEASURED: Mapping[Of, Measured] = {
         "Largest cell of each {who}",
         "rows in a cell",
         "its number of rows in the cell that has most of them",
-        "at most {limit:,} rows of each {who} are counted in a cell",
         "have more in some cell",
         "more rows in a cell",
         "",

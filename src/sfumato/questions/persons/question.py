@@ -65,13 +65,16 @@ class PersonsPreview(Preview, frozen=True):
         alpha = error_probability(confidence)
         return self.law.half_width(sidak(alpha, self.cells or 1) if simultaneous else alpha)
 
+    def of_everyone(self) -> int:
+        """Half-width of the 95% interval of the number of all persons."""
+        return sum_half_width(self.law, self.cells or 1, 0.05)
+
     def lines(self) -> list[str]:
         """The noise on each bin, and how accurate the number of all persons would be."""
-        everyone = sum_half_width(self.law, self.cells or 1, 0.05)
         sentences = [
             f"adds {self.law} to each of {self.cells} numbers of persons, {_BY[self.of]}",
             f"of {self.unit.counted}, each number is within +-{self.accuracy():,} of the truth, "
-            f"and the number of all persons within +-{everyone:,}, with 95% confidence",
+            f"and the number of all persons within +-{self.of_everyone():,}, with 95% confidence",
         ]
         return [*sentences, self._what_follows()]
 

@@ -16,7 +16,7 @@ from sfumato.domain import Axis, Domain
 from sfumato.errors import UsageError, not_saved, shown
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.noise_sums import sum_half_width
-from sfumato.privacy import Unit, asked_rows
+from sfumato.privacy import Unit, asked_rows, limit_in_words
 from sfumato.questions.persons.measured import (
     LARGEST,
     MEASURED,
@@ -356,14 +356,14 @@ class PersonsRelease(
 
     def _limited(self, limit: int) -> str:
         """Return what a limit does, as a sentence without its beginning and end."""
-        return self.measured.limited.format(limit=limit, who=self.unit.who)
+        return limit_in_words(self.measured.limit, limit, self.unit.who)
 
     def _left_out(self, limit: int) -> str:
         """Return how many persons lose rows, and where it is known, how many rows are kept."""
         affected = self.affected(limit)
         said = (
             f"{affected.low:,.0f} to {affected.high:,.0f} of about "
-            f"{self.persons().value:,.0f} {self.measured.beyond}"
+            f"{self.persons().value:,.0f} {self.unit.several} {self.measured.beyond}"
         )
         if self.most is None or not self.measured.kept_of:
             return f"{said}, with 95% confidence."

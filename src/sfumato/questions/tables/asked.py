@@ -230,7 +230,7 @@ def require_flat_limits(title: str, unit: Unit) -> None:
     norm = min(given["norm_per_person"], unit.rows_counted)
     if norm > MOST_NORM:
         raise UsageError(
-            f"{title} under an L2 norm of at most {norm:,}",
+            f"{title} cut to a norm of {norm:,}",
             f"in several tables the largest limit on a norm is {MOST_NORM:,}",
             "Give the source a smaller one, or rows_per_person alone",
         )
