@@ -76,14 +76,14 @@ def test_previews_and_releases_say_which_rows(publisher, question, tmp_path: Pat
     assert sentence is not None
     assert sentence.startswith(f"O{LIMITED[1:]}, each ")
     saved = json.loads(release.save(tmp_path / "r.json").read_bytes())
-    assert "At most 12 rows of each rider are counted" in saved["guarantee"]["counted"]
+    assert "At most 12 rows of each person are counted" in saved["guarantee"]["counted"]
     assert "further rows are missing, and how many is not known" in saved["guarantee"]["counted"]
     text = page.render([release])
     shown = text.replace("&#39;", "'")
     assert sentence.replace("+-", "±") in shown
     counted = re.search(r'<h3 id="counted">.*?</section>', shown, re.DOTALL)
     assert counted is not None
-    assert "At most 12 rows of each rider are counted" in counted[0]
+    assert "At most 12 rows of each person are counted" in counted[0]
     assert '<a href="#counted">' in shown
     for said in [*claims(str(preview)), *claims(shown), *claims(str(release.guarantee))]:
         assert "rows counted" in said
@@ -158,7 +158,7 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
     assert "At most 12 rows of each person are counted" in found["guarantee"]["counted"]
     assert run([*words, "--preview", "--json"]) == 0
     assert (
-        "At most 12 rows of each rider are counted"
+        "At most 12 rows of each person are counted"
         in json.loads(capsys.readouterr().out)["counted"]
     )
 

@@ -289,7 +289,7 @@ def test_answers_about_rows_and_persons_say_once_what_they_have_in_common(sfumat
     assert err.count("Answers 1, 2 and 3: At most 2 rows of each person are counted") == 1
     assert (
         err.count(
-            "Answer 4: Each who is counted in at most 2 cells; persons in more cells are missing"
+            "Answer 4: Each person is counted in at most 2 cells; persons in more cells are missing"
         )
         == 1
     )
@@ -297,4 +297,4 @@ def test_answers_about_rows_and_persons_say_once_what_they_have_in_common(sfumat
     page = Path("mixed.html").read_text(encoding="utf-8")
     counted = page[page.index('<h3 id="counted">') :]
     assert counted.count("At most 2 rows of each person are counted") == 1
-    assert counted.count("Each who is counted once in a cell") == 1
+    assert counted.count("Each person is counted once in a cell") == 1

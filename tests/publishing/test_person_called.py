@@ -82,11 +82,20 @@ def test_words_of_version_0_2_are_told_anew(tmp_path: Path) -> None:
     with publisher(tmp_path / "b.db", "rider_id") as pub:
         release = pub.release(HOURS, epsilon="1")
     unit = release.guarantee.unit.uncalled
-    stored = msgspec.structs.replace(release.guarantee, unit=unit)
-    assert "Of each rider_id at most 3 rows" in stored.counted
+    said = (
+        "Of each rider_id at most 3 rows are counted, chosen at random, and any further ones are "
+        "not. Rows without a rider_id are not counted. Every accuracy is about the rows counted."
+    )
+    known = (
+        "At most 3 rows of each rider_id are counted: 1 to 2 of 3 have more, with 95% confidence."
+    )
+    stored = msgspec.structs.replace(release.guarantee, unit=unit, counted=said)
     told = with_person_called(stored, "rider")
-    assert told.counted.startswith("Of each rider at most 3 rows are counted")
+    assert told.counted.startswith("At most 3 rows of each rider are counted; further rows")
     assert "rider_id" not in told.counted
+    stored = msgspec.structs.replace(stored, counted=f"{said} {known}")
+    assert stored.scope == known
+    assert with_person_called(stored, "rider").counted.startswith(known)
 
 
 def test_a_stream_goes_on_under_another_name(tmp_path: Path) -> None:
