@@ -54,17 +54,18 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_takes_six_commands() -> None:
+def test_it_takes_seven_commands() -> None:
     """Every command is one of those that are run here, or by `make`."""
     rest = [line for line in commands() if line not in (*INSTALLING, *PUBLISHING)]
     assert [line.partition(" #")[0].strip() for line in rest] == list(MAKE)
     assert len(INSTALLING) == 3
-    assert len(INSTALLING) + len(PUBLISHING) <= 6
+    assert len(INSTALLING) + len(PUBLISHING) <= 7
 
 
 def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
     path = installed(copy)
-    _, preview, first = type_all(copy, PUBLISHING, path)
+    _, checked, preview, first = type_all(copy, PUBLISHING, path)
+    assert "NOT FOR PUBLICATION" in checked
     (printed,) = [text for language, text in pages.blocks(README) if language == "text"]
     assert preview.startswith(printed)
     assert "<svg" in (copy / "report.html").read_text(encoding="utf-8")
@@ -82,7 +83,7 @@ def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
 def test_a_spreadsheet_takes_the_same_commands(copy: Path) -> None:
     spreadsheet(copy / "mine.xlsx")
     lines = [line.replace("examples/visits.csv", "mine.xlsx") for line in PUBLISHING]
-    _, preview, answers = run_all(copy, lines)
+    _, _, preview, answers = run_all(copy, lines)
     assert preview.startswith("Histogram of ward:\n")
     assert "Each of the 2 answers has epsilon = 0.5 and protects" in preview
     assert [line.split("\t")[0] for line in answers.splitlines()[2:5]] == [

@@ -176,6 +176,9 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
         return fig, fig.add_subplot(axes_class=Picture)
 
 
+LONGEST_AT_A_GLANCE = 24
+
+
 def at_a_glance(plot: Callable[[Axes], Axes], width: int, height: int, *, is_map: bool) -> Figure:
     """Draw a small picture, without the notes and keys that the large one has.
 
@@ -186,7 +189,10 @@ def at_a_glance(plot: Callable[[Axes], Axes], width: int, height: int, *, is_map
         plot(ax)
         if is_map:
             ax.set(xticks=[], yticks=[], xlabel="", ylabel="")
-        for axes in small.axes:
+        for axes in (*small.axes, *ax.child_axes):
+            # A long name would leave no room for the picture.
+            for label in (axes.xaxis.label, axes.yaxis.label):
+                label.set_text(plain(label.get_text(), LONGEST_AT_A_GLANCE))
             if (key := axes.get_legend()) is not None:
                 key.remove()
     return small
