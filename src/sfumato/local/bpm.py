@@ -93,6 +93,7 @@ def two_stage_cells(
 
 def coins(probability: Decimal, count: int, bits: Bits) -> Flags:
     """Flip coins of a probability that is known to fifty digits: bool, shape (count,)."""
+    # 2^64 has twenty digits, so the product with a number of fifty digits is exact.
     with localcontext(context(DIGITS + 20)):
         whole = int((probability * 2**64).to_integral_value(ROUND_FLOOR))
         rest = probability * 2**64 - whole
@@ -360,6 +361,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
                 "the sampler is unknown",
                 'Choose "mixture" or "two-stage"',
             )
+        # Refused before a report is drawn: one without signal would spend epsilon for nothing.
         self._feasible()
         bits = current()
         ball = _sampler(self, self.dimension, 0)
@@ -397,6 +399,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
             ball.draw(points, bits, target)
         else:
             target[~silent] = ball.draw(points[~silent], bits)
+        # Written last: where few are uniform, ``draw`` has filled all rows.
         target[silent] = uniform
 
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:

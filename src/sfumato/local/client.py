@@ -181,6 +181,7 @@ class Client:
             point = to_unit(_single(value, self.mechanism.dimension), self._bounds)
             report = self._kept(draw(self.mechanism, point))
         collection = label(self.mechanism, current().private)
+        # A remembered report may be of another collection, whose server would misread it.
         if report.to != collection:
             raise UsageError(
                 f"a report to {collection}",
@@ -215,6 +216,7 @@ class Client:
         except OSError as error:
             reason = error.strerror or "the file cannot be written"
         else:
+            # Another process may have been first: the report that stands on disk is the only one.
             remembered = self._remembered()
             reason = "it was removed while the report was written"
             if remembered is not None:
@@ -226,12 +228,15 @@ def _write_once(report: Report, memory: Path) -> None:
     """Put a report where no file stands, on disk before this returns; leave a file that stands
     there.
     """
+    # A name of its own, so that two processes never write to the same file.
     fresh = memory.with_name(f"{memory.name}.{report.id}")
     # Only its owner can read it.
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.encode(report) + b"\n")
         file.flush()
+        # On disk before it gets its name: otherwise a crash could leave a memory that holds
+        # nothing.
         os.fsync(file.fileno())
     try:
         # Unlike a rename, a link fails where another process was first.
@@ -264,6 +269,7 @@ def reports(
     """Draw a report for each point of the unit cube."""
     source = bits or current()
     cells = mechanism.draw_cells(points, source).tolist()
+    # 128 random bits: two reports hardly ever share an id, and an id says nothing of a person.
     ids = source.words(2 * len(cells)).reshape(-1, 2).tolist()
     to = label(mechanism, source.private)
     return [

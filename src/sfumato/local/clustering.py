@@ -147,9 +147,11 @@ class PrivateKMeans:
             One row for each device. Values outside the bounds are clamped.
         """
         points = self._scaled(X)
+        # Checked before any device reports, so that a refusal costs nobody any privacy.
         check_clusters(self.n_clusters, len(points))
         mechanism = self._mechanism_for(points.shape[1])
         reports = mechanism.perturb(points)
+        # Each ``fit`` draws new reports, and costs everybody epsilon again.
         self.fits_ += 1
         # It runs under the same bits, which say whether the reports are private.
         return self.fit_reports(reports)
@@ -174,6 +176,7 @@ class PrivateKMeans:
         given = read_array(reports, shape[1], "reports")
         mechanism = self._mechanism_for(shape[1])
         check_clusters(self.n_clusters, len(given))
+        # A report outside the report space has density 0: no device with this mechanism sent it.
         if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), given)).all():
             raise UsageError(
                 "reports",

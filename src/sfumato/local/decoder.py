@@ -135,10 +135,12 @@ def spread_evenly(k: int, d: int) -> Floats:
     size = max(EVEN_POINTS, 1 << (16 * k - 1).bit_length())
     even = np.random.default_rng(0).random((size, d))
     if d <= qmc.Sobol.MAXDIM:
+        # Sobol points without scrambling lie at the lower corners of their cells.
         even = qmc.Sobol(d, scramble=False).random(size) + 0.5 / size
     centers = kmeans(even, k, seed=0, tries=8)
     skewed = ((centers - 0.5) ** 3).sum(axis=0)
     spread = np.where(skewed < 0, 1 - centers, centers)
+    # The cache hands the same array to every caller, so nobody may write to it.
     spread.flags.writeable = False
     return spread
 

@@ -173,6 +173,7 @@ def _warmed(walk: _Walk, state: _Chains) -> tuple[_Chains, float]:
     heats = np.linspace(0, 1, WARMING + 1) ** 3
     logs = np.zeros(len(state.value))
     for before, heat in pairwise(heats):
+        # Weights are taken before the move, as annealed importance sampling asks.
         logs += (heat - before) * state.value
         walk.sweep(state, heat)
     evidence = float(np.log(np.mean(np.exp(logs - logs.max()))) + logs.max())
@@ -221,6 +222,7 @@ class _Walk:
         part = self.kernel.at(self.points, means, sizes)
         weight = state.weights()[:, [j]]
         density = state.density + weight * (part - state.parts[j])
+        # Taking a part away again leaves rounding errors, which may fall below the floor.
         np.maximum(density, self.floor, out=density)
         value = self._value(density)
         taken = self._taken(heat * (value - state.value))

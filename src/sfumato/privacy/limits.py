@@ -94,6 +94,7 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     def largest_cell(self, rows: int) -> int:
         """The most rows of a person in any one cell, of at most ``rows`` in all."""
+        # The norm of all counts is at least the count of any one cell.
         bounds = [rows, self.rows_per_cell, self.norm_per_person]
         return min(bound for bound in bounds if bound is not None)
 

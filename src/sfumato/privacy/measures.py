@@ -169,6 +169,7 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
 
 def total_of(measure: CentralMeasure) -> Money:
     """The total of an account, in whole units, rounded down: never more than was stated."""
+    # After ``spendable`` the numbers are whole units, so ``int`` cuts nothing off.
     match spendable(measure):
         case PureDP(epsilon=epsilon):
             return int(epsilon * EPSILON_UNITS), 0
@@ -376,6 +377,8 @@ def charge(cost: CentralMeasure, rule: str) -> Money:
             return cost.money
         case PureDP(epsilon=epsilon), "zcdp":
             return pure_to_zcdp(epsilon).money
+        # Nothing else converts: (epsilon, delta) implies no rho, and a rho no epsilon without a
+        # delta.
         case _:
             raise UsageError(
                 f"a release that costs {cost}",
@@ -461,6 +464,7 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
         a = 1 + math.exp(log_order)
         return a * r + (-log_delta - math.log(a - 1) + a * math.log1p(-1 / a)) / (a - 1)
 
+    # Every order gives a valid epsilon, so an imperfect minimum costs accuracy and no privacy.
     minimum = minimize_scalar(
         epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}
     )
@@ -513,6 +517,7 @@ def zcdp_to_pure(rho: Fraction) -> PureDP:
 
 def _root_down(square: Fraction) -> Fraction:
     """The largest epsilon, in whole units, whose square is at most this."""
+    # Both roundings go down, so the square never exceeds what is allowed.
     return Fraction(math.isqrt(int(square * EPSILON_UNITS**2)), EPSILON_UNITS)
 
 

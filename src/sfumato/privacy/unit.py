@@ -269,6 +269,8 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         """How far one person moves a single sum of values clamped to [lower, upper]."""
         rows = self.largest_cell
         if self.neighbours == "replace":
+            # A person may also have no rows, so the sum of their values lies between these two
+            # ends.
             return rows * (max(Fraction(0), upper) - min(Fraction(0), lower))
         return rows * max(abs(lower), abs(upper))
 
@@ -311,6 +313,7 @@ class Unit(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
             limits = msgspec.structs.replace(limits, cells_per_person=most_cells)
         rows = min(self.rows_per_person, limits.largest_cell(self.rows_per_person) * most_cells)
         if limits.norm_per_person is not None:
+            # Rounded down: the number of rows is whole.
             rows = min(rows, math.isqrt(limits.norm_per_person**2 * most_cells))
         return msgspec.structs.replace(self, rows_per_person=rows, limits=limits)
 
@@ -434,6 +437,7 @@ def unit_within(
 
 def _named(column: str) -> str:
     """A column's name such that two units never read the same, whatever a column is called."""
+    # A column ``row`` would read like the unit of a table in which each row is one person.
     plain = column.isidentifier() and column != "row"
     return column if plain else f"person, named by the column {column!r}"
 

@@ -223,6 +223,7 @@ class Risk(ExplainedStruct, frozen=True, kw_only=True, tag="risk"):
         self, promise: Callable[[Fraction], Protection], units: int, worlds: int | Worlds | None
     ) -> Fraction:
         if self.disclosure is not None:
+            # Called for its refusal: a limit below the prior allows no cost at all.
             self._prior_of(worlds)
 
         def fits(level: int) -> bool:
@@ -280,6 +281,8 @@ class Risk(ExplainedStruct, frozen=True, kw_only=True, tag="risk"):
                     "no amount of it is enough: its privacy loss has no limit",
                     "Allow exceeded=1e-6, or take Laplace noise",
                 )
+        # The upper end of the bracket: a little more noise than the least one stays within the
+        # risk.
         return _made(kind, root(fits, low, high, 1e-9)[1])
 
     def __str__(self) -> str:

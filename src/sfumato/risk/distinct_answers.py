@@ -316,11 +316,14 @@ def _root(answers: Answers, index: int, goal: float, safe: float, start: float) 
     for _ in range(MOST_SCANS):
         log_sum, slope = answers.one(index, rate)
         excess = log_sum - (top - goal)
+        # All other answers have decayed to nothing, so no larger rate changes the sum any more.
         if slope == 0:
             break
         step = -excess / slope
         if abs(excess) <= 1e-13 or abs(step) <= 1e-14 * rate:
             break
+        # No root lies below ``safe``: there the loose bound already keeps every risk within the
+        # goal.
         rate = max(rate + step, safe)
     return rate
 

@@ -88,12 +88,15 @@ def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
 def _steps(x: Array) -> tuple[Array | None, float]:
     """Return distances from the smallest record in whole units, and the unit; None without one."""
     from_least = x - x[0]
+    # A decimal record such as 0.1 is a rounded double, and misses its lattice point by that
+    # rounding.
     rounding = 8 * np.finfo(float).eps * float(np.abs(x).max())
     for parts in DENOMINATORS:
         scaled = from_least * parts
         steps = np.rint(scaled)
         if float(steps.max()) < 2**40 and np.abs(scaled - steps).max() <= rounding * parts:
             whole = steps.astype(np.int64)
+            # Where all records are equal, all steps are 0, and so is their greatest common divisor.
             common = int(np.gcd.reduce(whole)) or 1
             return whole // common, common / parts
     return None, 1.0

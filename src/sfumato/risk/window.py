@@ -527,6 +527,8 @@ def _read_worlds(
             return Worlds(worlds.records, worlds.size).under(unit)
         case Choices():
             every = [Worlds(part.records, part.size).under(unit) for part in worlds.values()]
+            # The fewest worlds give the largest prior, so that column bounds the risk of all of
+            # them.
             return min(every, key=lambda known: known.log_count)
         case [records, size]:
             return Worlds(records, size).under(unit)

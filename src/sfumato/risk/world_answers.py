@@ -146,6 +146,7 @@ def leave_one_out(x: Array, query: Query) -> Array:
             # sqrt(a) - sqrt(a - b) = b / (sqrt(a) + sqrt(a - b)), without cancellation
             whole = squares.sum() / left
             roots = math.sqrt(whole) + np.sqrt(np.clip(whole - drop, 0, None))
+            # Where both roots are 0, all records are equal and nothing drops: the quotient is 0.
             return np.asarray(-drop / np.maximum(roots, np.finfo(float).tiny))
         case "median" | "percentile":
             low, weight = query.rank(left)
@@ -283,4 +284,5 @@ def checked_prior(prior: ArrayLike, column: Column) -> Array:
         raise UsageError(
             "a prior", "its entries must be probabilities that add up to 1", "Divide it by its sum"
         )
+    # A prior that is written in decimals misses 1 by their rounding.
     return np.asarray(weight / weight.sum())

@@ -113,7 +113,10 @@ def squared_sensitivity(
     check_pattern(participations, separation)
     factor = squared_factor(neighbours, signed)
     if separation == 0:
+        # All participations may fall into step 0, whose column is the longest; equal columns add up
+        # in norm.
         return factor * participations**2 * _square(_wide_enough(c, 1))
+    # No pattern has more steps than there are multiples of the separation below the horizon.
     most = -(-len(c) // separation)
     count = min(participations, most)
     return factor * _square(_windows(_wide_enough(c, count), count, separation))
@@ -144,6 +147,7 @@ def _checked(coefficients: Array) -> Array:
             f"{must}: else the worst pattern is another one",
             "Give such a column",
         )
+    # Single precision would lose more than FLOAT_SLACK covers.
     return c.astype(np.float64) if c.dtype.kind == "f" else c
 
 
@@ -181,6 +185,7 @@ def _windows(c: Array, count: int, step: int) -> Array:
 
 def _square(c: Array) -> int | float:
     if c.dtype.kind == "f":
+        # Raised: a sensitivity that is rounded down would understate the loss.
         return float(np.dot(c, c)) * (1 + FLOAT_SLACK)
     # Within 64 bits numpy is exact; beyond, Python's integers are.
     if int(c.max()) ** 2 * len(c) < 2**63:
@@ -233,6 +238,7 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
     many = min(participations, -(-steps // separation))
     if many == 1:
         return levels(steps)
+    # Beyond this effort an upper bound serves, since a sensitivity may err on the large side only.
     if separation**3 * many**2 * levels(steps) // 4 > WORK:
         return tree_bound(steps, participations=participations, separation=separation)
     return _worst_pattern(steps, many, separation)
@@ -253,8 +259,10 @@ def tree_bound(steps: int, *, participations: int = 1, separation: int = 1) -> i
     for height in range(levels(steps)):
         full = participations
         if separation:
+            # A node over 2^height steps holds at most so many that are ``separation`` apart.
             full = min(participations, -(-(2**height) // separation))
         nodes, rest = divmod(participations, full)
+        # A sum of squares is convex, so it is largest with as many full nodes as possible.
         total += nodes * full**2 + rest**2
     return total
 
@@ -305,6 +313,7 @@ def _join(left: Table, left_size: int, right: Table, right_size: int, many: int)
         for of_left in range(1, m):
             if of_left in left and m - of_left in right:
                 best = np.maximum(best, _both(left[of_left], right[m - of_left]))
+        # Entry (0, 0) asks for no free steps, so it is the largest one: if it is -inf, all are.
         if np.isfinite(best[0, 0]):
             joined[m] = best
     return joined
@@ -494,6 +503,7 @@ def get_privacy_spent(
         )
     epsilon = divergences + np.log1p(-1 / a) - np.log(target_delta * a) / (a - 1)
     best = int(np.argmin(epsilon))
+    # Where the formula is negative, the bound holds with epsilon = 0 as well.
     return max(0.0, float(epsilon[best])), float(a[best])
 
 

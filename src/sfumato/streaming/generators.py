@@ -274,6 +274,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         numbers = np.empty(count)
         done = 0
         while done < count:
+            # From the blocks that ``next`` reads, so that both ways give the same values.
             block, start = divmod(state.position + done, self._per_block)
             taken = min(count - done, self._per_block - start)
             numbers[done : done + taken] = self._draw(state, block)[0][start : start + taken]
@@ -286,6 +287,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         The last few blocks are kept for speed; they are functions of the state.
         """
         scale = self._scale(state)
+        # The deviation is compared as well: ``make_state`` changes it under the same key.
         for key, of_scale, number, rows in self._blocks:
             if number == block and key == state.key and of_scale == scale:
                 return rows

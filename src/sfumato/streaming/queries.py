@@ -159,6 +159,7 @@ class CumulativeSumQuery:
         """
         clippable: list[Array] = []
         map_leaves(lambda pair: clippable.append(_read(*pair)), self._specs, record)
+        # All leaves are clipped together: the cost is that of the norm of the whole record.
         return rebuilt(record, self._clip_fn(clippable, params))
 
     def accumulate_preprocessed_record(self, sample_state: V, preprocessed_record: V) -> V:
@@ -182,6 +183,7 @@ class CumulativeSumQuery:
         # The sum so far began as zeros of the specs, so it is nested as this step's sum is.
         total = cast(V, added(global_state.samples_cumulative_sum, sample_state))
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
+        # The true total goes on. Adding up noisy totals would add the noise of earlier steps again.
         state = SumState(tree_state, global_state.clip_value, total, noise)
         return added(total, noise), state, StreamEvent(get_step_idx(tree_state))
 
@@ -406,6 +408,7 @@ def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
     [array([3.]), array([4.])]
     """
     with np.errstate(over="ignore", invalid="ignore"):
+        # Squared as doubles: in single precision the square of a value beyond 2e19 is infinite.
         squares = [float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in record_as_list]
         norm = math.sqrt(sum(squares))
     if not math.isfinite(norm):
@@ -568,6 +571,8 @@ class GaussianSumQuery(ArraySums):
                 "it is not what derive_sample_params returned",
                 "Give its number",
             )
+        # The parameter came through the caller's hands, so it is checked again before records are
+        # clipped.
         return clip_l2([read_numbers(record)], check_clip(params, "l2_norm_clip"))[0]
 
     def get_noised_result(

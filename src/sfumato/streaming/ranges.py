@@ -129,6 +129,7 @@ class TreeRangeSumQuery(ArraySums):
         *,
         inner_query: InnerQuery | None = None,
     ) -> None:
+        # TensorFlow Privacy's class takes the inner query first.
         if hasattr(arity, "get_noised_result"):
             raise UsageError(
                 "a tree of range sums over an inner query",
@@ -250,6 +251,7 @@ class TreeRangeSumQuery(ArraySums):
                 "counts are integers, and so is the noise",
                 "Give integer counts",
             )
+        # Signed integers: noise may take a count below zero.
         tree = build_tree_from_leaf(cells.astype(np.int64), self.arity)
         law = self.law(cells.size, cost)
         bits = current() if noise is None else noise

@@ -335,8 +335,11 @@ class BLT(ExplainedStruct, frozen=True, forbid_unknown_fields=True):
         total = Fraction(1)
         for a, weight_a in zip(theta, omega, strict=True):
             for b, weight_b in zip(theta, omega, strict=True):
+                # A lower bound of the power gives an upper bound of the series, since all weights
+                # are positive.
                 series = (1 - _power_below(a * b, n - 1)) / (1 - a * b)
                 total += weight_a * weight_b * series
+        # Rounded up: a squared sensitivity must not fall below the true one.
         return Fraction(math.ceil(total * 2**52), 2**52)
 
     def loss(self) -> float:
@@ -406,6 +409,7 @@ def _optimal(horizon: int, buffers: int) -> BLT:
     # precision, and parameters that were rounded later would be those of another matrix.
     omega = (theta * _residues(gaps[0::2], gaps[1::2])).astype(np.float32).astype(np.float64)
     theta = theta.astype(np.float32).astype(np.float64)
+    # The partner has a pole at exactly 1: it ends in running sums.
     zeta = np.concatenate([[0.0], _zeros(1 - theta, omega)])
     beta = _residues(zeta, 1 - theta)
     return BLT(
@@ -473,6 +477,7 @@ def _sum_of_squares(weights: Array, gaps: Array, terms: int) -> Array:
     # 1 - p_i p_j, which is 0 for a pair of poles at 1: its series then has ``terms`` ones.
     together = gap + other_gap - gap * other_gap
     at_one = together == 0
+    # Poles lie close to 1: log1p and expm1 keep the digits that 1 - p^T would lose.
     logs = terms * (np.log1p(-gap) + np.log1p(-other_gap))
     series = np.where(at_one, terms, -np.expm1(logs) / np.where(at_one, 1, together))
     pairs = weights[..., :, None] * weights[..., None, :]

@@ -172,6 +172,7 @@ class TreeAggregator(Aggregator[V_co]):
         """
         state = self._own(state)
         steps = state.step_index
+        # After 2^k steps the tree is complete, and the noise of the total is that of its root.
         if steps & (steps - 1):
             root, after = self._root(state)
             return root, self._first(after)
@@ -296,6 +297,8 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
                 total = combine((1, 1), (total, sibling))
                 variance += _WEIGHTS[level]
             own, after = self.value_generator.next(after)
+            # Weights in inverse proportion to the variances give an unbiased sum of the least
+            # variance.
             total = combine((variance / (1 + variance), 1 / (1 + variance)), (own, total))
             variance /= 1 + variance
             level += 1

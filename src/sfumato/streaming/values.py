@@ -166,6 +166,7 @@ def _by_pieces(weights: Sequence[float], values: Sequence[Array]) -> Array:
     flat = [np.ascontiguousarray(value).reshape(-1) for value in values]
     if any(value.shape != values[0].shape for value in values):
         raise unlike()
+    # Memory of its own: callers may change the sum, and states share the values.
     total = np.empty_like(flat[0])
     spare = np.empty(WHOLE, dtype=total.dtype)
     for start in range(0, total.size, WHOLE):
@@ -255,6 +256,7 @@ def _merged(blocks: tuple[Block, ...], values: Array, weights: Array) -> tuple[B
     older = blocks[joined:]
     ahead = _ahead(values, weights)
     if older:
+        # The older block adds first to the steps of ``values`` themselves, then to the steps ahead.
         ahead += older[0][1][size : 2 * size]
     return (values, ahead), *older
 
