@@ -6,12 +6,14 @@ What a file holds never decides what is imported. The origin of a release is kno
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from sfumato.answers import registry
 from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
+from sfumato.answers.question import Question
 from sfumato.answers.release import Release, marked
 from sfumato.basics.signing import valid
 from sfumato.domain import LabelAxis, Lattice
@@ -87,14 +89,25 @@ def load(path: str | os.PathLike[str]) -> Release:
     raise DataError(request, reason, remedy)
 
 
-def stored_releases(data: bytes) -> list[Release]:
+def stored_releases(data: bytes, asked: Sequence[Question[Release]] | None = None) -> list[Release]:
     """Decode the answers to a plan, as the ledger stores them.
+
+    Parameters
+    ----------
+    data : bytes
+    asked : sequence of Question, or None
+        What they answer, where it is known: no other kind of answer is then imported.
 
     Raises
     ------
     what ``UNREADABLE`` lists
         If another version wrote them, or a package that is not imported here.
     """
+    if asked:
+        try:
+            return from_bytes(data, registry.answers_type(asked))
+        except UNREADABLE:
+            pass  # a question may give an answer of another kind than it declares
     return from_bytes(data, registry.releases_type())
 
 

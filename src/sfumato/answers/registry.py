@@ -7,7 +7,7 @@ imported: a file names a question by its tag, and only tags of registered classe
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from typing import ForwardRef, TypeVar, cast
@@ -96,7 +96,19 @@ def release_type() -> type[Release]:
 @cache
 def releases_type() -> type[list[Release]]:
     """What a list of releases is decoded as."""
-    return cast("type[list[Release]]", types.GenericAlias(list, (release_type(),)))
+    return _list_of(release_type())
+
+
+def answers_type(asked: Iterable[Question[Release]]) -> type[list[Release]]:
+    """What the answers to some questions are decoded as.
+
+    No other kind of answer is imported for it.
+    """
+    return _list_of(reduce(or_, dict.fromkeys(answer_of(type(question)) for question in asked)))
+
+
+def _list_of(kind: type[Release]) -> type[list[Release]]:
+    return cast("type[list[Release]]", types.GenericAlias(list, (kind,)))
 
 
 def tag_of(kind: type[msgspec.Struct]) -> str:
@@ -237,10 +249,17 @@ def require_registered(charged: Sequence[Question[Release]]) -> None:
         Before anything is charged.
     """
     for question in charged:
-        if type(question) not in questions():
+        if not _is_registered(type(question)):
             name = type(question).__name__
             remedy = f"Write @register above class {name}; see docs/extending.md"
             raise UsageError(f"asking a {name}", "this kind of question is not registered", remedy)
+
+
+def _is_registered(kind: type[Question[Release]]) -> bool:
+    """Whether a kind of question is known; no other kind is imported for it."""
+    places = listed("sfumato.questions").values()
+    own = [place for place in places if place.endswith(f":{kind.__name__}")]
+    return kind in _outside.values() or kind in map(listed_question, own)
 
 
 def _class(place: str, base: type[T]) -> type[T]:

@@ -52,13 +52,13 @@ from sfumato.publishing.account import PublisherAccount, receipt_of, signed
 from sfumato.publishing.counting import Counting
 from sfumato.publishing.divisions import Choice
 from sfumato.publishing.plan import Plan
-from sfumato.questions.counters.question import Counter, Settled
 from sfumato.questions.persons import PersonsRelease
 from sfumato.questions.persons.measured import MEASURED, title_of
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
     from sfumato.data.reader import Progress
+    from sfumato.questions.counters.question import Counter, Settled
 
 
 # --- what limits leave out ------------------------------------------------------------------------
@@ -314,7 +314,7 @@ class Answering:
 
     def replayed_answers(self, planned: PlannedRelease, hold: Hold) -> list[Release]:
         """Return the stored answers to a plan, with the words for people and the order of now."""
-        releases = read_stored(hold)
+        releases = read_stored(hold, planned.plan.questions)
         self._left_out.note(hold.entry, releases, planned.label)
         shown = []
         rows = zip(releases, planned.plan.questions, planned.captions, strict=True)
@@ -342,7 +342,7 @@ class Answering:
         with snapshot(self._source):
             encoded = to_bytes(self._answers(planned, hold, progress))
         try:
-            return encoded, stored_releases(encoded)
+            return encoded, stored_releases(encoded, planned.plan.questions)
         except UNREADABLE:
             pass  # raised outside the except block: what that error quotes stays here
         types = "types that msgspec reads; an array is one-dimensional, of whole numbers"
@@ -414,10 +414,10 @@ def _assuming(answer: Release, assumed: str) -> Release:
     return _promising(answer, assumptions=(*answer.guarantee.assumptions, assumed))
 
 
-def read_stored(hold: Hold) -> list[Release]:
-    """Decode a stored answer, which another version may have written."""
+def read_stored(hold: Hold, asked: Sequence[AnyQuestion]) -> list[Release]:
+    """Decode a stored answer to some questions, which another version may have written."""
     try:
-        releases = stored_releases(hold.stored or b"[]")
+        releases = stored_releases(hold.stored or b"[]", asked)
     except UNREADABLE:
         pass
     else:

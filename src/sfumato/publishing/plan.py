@@ -26,7 +26,13 @@ from sfumato.errors import UsageError, is_one_of, nearest, printable, shown
 from sfumato.privacy import CentralMeasure, Unit, asked_cost, share
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.bins import AxisBins, by_axis, widths_by_axis
-from sfumato.questions.tables import Tables
+
+if TYPE_CHECKING:
+    from sfumato.questions import tables
+else:
+    from sfumato.basics.lazily import Deferred
+
+    tables = Deferred("sfumato.questions.tables")
 
 # --- what a plan asks -----------------------------------------------------------------------------
 
@@ -235,7 +241,7 @@ _PLAIN = Histogram("x")
 
 def family_of(
     histograms: Sequence[Histogram], domain: Domain, weights: Sequence[float] | None
-) -> Tables:
+) -> tables.Tables:
     """Make the histograms one question.
 
     Parameters
@@ -259,7 +265,7 @@ def family_of(
         width |= _given(widths_by_axis(histogram.width, intervals))
     # The same axis may be given bins in one histogram and a width in another.
     widths_alone = {name: size for name, size in width.items() if name not in bins}
-    return Tables(
+    return tables.Tables(
         [list(named_axes(histogram.axes)) for histogram in histograms],
         bins=bins or None,
         width=widths_alone or None,

@@ -33,12 +33,16 @@ from sfumato.questions.counters.question import Counter, CounterPreview
 from sfumato.questions.histogram import Histogram
 from sfumato.questions.histogram.keys import KeysPreview
 from sfumato.questions.persons import Persons, advice
-from sfumato.questions.tables import Tables
 
 if TYPE_CHECKING:
     from sfumato.data import Source
     from sfumato.data.losses import Check
     from sfumato.data.reader import Progress
+    from sfumato.questions import tables
+else:
+    from sfumato.basics.lazily import Deferred
+
+    tables = Deferred("sfumato.questions.tables")
 
 
 class PlanPreviews(tuple[Preview, ...]):
@@ -302,7 +306,7 @@ def needs_to_check(plan: Plan, domain: Domain, unit: Unit) -> list[tuple[str, Ne
 
 def _needs(question: AnyQuestion, domain: Domain, unit: Unit) -> Needs:
     """Return what is counted for a question; a family must keep the limits by cell."""
-    if not isinstance(question, Tables):
+    if not isinstance(question, tables.Tables):
         return question.needs(domain)
     question.require_unit(unit)
     return question.needs_at(domain, unit, SUPPOSED)
