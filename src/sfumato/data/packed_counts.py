@@ -214,7 +214,7 @@ class DenseCounts:
         else:
             np.add.at(self._counts, cells, self._counts.dtype.type(1))
         for total, column in zip(self._sums, self._columns, strict=True):
-            _add_exactly(total, cells, column.of(values))
+            np.add.at(total, cells, column.of(values))
 
     def _allow_for(self, n_rows: int) -> None:
         """Widen the counters and the sums, if more rows might not fit."""
@@ -348,17 +348,6 @@ class _Column(NamedTuple):
         """Return what each row adds: int64 ndarray of shape (rows,)."""
         value = values[self.value].astype(np.int64, copy=False)
         return value * value if self.squared else value
-
-
-def _add_exactly(total: Array, cells: Array, added: Array) -> None:
-    """Add whole numbers to their cells."""
-    # ``bincount`` adds doubles, and is fast: it serves where no sum of a batch can pass 2^53, up to
-    # which doubles are exact, and where the batch is not smaller than the lattice.
-    is_exact = len(cells) * int(added.max(initial=0)) < 2**53
-    if is_exact and len(total) <= len(cells):
-        total += np.bincount(cells, weights=added, minlength=len(total)).astype(np.int64)
-    else:
-        np.add.at(total, cells, added)
 
 
 def _columns(sums: Sequence[Summed]) -> list[_Column]:
