@@ -50,6 +50,7 @@ class _Timing(NamedTuple):
     def index_of(self, moment: dt.datetime) -> int:
         """Return the index of the step in which a moment lies; it may be outside the calendar."""
         if not self.months:
+            # Floor division: a moment before the first step gets a negative index, and so no step.
             return (moment - self.begins) // self.length
         passed = 12 * (moment.year - self.begins.year) + moment.month - self.begins.month
         return passed // self.months

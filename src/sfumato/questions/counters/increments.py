@@ -195,6 +195,7 @@ class IncrementReader:
         # Large values overflow to infinity, which is clamped like any other.
         with np.errstate(over="ignore"):
             rounded = np.rint(np.where(missing, 0, array) / self._resolution)
+        # Clamped before the cast, since infinity is no integer.
         units = rounded.clip(*self._bounds).astype(np.int64)
         pairs = zip(units.tolist(), missing.tolist(), strict=True)
         return [None if is_missing else unit for unit, is_missing in pairs]

@@ -293,6 +293,7 @@ def mechanism_for(
     except UsageError:
         # Delta is so small, or the noise so wide, that no Gaussian mechanism exists.
         return tree, without_delta(cost)
+    # Of equal variances the tree is taken, whose privacy is pure.
     if largest_variance(tree) <= largest_variance(gaussian):
         return tree, without_delta(cost)
     return gaussian, cost
@@ -394,6 +395,7 @@ def toeplitz(
     moved = squared_sensitivity(
         column(horizon, precision),
         participations=unit.rows_per_person,
+        # All rows of a person may come in one step.
         separation=0,
         neighbours=unit.neighbours,
         signed=contribution.signed,
@@ -415,6 +417,8 @@ def buffers(
         precision,
         contribution.largest,
         contribution.squared_factor,
+        # Rounding differs only in the categories that the person's rows touch before or after the
+        # change.
         touched=min(cells, contribution.unit.counts_l1),
     )
     variance = Fraction(moved) / (2 * cost.rho)

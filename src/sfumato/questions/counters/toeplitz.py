@@ -124,6 +124,7 @@ class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def _packed(values: list[int], width: int) -> ColumnState:
     """Return the state of these increments, in numbers at least this wide."""
+    # One bit is the sign, so numbers of 8 bits a byte do not fit.
     while any(x.bit_length() >= 8 * width for x in values):
         width *= 2
     return ColumnState(_bytes(values, width), width, sum(map(abs, values)))
@@ -319,6 +320,8 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         """
         theta = [Fraction(x) for x in self.parameters.theta]
         omega = [Fraction(x) for x in self.parameters.omega]
+        # Doubles are fractions over powers of two. At least one place, since rounding adds half a
+        # unit.
         shift = max(1, *(x.denominator.bit_length() - 1 for x in (*theta, *omega)))
         scale = 2**shift
         return _FixedPoint(

@@ -508,6 +508,7 @@ def _limits(tree: ElderTree, alpha: float) -> Array:
             high = middle
         else:
             low = middle
+    # The upper end holds at all steps: it passed the test, or is the union bound itself.
     return np.floor(high * union).astype(np.int64)
 
 
@@ -537,6 +538,7 @@ class _Nodes:
         draws = np.arange(len(limits))
         fits = limits if self.step == 1 else np.floor(limits / self.step - draws)
         self.limits = fits.astype(np.int64)
+        # G rests on the limits, so what is known of other limits does not serve.
         self.known = {}
         if (self.limits[1:] < 1).any():
             return -math.inf
@@ -569,6 +571,7 @@ class _Nodes:
         if low >= 1 and high <= self.tree.horizon:
             key: tuple[int, ...] = (level, done, draws)
         else:
+            # A subtree that the horizon cuts is like no other, so its place belongs to its key.
             key = (level, done, draws, child, sign)
         if key not in self.known:
             inner = self._children(child, level, done, sign, draws)

@@ -303,6 +303,7 @@ def share_bounds(
         # Noise beyond the bounds of both tests: nothing is claimed.
         return float(shares[-1]), 1.0
     last = tests.first_kept(cells[::-1])
+    # The search from the front kept a cell, so the search from the back keeps one, too.
     assert last is not None
     return float(shares[last + 1]), float(shares[first])
 
@@ -336,6 +337,7 @@ class _Tests:
 
     def first_kept(self, cells: Array) -> int | None:
         """The first of these cells that neither test excludes; None if there is none."""
+        # For so small an alpha Chernoff's bound stands alone: it is too wide and never too narrow.
         if self.alpha / 2 < LEAST_ALPHA:
             return int(cells[0]) if len(cells) else None
         for start in range(0, len(cells), AT_ONCE):
