@@ -420,7 +420,7 @@ def test_plans_and_commands_ask_for_persons(
     printed = capsys.readouterr().out
     assert "# Mean of cost over persons by ward\nward\tpersons\tmean" in printed
     assert "# Sum of cost over persons\npersons\tsum" in printed
-    assert "Values are of the persons counted" in Path("r.html").read_text()
+    assert "Each person is counted in at most " in Path("r.html").read_text()
     asked = ["mean", "visits.parquet", "--axis", "cost=0..100/0.01", "--value", "cost"]
     paid = ["--epsilon", "1", "--budget", "1", "--json"]
     assert run([*asked, "--person", "rider", "--per", "person", *paid]) == 0
