@@ -103,6 +103,7 @@ class Stream(RowReader):
 
 def _read(reader: pa.RecordBatchReader, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Read a stream once, and close it: its connection may be able to do nothing else meanwhile."""
+    # Marked first: a reader that fails half way cannot begin again either.
     _READ.add(reader)
     try:
         for batch in reader:

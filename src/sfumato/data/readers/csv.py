@@ -86,6 +86,7 @@ def read_header(
         If there is no header, or it is not text of the encoding.
     """
     where = _where(options.header_row)
+    # One byte more than a row may have: without it, the file ends here.
     head = read_up_to(stream, csv_rows.LONGEST + 1)
     is_final = len(head) <= csv_rows.LONGEST
     marked = head.removeprefix(_BYTE_ORDER_MARK)
@@ -355,6 +356,7 @@ def _parsed(
 ) -> pa.Table:
     return csv.read_csv(
         pa.BufferReader(pa.py_buffer(text)),
+        # One block holds the piece: at the end of a block Arrow reads some rows in another way.
         csv.ReadOptions(column_names=form.names, block_size=len(text) + 1),
         csv.ParseOptions(
             delimiter=form.separator,
@@ -364,6 +366,7 @@ def _parsed(
         ),
         csv.ConvertOptions(
             include_columns=form.wanted,
+            # Read as bytes: where Arrow parses values, one of them can fail the whole file.
             column_types=dict.fromkeys(form.wanted, pa.binary()),
             null_values=form.missing,
             strings_can_be_null=True,

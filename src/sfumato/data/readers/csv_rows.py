@@ -86,6 +86,7 @@ def pieces(
     while window.fill():
         stop = rows_end(window.text, window.size, window.is_final, separator)
         if stop:
+            # The next piece takes the place of this one, so whoever keeps it must copy it.
             yield memoryview(window.text)[:stop]
             window.drop(stop)
         else:
@@ -113,6 +114,7 @@ class Window:
 
     def fill(self) -> bool:
         """Fill the buffer as far as the stream goes; return whether it holds anything."""
+        # A stream may give fewer bytes than there is room for: only 0 bytes are its end.
         while self.size < len(self.text) and not self.is_final:
             n_read = self._fill(memoryview(self.text)[self.size :])
             self.size += n_read

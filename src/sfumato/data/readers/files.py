@@ -456,6 +456,7 @@ class Files(RowReader):
         options: FileOptions = NO_OPTIONS,
     ) -> None:
         self._given = [os.fspath(path) for path in given]
+        # Called for its refusal of other addresses, before any file is looked for.
         for path in self._given:
             local(path)
         self._person = person
@@ -569,6 +570,7 @@ class Files(RowReader):
         """Return the type to which ids of persons are converted; None if they stay as they are."""
         if self._person is None or len(parts) == 1 or self._person not in columns:
             return None
+        # Files may store the ids of a person in several types: in one type they are one person.
         schemas = [guarded(part.name, part.schema, columns) for part in parts]
         return ids_form([schema.field(self._person).type for schema in schemas])
 

@@ -215,6 +215,8 @@ class NoisyCells:
         Laplace noise exceeds t of its standard deviations, upwards, with probability at most
         exp(-sqrt(2) t) / 2 or little more.
         """
+        # Laplace noise exceeds t standard deviations with probability e^(-t sqrt 2) / 2; the union
+        # bound adds this up over the cells.
         most = math.log(max(len(self.counts), 1) / (2 * FALSE_ALARM)) / math.sqrt(2)
         return self.counts > most * np.sqrt(self.variances)
 

@@ -258,6 +258,7 @@ def step_laws(cost: CentralMeasure, unit: Unit, clip_radius: int, d: int) -> tup
     match cost:
         case PureDP():
             sums, counts = share(cost, [Fraction(d), Fraction(typical ** (1 / 3))])
+            # Parts of a cost have its type: the test is there for type checkers.
             if isinstance(sums, PureDP):
                 sum_law = DiscreteLaplace(unit.sums_l1(clip_radius) / sums.epsilon)
                 return sum_law, count_law(counts, unit)
@@ -306,7 +307,9 @@ def private_step(
     groups = nearest(where, centres)
     sums = np.zeros(centres.shape, np.int64)
     counts = np.zeros(len(centres), np.int64)
+    # Unlike an addition by index, ``add.at`` counts each row of a group.
     np.add.at(counts, groups, number)
+    # A copy: ``clip`` works in place, and the next step needs the rows as they are.
     differences = where.copy(order="K")
     for axis, origin in enumerate(origins.T):
         differences[:, axis] -= origin[groups]
@@ -354,6 +357,7 @@ def clip(differences: Array, radius: int, euclidean: bool) -> Array:
         for column in differences.T:
             sign = np.sign(column[is_far])
             size = np.abs(column[is_far])
+            # Rounded towards 0, so that no clipped difference is longer than the radius.
             column[is_far] = sign * (size * radius // length[is_far])
     return differences
 

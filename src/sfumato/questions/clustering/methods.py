@@ -272,6 +272,7 @@ def eugkm(
     centres = space.whole(start)
     groups = nearest(space.whole(cells.middles), centres)
     weights = np.zeros(k, np.int64)
+    # Signed counts: those cut at 0 would make the weights too large.
     np.add.at(weights, groups, partition.counts)
     terms = np.bincount(groups, minlength=k)
     return Clusters(centres, weights, terms, law, partition.guarantee.mechanism, partition)

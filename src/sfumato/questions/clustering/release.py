@@ -208,6 +208,7 @@ class KMeansRelease(
             whole = np.full(self._whole.shape, np.inf)
         is_known = np.asarray(self.weights > self.accuracy())[:, None]
         errors = np.where(is_known, whole * self.space.widths, np.inf)
+        # The property is cached, so all callers share this array.
         errors.flags.writeable = False
         return errors
 

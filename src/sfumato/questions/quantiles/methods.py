@@ -588,6 +588,7 @@ def half_width(method: AxisMethod, alpha: float, together: int = 0) -> int:
 def typical(method: AxisMethod, alpha: float) -> float:
     """Rows by which one rank is typically off, where values lie evenly around the quantile."""
     if method.method == "tree":
+        # A rank adds up from 0 to 15 nodes of a level, half of 15 on average.
         return 2 * math.sqrt(math.fsum(15 * law.variance / 2 for law in method.laws))
     unit, epsilon = method.shares[0]
     if method.with_total:

@@ -132,6 +132,7 @@ class Quantiles(
                 "it is the name of one axis",
                 'Write by="kind"',
             )
+        # Called for its refusal of an unknown method, for which any number of cells serves.
         method_for(self.method, len(self.at), 2)
         settle(self)
 
@@ -186,6 +187,8 @@ class Quantiles(
         left = without_delta(cost)
         if paid is Paid.ROWS:
             left = share(left, [ROWS_SHARE, 1 - ROWS_SHARE])[1]
+        # A row lies on every axis, so the axes share the cost. It has one label, so the labels do
+        # not.
         parts = share(left, [Fraction(1)] * len(axes))
         methods = {}
         for axis, part in zip(axes, parts, strict=True):

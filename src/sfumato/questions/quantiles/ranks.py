@@ -90,6 +90,7 @@ def ranks_of(levels: Sequence[Array], cells: int) -> Array:
         below = (below[:, None] + earlier_siblings).reshape(-1)
     total = float(levels[0].sum())
     ranks = np.append(below, total)[: cells + 1]
+    # All rows lie below the last edge, so it has the total by which targets are measured.
     ranks[-1] = total
     return ranks
 
@@ -108,6 +109,7 @@ def points_at(ranks: Array, at: Sequence[Fraction], snap: bool) -> Array:
     cells = len(ranks) - 1
     rising = risen(ranks)
     targets = np.array([float(q) for q in at]) * ranks[-1]
+    # Where the noisy total is negative, the targets fall; the points stay in order all the same.
     if snap:
         passed = np.clip(np.searchsorted(rising, targets, side="right") - 1, 0, cells - 1)
         return np.maximum.accumulate(passed).astype(np.int64)
@@ -458,6 +460,8 @@ class PaidRanks:
         some = np.maximum(fewest, 1)
 
         def share(offset: Array, outwards: Array) -> Array:
+            # An end beyond the quantile lies farthest out with the fewest rows, one before it with
+            # the most.
             rows = np.where(outwards, some, np.maximum(most, 1))
             return np.where(fewest > 0, np.clip(at + offset / rows, 0, 1), np.nan)
 

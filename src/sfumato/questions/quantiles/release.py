@@ -73,6 +73,8 @@ class QuantilesPreview(Preview, frozen=True):
         """
         alpha = error_probability(confidence)
         if simultaneous:
+            # The ranks of one axis share their noise, so only the union bound holds for all of them
+            # at once.
             alpha /= max(self.cells or 1, 1)
         return max(widest(method.rank_noise, method.at, alpha) for method in self.axis_methods)
 
@@ -155,6 +157,7 @@ def rows_needed(methods: Sequence[AxisMethod], rows_law: Law | None) -> int:
     for method in methods:
         nearest_end = float(min(*method.at, *(1 - q for q in method.at)))
         least = max(least, half_width(method, alpha) / nearest_end)
+    # Twice: the released number may lie below the true one, and its lower bound lies below that.
     noise = 0 if rows_law is None else 2 * rows_law.half_width(ALPHA)
     return math.floor(least) + 1 + noise
 
@@ -295,6 +298,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """
         ranks = self._paid_ranks
         if ranks is not None:
+            # Together these err with probability ALPHA: known ranks take half of it, the fewest
+            # rows and the bounds a quarter each.
             of_bounds = self._within_bounds(ranks.fewest_rows(ALPHA / 2), ALPHA / 4)
             return np.asarray(ranks.known(ALPHA / 2) | of_bounds)
         if self.rows is None or self.rows_law is None:
@@ -484,6 +489,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         together = self._labels_number * len(self.axes) if simultaneous else 0
         half = [half_width(method, alpha, together) for method in self.axis_methods.values()]
         table = np.broadcast_to(np.array(half, np.int64)[None, :, None], self.table.shape)
+        # A copy, since a broadcast array cannot be written to.
         return self._shaped(table.copy())
 
     def interval(
