@@ -30,7 +30,7 @@ def test_a_family_is_checked_under_its_norm(asked: sf.Tables | sf.Plan) -> None:
         shown = " ".join(str(flights.check(asked)).split())
         assert flights.remaining == 1
     # Three planes keep 2 of 5 rows in one cell, and one keeps both of its rows.
-    words = "tables of a stacked norm of at most that of 2 rows in one cell"
+    words = "counts in all tables cut to a norm of 2"
     assert f"the limits of a person (at most 4 rows, {words}): 3 of 4" in shown
     assert "8 of 17 rows" in shown
 
