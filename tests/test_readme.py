@@ -74,7 +74,7 @@ def test_commands_and_python_work_as_they_are_pasted(copy: Path) -> None:
     (block,) = [text for language, text in pages.blocks(README) if language == "python"]
     names: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), names)
-    with open_ledger(copy / "budget.db") as ledger:
+    with open_ledger(copy / "sfumato.db") as ledger:
         (account,) = ledger.accounts()
     assert (account.name, account.remaining) == ("visits", (0, 0))
     assert (copy / "ages.html").exists()

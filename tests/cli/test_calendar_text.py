@@ -76,7 +76,7 @@ def test_every_span_is_one_of_its_field() -> None:
 def test_a_plan_is_not_begun_on_a_column_named_month_that_there_is_not(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "t.csv").write_text("date\n2025-01-01\n")
+    (tmp_path / "t.csv").write_text("date,ward\n2025-01-01,a\n")
     assert run(["init", str(tmp_path / "t.csv"), "--axis", text]) == 2
     column = "date" if "date" in text else "COLUMN"
     assert f"write month=month:{column}:2025-01..2025-12." in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.data.bounding import LimitedRows, RowLimits
+from sfumato.data.bounding import LimitedRows, LimitsByCell
 from sfumato.data.hashing import KeyedHash
 from sfumato.privacy.limits import Limits
 
@@ -69,7 +69,7 @@ def in_plain_python(rows: Rows, most: int, limits: Limits) -> list[int]:
 def test_rows_are_taken_one_by_one_as_long_as_they_fit(
     rows: Rows, most: int, limits: Limits
 ) -> None:
-    kept = RowLimits(most, limits).kept(person_rows(rows))
+    kept = LimitsByCell(most, limits).kept(person_rows(rows))
     assert kept.tolist() == in_plain_python(rows, most, limits)
 
 
@@ -77,7 +77,7 @@ def test_rows_are_taken_one_by_one_as_long_as_they_fit(
 def test_pieces_may_be_reduced_first(
     rows: Rows, most: int, limits: Limits, piece: list[bool]
 ) -> None:
-    within = RowLimits(most, limits)
+    within = LimitsByCell(most, limits)
     survivors = []
     for side in (True, False):
         indices = np.array([i for i in range(len(rows)) if piece[i] is side], np.int64)
@@ -101,7 +101,7 @@ def test_a_row_that_other_rows_crowd_out_of_a_piece_may_be_kept_of_all(
     """The last row's cell comes before the first rows' cell, in which nobody is counted then."""
     first, second, third = sorted(range(3), key=lambda cell: int(hashes([0], [cell])[0]))
     rows = [(0, third), (0, third), (0, second), (0, first)]
-    within = RowLimits(most, limits)
+    within = LimitsByCell(most, limits)
     assert in_plain_python(rows, most, limits) == [2, 3]
     survivors = [*within.reduced(person_rows(rows[:3])).tolist(), 3]
     kept = within.kept(person_rows([rows[i] for i in survivors]))
@@ -131,7 +131,7 @@ def test_no_person_has_more_than_the_norms_say(limits: Limits, most: int) -> Non
     for vector in vectors(3, 3):
         cells = order.permutation(np.repeat(np.arange(3), vector))
         rows = person_rows([(0, int(cell)) for cell in cells])
-        kept = cells[RowLimits(most, limits).kept(rows)]
+        kept = cells[LimitsByCell(most, limits).kept(rows)]
         counts = np.bincount(kept, minlength=3)
         norms = (counts.sum(), (counts**2).sum(), counts.max())
         largest = [max(pair) for pair in zip(largest, norms, strict=True)]
@@ -151,7 +151,7 @@ def test_every_cell_of_a_person_is_as_likely_however_many_rows_it_has() -> None:
     cells = np.tile(np.repeat(np.arange(3), (10, 1, 1)), n_persons)
     persons = np.repeat(np.arange(n_persons, dtype=np.uint64), 12)
     limits = Limits(rows_per_cell=1, cells_per_person=1)
-    kept = RowLimits(1, limits).kept(LimitedRows([persons], [cells], hashes(persons, cells)))
+    kept = LimitsByCell(1, limits).kept(LimitedRows([persons], [cells], hashes(persons, cells)))
     found = np.bincount(cells[kept], minlength=3)
     assert found.sum() == n_persons
     # Under a fixed key: six standard deviations.
@@ -160,7 +160,7 @@ def test_every_cell_of_a_person_is_as_likely_however_many_rows_it_has() -> None:
 
 def test_the_choice_of_cells_does_not_depend_on_other_persons() -> None:
     rows = [(person, cell) for person in range(4) for cell in range(5)]
-    within = RowLimits(2, Limits(rows_per_cell=1, cells_per_person=2))
+    within = LimitsByCell(2, Limits(rows_per_cell=1, cells_per_person=2))
     together = [rows[i] for i in within.kept(person_rows(rows))]
     for person in range(4):
         own = [row for row in rows if row[0] == person]
@@ -172,10 +172,10 @@ def test_the_choice_of_cells_does_not_depend_on_other_persons() -> None:
 @pytest.mark.parametrize("limits", [Limits(norm_per_person=2**40), Limits(rows_per_cell=10**15)])
 def test_wide_limits_keep_all(limits: Limits) -> None:
     rows = person_rows([(0, 1)] * 50)
-    assert len(RowLimits(10**15, limits).kept(rows)) == 50
+    assert len(LimitsByCell(10**15, limits).kept(rows)) == 50
 
 
 def test_nobody_keeps_nothing() -> None:
     none = LimitedRows([np.zeros(0, np.uint64)], [np.zeros(0, np.int32)])
     limits = Limits(rows_per_cell=1, cells_per_person=1, norm_per_person=1)
-    assert RowLimits(1, limits).kept(none).tolist() == []
+    assert LimitsByCell(1, limits).kept(none).tolist() == []

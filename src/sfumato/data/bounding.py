@@ -135,7 +135,7 @@ class LimitedRows:
         )
 
 
-class RowLimits:
+class LimitsByCell:
     """All limits on a person's rows together.
 
     Parameters
@@ -377,7 +377,7 @@ class CellBounder(RowRecords[list[Array]]):
         # Limits on the cells that are counted need no cells of their own.
         self._limited = None if need.cells is None else Packing(need.cells)
         limited_lattice = need.cells or need.row_lattice
-        self._limits: RowLimits | StackedLimits = RowLimits(unit.rows_per_person, unit.limits)
+        self._limits: LimitsByCell | StackedLimits = LimitsByCell(unit.rows_per_person, unit.limits)
         if need.norm is not None:
             self._limits = StackedLimits(need.norm, Packing(limited_lattice))
         self._choice = None

@@ -31,7 +31,7 @@ from msgspec import UNSET, structs
 
 from sfumato.answers import Needs
 from sfumato.basics.numbers import Array
-from sfumato.data.bounding import Bounder, CellBounder, CellChoice, LimitedRows, RowLimits
+from sfumato.data.bounding import Bounder, CellBounder, CellChoice, LimitedRows, LimitsByCell
 from sfumato.data.external_partitions import Records
 from sfumato.data.packed_counts import (
     CellCounts,
@@ -84,7 +84,7 @@ class PersonSums(PersonRecords[SumsInCells]):
         super().__init__()
         assert unit.counts_persons
         assert unit.limits is not UNSET
-        self._limits = RowLimits(unit.rows_per_person, unit.limits)
+        self._limits = LimitsByCell(unit.rows_per_person, unit.limits)
         self._n_cells = 0
 
     def add(

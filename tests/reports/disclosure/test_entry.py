@@ -69,7 +69,7 @@ def test_the_guarantees_of_all_answers_are_said(releases):
         assert guarantee.proof.source in said["justification"]
         assert str(guarantee.unit) in said["privacy_unit_description"]
         assert guarantee.mechanism[1:] in said["mechanisms"]
-    assert said["input_metric"].endswith("(unbounded). A person is one who.")
+    assert said["input_metric"].endswith("(unbounded). Rows with the same who are of one person.")
     assert said["release_type"] == "Many releases"
     assert "the total of" not in said["privacy_parameters_description"]
     assert "may have paid for others" in said["privacy_parameters_description"]

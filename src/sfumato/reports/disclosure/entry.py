@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from sfumato._version import __version__
-from sfumato.errors import printable_lines
+from sfumato.errors import printable, printable_lines
 from sfumato.ledger import written
 from sfumato.privacy import ZCDP, ApproxDP, CentralMeasure, belief
 from sfumato.publishing.verifying import Publication, listed
@@ -225,7 +225,8 @@ def _flavor(evidence: Evidence) -> Tree:
     tag = str(measure.__struct_config__.tag)
     who = fields.person(evidence)
     counted = "rows" if who == "row" else "persons"
-    named = "" if unit.person is None else f". A person is one {who}"
+    column = "" if unit.person is None else printable(unit.person)
+    named = f". Rows with the same {column} are of one {who}" if column else ""
     if unit.neighbours == "replace":
         metric = f"The number of {counted} that differ between two tables of as many (bounded)"
         bound = f"1: one {who} is replaced by another"
