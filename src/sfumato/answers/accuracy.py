@@ -148,6 +148,7 @@ class Kind:
         kind = _KINDS[measure]
         if not slack:
             return kind
+        # Read by the measure, which refuses what is no delta.
         return Kind("approx", kind.letter, kind.units, kind.most, ApproxDP(1, slack).delta)
 
     def cost(self, units: int) -> CentralMeasure:
@@ -227,6 +228,8 @@ def least(is_met: Callable[[int], bool], start: int, most: int, accuracy: str) -
         try:
             return is_met(units)
         except SfumatoError as refusal:
+            # A cost that the question refuses is not enough. The first refusal is told if no cost
+            # is.
             refusals.append(refusal)
             return False
 

@@ -62,6 +62,7 @@ def _decode(kind: type, plain: object) -> object:
     if kind is Fraction:
         return fraction(plain, "a number")  # type: ignore[arg-type]  # it says what it cannot read
     plainly = get_origin(kind) or kind  # arrays are declared with or without their shape and dtype
+    # The type itself is compared: to ``isinstance`` a boolean is an integer.
     if plainly is np.ndarray and isinstance(plain, list) and set(map(type, plain)) <= {int}:
         return np.array(plain, dtype=np.int64)
     raise TypeError(f"this is no {plainly.__name__}")

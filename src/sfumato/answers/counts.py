@@ -104,6 +104,8 @@ class PersonLattice(msgspec.Struct, frozen=True):
 
     def _fits(self, most_summed: int, most_rows: int) -> bool:
         """Whether no number on the way to the result can pass 64 bits."""
+        # All terms of ``located`` are bounded by these; doubled, since it rounds halves by
+        # doubling.
         farthest = abs(self.row_start) + abs(self.start) + self.step
         return 2 * (self.row_step * most_summed + 2 * farthest * most_rows) < INT64_LIMIT
 

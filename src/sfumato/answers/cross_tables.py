@@ -76,6 +76,7 @@ class CrossTable:
         """
         if self.rounded is None:
             return None
+        # The truth is a number of rows, so what an interval holds below 0 is left out.
         low = np.maximum(self.estimates - self.half_widths, 0)
         high = np.maximum(self.estimates + self.half_widths, 0)
         reach = np.maximum(self.rounded - low, high - self.rounded)

@@ -191,6 +191,7 @@ def _with(table: pa.Table, name: str, numbers: Array, decimals: int) -> pa.Table
 
     missing = np.asarray(table[name].is_null())
     known = np.where(missing, 0.0, numbers)
+    # From 2^53 on doubles do not tell whole numbers apart, so the column stays one of doubles.
     is_whole = decimals == 0 and bool((np.abs(known) < 2**53).all())
     column = pa.array(known.astype(np.int64) if is_whole else known, mask=missing)
     return table.set_column(table.column_names.index(name), name, column)

@@ -81,6 +81,7 @@ def _share_in_words(value: float | None, low: float, high: float) -> str:
         return ""
     if low == value == high:
         return f"{value:.0%}"
+    # Rounded outwards, so that what is printed holds, too.
     return f"{value:.0%} ({math.floor(low * 100)} to {math.ceil(high * 100)}%)"
 
 
@@ -230,6 +231,7 @@ def _edge_columns(axis: LatticeAxis, index: Array) -> dict[str, pa.Array | Array
     if bins is axis:
         return {f"{axis.name}_lower": lower[index], f"{axis.name}_upper": upper[index]}
     is_missing = index == bins.size
+    # The cell of missing values has no edges: any index serves, since its entry is masked.
     at = np.where(is_missing, 0, index)
     return {
         f"{axis.name}_lower": pa.array(lower[at], mask=is_missing),

@@ -36,6 +36,7 @@ def declared() -> list[Declared]:
     """All questions that packages on ``sys.path`` declare; the first one of a name counts."""
     packages: dict[str, str] = {}
     for package, folder in _packages():
+        # The first folder on the path is the one that Python imports the package from.
         packages.setdefault(package.lower().replace("_", "-"), folder)
     by_name: dict[str, Declared] = {}
     for package, folder in packages.items():

@@ -169,6 +169,7 @@ def signed_part(release: Release) -> bytes:
     receipt = release.receipt
     if receipt is None:
         return to_bytes(release)
+    # A signature cannot cover itself.
     unsigned = msgspec.structs.replace(receipt, signature="")
     return to_bytes(msgspec.structs.replace(release, receipt=unsigned))
 

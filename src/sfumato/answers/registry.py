@@ -171,6 +171,7 @@ def register(question: Q) -> Q:
     before = _outside.get(tag_of(question))
     if before is question:
         return question
+    # A class that is defined again, as a notebook does, takes the place of the former one.
     if before is not None and _same(question, before):
         del _outside[tag_of(question)]
         _clear()

@@ -530,6 +530,7 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
         if noise is None:
             raise NotImplementedError
         alpha = error_probability(confidence)
+        # The draws are independent, so all intervals hold together by Sidak's correction.
         return np.full(
             self.values.shape,
             noise.half_width(sidak(alpha, self.values.size) if simultaneous else alpha),

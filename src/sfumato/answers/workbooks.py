@@ -428,6 +428,7 @@ def _sheet_names(tables: Sequence[tuple[str, ...]]) -> list[str]:
     for at, axes in enumerate(tables, 1):
         plain = re.sub(r"[\[\]:*?/\\\x00-\x1f]", " ", " x ".join(axes) or "total")
         name = plain[:LONGEST_NAME].strip().strip("'") or f"Table {at}"
+        # Excel keeps the name History for itself.
         if name.lower() in {*taken, "history"}:
             name = f"{at} {name}"[:LONGEST_NAME].rstrip("' ")
         taken.add(name.lower())

@@ -407,6 +407,7 @@ def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
     """
     if subject.exact is None:
         return None, _usual(subject)
+    # More rows of a person make many more pairs; fewer of other persons keep them countable.
     others = effort.others if subject.unit.rows_per_person == 1 else max(0, effort.others - 1)
     pairs = list(subject.pairs) or neighbours(subject.universe, subject.unit, others)
     try:

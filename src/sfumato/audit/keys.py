@@ -125,6 +125,8 @@ class _Runner:
     def run(self, rows: Rows, script: Draws) -> tuple[Draws, Scripted]:
         """Return the published numbers, and what the mechanism asked for."""
         output, noise = run_script(self.mechanism, rows, script)
+        # Equal numbers must come in equal bytes: otherwise something else that is published tells
+        # more.
         if self._bytes.setdefault(output.numbers, output.everything) != output.everything:
             self.consistent = False
         return output.numbers, noise

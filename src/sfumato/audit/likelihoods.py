@@ -87,6 +87,7 @@ def least_epsilon(spent: Callable[[float], float], delta: float, most: float) ->
         return 0.0
     if spent(most) > delta:
         return math.inf
+    # The upper end of what encloses it: there no more than delta is spent.
     _, epsilon = root(lambda level: spent(level) <= delta, 0.0, most, CLOSE)
     return epsilon
 
@@ -227,6 +228,8 @@ class _Runner:
         last_mended = -1
         while True:
             output, _ = self(rows, script)
+            # Where one output has more numbers, none of those compared is wrong, and the bytes
+            # tell.
             wrong = [
                 i
                 for i, (number, wanted) in enumerate(

@@ -298,6 +298,7 @@ class Listed(ExplainedStruct, frozen=True):
             )
         if not self.listed:
             raise UsageError(stated, "it lists no label", 'List them, as in ["a", "b"]')
+        # The type belongs to what is compared, since True equals 1.
         seen: set[tuple[type, Label]] = set()
         for listed_label in self.all_labels:
             if (type(listed_label), listed_label) in seen:

@@ -117,6 +117,7 @@ def conditions_of(where: object, domain: Domain) -> tuple[Condition, ...]:
                 f"the domain has no axis of that name; {nearest(name, domain)}",
                 "Declare the axis, or leave the condition out",
             )
+    # Sorted, so that the same conditions are one condition, in whatever order they were written.
     return tuple(_condition(name, where[name], domain) for name in sorted(where))
 
 
@@ -197,6 +198,7 @@ def _within(name: str, given: object, axis: Interval) -> Within:
         raise UsageError(stated, fault, remedy)
     low, high = axis.numbers
     lower, upper = _range_of(ends, axis)
+    # An end of the axis is stored as None, so that equal ranges are equal conditions.
     return Within(name, None if lower == low else ends[0], None if upper == high else ends[1])
 
 

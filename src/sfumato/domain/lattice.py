@@ -157,6 +157,7 @@ class GridAxis(
         1
         """
         resolution = (self.upper - self.lower) / self.cells
+        # An exact power of ten must not get one decimal more because the logarithm is rounded up.
         return max(0, math.ceil(-math.log10(resolution) - 1e-9))
 
     @property

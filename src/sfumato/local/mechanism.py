@@ -173,6 +173,7 @@ def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
     """Read numbers of shape (d,) or (n, d), without NaN. No message quotes them."""
     try:
         given = np.asarray(values)
+        # A cast to doubles would drop imaginary parts.
         array = None if given.dtype.kind == "c" else given.astype(np.float64)
     except (TypeError, ValueError):
         array = None
@@ -339,6 +340,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     def width(self) -> Fraction:
         """Width of a cell of the lattice: a power of two."""
         spread = 1 + 2 * self.dimension / float(self.epsilon)
+        # Multiplying the number of a cell by a power of two does not round.
         return Fraction(2) ** math.ceil(math.log2(spread)) / RESOLUTION
 
     def perturb(self, points: ArrayLike) -> Floats:

@@ -178,6 +178,7 @@ class Levels:
 
 def units_of(cost: CentralMeasure) -> int:
     """A cost in whole units of epsilon, or of rho."""
+    # Rounded down: the parts of a cost may spend less than it, and never more.
     if isinstance(cost, ZCDP):
         return int(cost.rho * RHO_UNITS)
     return int(cost.epsilon * EPSILON_UNITS)
@@ -216,6 +217,7 @@ def tree_levels(
     """
     total = units_of(cost)
     _, partition, threshold = split(total, shares.weights)
+    # The lowest level is counted and not split any more, so no choice is paid for there.
     above: Allocation = allocation if isinstance(allocation, str) else list(allocation)[:-1]
     choosing = [0] * depth
     if depth and partition:

@@ -469,6 +469,7 @@ def loose_parts(
         if top < 1:
             odds = math.log((1 - top) / top)
     elif column.log_worlds > 0:
+        # ln(N - 1) from ln N, since doubles may not hold the number N of worlds.
         odds = column.log_worlds + math.log1p(-math.exp(-column.log_worlds))
     scale = _sensitivity(column, query, sensitivity)
     return odds, apart / scale if apart > 0 else 0.0
@@ -577,6 +578,7 @@ class Worlds(ExplainedStruct, frozen=True):
         one alternative, in which hockey-stick and Renyi divergences are convex. Worlds further away
         are then left out, which errs on the safe side.
         """
+        # Without a delta, the bound for pure privacy holds, which counts all worlds.
         if isinstance(of, ApproxDP) and of.delta == 0:
             of = PureDP(of.epsilon)
         match of:

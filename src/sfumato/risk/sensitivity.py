@@ -340,6 +340,7 @@ def _spread_leave_one_out(x: Array, query: Query) -> float:
         return worst
     for start in range(0, n, BATCH):
         missing = np.arange(start, min(start + BATCH, n))
+        # A difference that rounding may take below 0, where no sum of squares lies.
         squares = np.clip(whole - x[missing] ** 2 * (n / (n - 1)), 0, None)
         means = -x[missing] / (n - 1)
         worst = max(worst, _changes(x, n - 1, means, squares, missing, query))

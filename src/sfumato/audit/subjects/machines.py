@@ -176,7 +176,9 @@ def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP
 
     def run(rows: Rows, noise: Bits) -> Published:
         with override(_WithKey(noise) if isinstance(noise, Script) else noise):
+            # Fresh: otherwise the publisher gives the stored answer, and asks for no noise.
             release = publisher(rows).release(question, epsilon=cost.epsilon, fresh=True)
+        # A receipt states a time and random names, in which equal answers differ.
         return published(msgspec.structs.replace(release, receipt=None))
 
     return run

@@ -222,11 +222,15 @@ class Server:
         return self._connection or self._connected()
 
     def _connected(self) -> AdbcConnection:
+        # If a step fails, what was opened before it is closed again; only a whole connection is
+        # kept.
         with ExitStack() as opened:
             database = opened.enter_context(_database(self._address))
             connection: AdbcConnection = _manager().AdbcConnection(database)
             opened.enter_context(connection)
             _all_of(connection, "SET client_encoding = 'UTF8'")
+            # Looked up now: ``_SET`` takes the user's search path away, by which the table is
+            # found.
             if self._found is None:
                 names = _all_of(connection, _FOUND.format(literal(self._asked))).to_pylist()
                 self._found = ".".join(map(quoted, names[0].values())) if names else None
@@ -338,6 +342,7 @@ def _all_of(connection: AdbcConnection, query: str) -> pa.Table:
 
 def _unless_unsupported(connection: AdbcConnection, query: str, is_inside: bool) -> pa.Table | None:
     """Ask; None where the server does not support the question, which ends no snapshot."""
+    # Without a savepoint, the error would end the transaction, and with it the snapshot.
     if is_inside:
         _all_of(connection, "SAVEPOINT tried")
     try:
@@ -623,6 +628,7 @@ class PostgresTable(RowReader):
         self.same_rows = _SAME_ROWS_ELSEWHERE if facts["reaches_elsewhere"] else ""
         fields = self._wanted(columns) if columns else self._fields()
         if columns:
+            # A query without rows fails where this user may not read one of the columns.
             self._server.answer(f"{self._query(fields)} LIMIT 0")
         return pa.schema([_arrow_field(field, columns) for field in fields])
 
@@ -633,6 +639,8 @@ class PostgresTable(RowReader):
             handed_out = [_arrow_field(field, columns) for field in fields]
             for batch in self._server.stream(self._query(fields)):
                 arrays = {}
+                # Without columns the query sends a constant for each row, which stands for no
+                # field.
                 for sent, field in zip(batch.columns, handed_out, strict=bool(columns)):
                     column = columns[field.name]
                     arrays[field.name] = _on_axis(sent, column, field.type)

@@ -196,6 +196,7 @@ def _started(master: str | None, remote: str | None) -> SparkSession:
             session = _connected(master, remote)
             # Connecting is lazy: a first answer shows that there is a server.
             if session.version:
+                # Executors on other machines do not have this package.
                 if not (master or "").startswith("local"):
                     session.addArtifacts(spark_package(), pyfile=True)
                 return session
@@ -481,6 +482,7 @@ class SparkTable(Reader):
                 )
                 count = f"counting {need.counted} of {self.name}"
                 raise DataError(count, obstacle, "Ask for fewer bins or axes")
+        # Asking the executors takes a job of its own, so they are asked once for a table.
         if not self._is_probed:
             self._probe()
             self._is_probed = True

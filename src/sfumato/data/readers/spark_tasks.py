@@ -275,6 +275,7 @@ def _cube_of(need: Needs, rows: pa.Table, key_types: dict[str, pa.DataType]) -> 
         indices[place] if place in indices else next(plain) for place in range(len(lattice.axes))
     ]
     coordinates = np.stack(columns, axis=1).reshape(len(counts), len(columns))
+    # ``lexsort`` goes by its last key first: reversed, cells stand in the order of the axes.
     order = np.lexsort(coordinates.T[::-1])
     in_order = None if sums is None else np.ascontiguousarray(sums[order])
     return Cube(lattice, counts[order], coordinates[order], keys, in_order, summed)
