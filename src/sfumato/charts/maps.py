@@ -101,6 +101,7 @@ def _of_tree(regions: Regions, area: Array) -> tuple[Array, Array]:
     # A place is divided if it has parts, one of them is seen, and all are clear.
     is_divided = np.zeros(len(seen), bool)
     is_divided[parent[1:][seen[1:]]] = True
+    # After the line above: one part that is not clear keeps the whole together, whatever is seen.
     is_divided[parent[1:][~is_clear[1:]]] = False
     is_open = np.zeros(len(seen), bool)
     is_open[0] = True
@@ -164,6 +165,7 @@ def _of_grid(release: Partition, cells: Level) -> Array:
         last = levels[-1]
         starts = [np.arange(0, size, 2) for size in last.counts.shape]
         counts, area, terms = (_add(part, starts) for part in (last.counts, last.area, last.terms))
+        # The squares of all sizes over a point share what the cells leave of ALPHA.
         half = _half(release, terms, ALPHA * (1 - OF_CELLS) / above)
         levels.append(Level(counts, area, terms, half))
     is_open = np.ones((1, 1), bool)
@@ -234,6 +236,7 @@ def _stacked(release: Partition, corners: Corners, area: Array) -> Raster:
         density[box] += shade
         squares[box] += weight * weight
         finest[box] = np.maximum(finest[box], weight)
+    # In units of the largest weight, the noise is that of a sum of so many counts.
     seen = density > finest * _half(release, squares / finest**2, ALPHA)
     return Raster(np.where(seen, density, np.nan))
 
@@ -386,6 +389,7 @@ def _draw_coast(ax: Axes, extent: Extent) -> None:
     if not lines:
         return
     path = Path.make_compound_path(*(Path(line) for line in lines))
+    # Simplified lines would lose what an enlarged map shows.
     path.should_simplify = False
     ax.add_patch(
         PathPatch(path, fill=False, edgecolor=style.MUTED, linewidth=0.4, gid="coast", zorder=1.6)

@@ -362,6 +362,7 @@ def _with_intervals(values: Array, terms: Array, law: CountLaw) -> Table:
     halves = []
     for alpha in (ALPHA, sidak(ALPHA, values.size)):
         single = float(law.half_width(alpha))
+        # A single count has its exact half-width; the bound on sums may be wider.
         half_widths = np.where(
             distinct == 1, single, law.sum_half_width(distinct.astype(float), alpha)
         )

@@ -548,6 +548,7 @@ def _written_lines(written: StatedOptions, *, is_text: bool) -> list[str]:
 def _write_new(out: Path, text: str) -> None:
     """Write a new file; one that exists may be filled in already and is kept."""
     try:
+        # Made only if there is none, in one step: no file that appears meanwhile is overwritten.
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:

@@ -116,6 +116,7 @@ def show_spenders(account: str | None, ledger: str | Path, as_json: bool) -> Non
 
 def _amount(book: Ledger, account: str, ceiling: str) -> Amount:
     """Return a ceiling in the units of an account."""
+    # A measure refuses an amount of 0, which as a ceiling says: spend no more.
     if ceiling.strip() == "0":
         return 0, 0
     paying = book.account(account)

@@ -154,6 +154,7 @@ def require_unread(option: str, path: Path | None, read: Iterable[str | os.PathL
     """
     if path is None or not path.is_file():
         return
+    # The file itself is compared: a link has another path.
     if any(os.path.exists(source) and path.samefile(source) for source in read):
         obstacle = "it is a file that is read, and would be lost"
         raise UsageError(f"{option} {path}", obstacle, "Name another file")

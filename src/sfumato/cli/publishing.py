@@ -401,6 +401,7 @@ def _require_chargeable(settings: PublishSettings, source: Source, question: Any
         delta=settings.delta,
         rho=settings.rho,
     )
+    # Called for its refusal: an account of this budget may count in another measure.
     charge(previewed.cost, rule_of(total))
 
 

@@ -232,6 +232,7 @@ class KMeansRelease(
         alpha = error_probability(confidence)
         alpha_of_weight = sidak(alpha, len(self.weights)) if simultaneous else alpha
         of_sums = np.ceil(self.law.sum_half_width(self.terms, alpha_of_weight)).astype(np.int64)
+        # A single count has its exact half-width; the bound on sums may be wider.
         return np.where(self.terms == 1, self.law.half_width(alpha_of_weight), of_sums)
 
     def predict(self, points: ArrayLike) -> Array:

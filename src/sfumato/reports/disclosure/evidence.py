@@ -209,6 +209,7 @@ def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
             raise _edited(release, "no ledger writes such a receipt")
         place = receipt.entry, int(part[1])
         known = releases_by_part.setdefault(place, (release, receipt))
+        # A copy has the same bytes; of two answers with one place, at least one was edited.
         if to_bytes(known[0]) != to_bytes(release):
             raise _edited(release, f"another one says that it is the same answer, {receipt.part}")
     if not releases_by_part:
