@@ -188,12 +188,15 @@ class _Enumeration:
 
     def _all_ways(self, rows: Rows, start: Draws) -> list[_Way]:
         ways = list(self._walk(rows, start, ()))
+        # Each output must have one way alone: otherwise its probability would be a sum over
+        # several.
         if len({self.run(rows, way.script)[0].everything for way in ways}) < len(ways):
             raise NotAdditive("two ways to decide lead to the same output")
         return ways
 
     def _check(self, logs: list[float]) -> None:
         mass = math.fsum(map(math.exp, logs))
+        # If only some outcomes were tried, the sum may fall short of 1, but never exceed it.
         if mass > 1 + MISSING or (not self.offsets and mass < 1 - MISSING):
             raise NotAdditive(f"the decisions that were found have probability {mass:.6g} together")
 
@@ -210,6 +213,8 @@ class _Enumeration:
                     yield from self._walk(rows, values[:i] + outcome, chosen)
                 return
             if not self._is_published(rows, values, i, kinds.count("published")):
+                # A test has two answers: noise far beyond all counts on either side gives both of
+                # them.
                 for answer in (-_reach(law), _reach(law)):
                     yield from self._walk(rows, (*values[:i], answer), (*kinds, "test"))
                 return

@@ -259,6 +259,8 @@ class LabelIndex:
         if is_missing(value):
             return self._axis.missing_cell
         cell = self._cells.get(label_key(value))
+        # What is listed counts first: blanks are cut, and truth is read, only where nothing is
+        # listed.
         if cell is None and isinstance(value, str):
             cell = self._cells.get(value.strip(_BLANKS))
         if cell is None and self._truths:

@@ -161,6 +161,7 @@ class Cube:
 
     def _renamed(self, other: Cube) -> Cube:
         """The same cube with the keys of both, in one order."""
+        # A copy: the cube that is renamed keeps its coordinates.
         coordinates = _coordinates(self).copy()
         keys: dict[str, KeyColumn] = {}
         for i, name in self.lattice.keyed.items():

@@ -348,6 +348,8 @@ class _EdgeSearch:
         n_edges = np.bincount(places, minlength=size)
         self._n_before = np.cumsum(n_edges) - n_edges
         self._edge = np.full(size, np.nan)
+        # Of several edges in one place the last one stays; such a place is crowded, and is
+        # searched.
         self._edge[places] = edges
         self._is_crowded = n_edges > 1
 
@@ -355,6 +357,7 @@ class _EdgeSearch:
         """Return how many edges are at or below each value, int64; anything for NaN."""
         places = self._places(values)
         cells = self._n_before[places]
+        # A place without an edge holds NaN, which no value reaches.
         cells += values >= self._edge[places]
         if self._is_crowded.any():
             crowded = np.flatnonzero(self._is_crowded[places])
@@ -362,6 +365,8 @@ class _EdgeSearch:
         return cells
 
     def _places(self, values: Array) -> Array:
+        # Edges and values are placed by the same monotone steps, so rounding cannot change their
+        # order.
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.subtract(values, self._low)
             scaled *= self._scale

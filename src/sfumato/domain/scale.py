@@ -271,6 +271,7 @@ def plain_number(number: float | Decimal) -> int | float:
         near = float(number)
     except (OverflowError, ValueError):
         near = math.inf
+    # From 2^53 on the double may be another whole number than the one that was given.
     if math.isfinite(near) and near.is_integer() and abs(near) < 2**53:
         return int(near)
     return near

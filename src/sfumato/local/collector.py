@@ -119,6 +119,7 @@ class Collector:
                 try:
                     yield decoder.decode(line)
                 except (msgspec.MsgspecError, ValueError, RecursionError):
+                    # A blank line is no report that was refused.
                     self.refused += bool(line.strip())
 
     def _parquet(self, path: Path) -> Iterator[Report]:
@@ -203,12 +204,15 @@ def write(reports: Sequence[Report], path: str | os.PathLike[str]) -> None:
 
 def _soundness(mechanism: BPM | MultivariateLaplace, private: bool) -> Callable[[Report], bool]:
     """Return the test of whether a report can be decoded with others of this mechanism."""
+    # The label also says whether the noise is secret: other reports are of another collection.
     to = label(mechanism, private)
     dimension = mechanism.dimension
     least, most = mechanism.limits
 
     def is_sound(report: Report) -> bool:
         cells = report.cells
+        # The length is looked at first: a report without cells has neither a least nor a largest
+        # one.
         return (
             report.to == to
             and len(cells) == dimension

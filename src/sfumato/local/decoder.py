@@ -374,6 +374,7 @@ def decode(
     points = np.atleast_2d(read_array(reports, mechanism.dimension, "reports"))
     k = check_clusters(n_clusters, len(points))
     law = noise_law(mechanism)
+    # With a background the mechanism is bounded, and so are its reports.
     if not law.background:
         far = FAR * math.sqrt(float(law.shares @ law.variances))
         points = np.clip(points, -far, 1 + far)
@@ -479,6 +480,7 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
         centers = spread_evenly(*centers.shape)
     _, shares = _settled(points, weights, centers)
     center_errors, weight_errors = _errors(known, centers, rng)
+    # The two errors are independent, so their squares add up.
     center_errors = np.hypot(center_errors, _drawing_error(points, weights, centers, rng))
     order = np.argsort(-shares, kind="stable")
     return Decoded(

@@ -330,6 +330,7 @@ def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | No
         if gain < RESTED:
             break
     root = np.asarray(np.linalg.cholesky(curve), dtype=np.float64)
+    # The powers of 2 pi of the integral and of the standard normal prior cancel.
     evidence = state.value - float(np.log(np.diag(root)).sum())
     return Fit(functions, state.theta, root, evidence)
 

@@ -161,6 +161,7 @@ def _largest(allowed: Callable[[float], bool], low: float) -> float:
             low = middle
         else:
             high = middle
+    # The upper end of the search: what an adversary can reach is never understated.
     return high
 
 
@@ -419,6 +420,7 @@ def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
     match of:
         case Laplace(scale=scale):
             ratio = shift_of(of, sensitivity) / scale
+            # Half of all answers have the largest loss, so that no smaller probability excludes it.
             if allowed < 0.5:
                 return ratio
             return max(ratio + 2 * math.log(2 * (1 - allowed)), -ratio)

@@ -99,6 +99,8 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
 
     def next(self, state: int) -> tuple[bool, int]:
         """Count one more step."""
+        # The warmup is shorter than a period, so the first restart comes after exactly so many
+        # steps.
         return (state + 1 - self.warmup) % self.period == 0, state + 1
 
 
@@ -139,6 +141,8 @@ class PeriodicTimeRestartIndicator(RestartIndicator[float]):
         """Compare the clock with the last restart."""
         now = self._clock()
         if now - state >= self.period_seconds:
+            # Counted from this step on: a step that came late does not bring the next restart
+            # forward.
             return True, now
         return False, state
 

@@ -454,6 +454,7 @@ class ParquetFile(RowReader):
     def pieces(self, columns: Columns) -> Iterable[Piece]:
         """Give consecutive row groups, as many as have ``PIECE_ROWS`` rows together."""
         with self._open() as file:
+            # Read once and handed on: otherwise each piece would parse it again.
             footer = file.metadata
         groups = _row_groups(footer)
         if len(groups) < 2:

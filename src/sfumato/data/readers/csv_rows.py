@@ -200,6 +200,7 @@ def _last_break(held: bytes | bytearray, size: int, marks: Array, is_final: bool
 def _breaks(held: bytes | bytearray, size: int, marks: Array, is_final: bool) -> Iterator[int]:
     """Tell where each line break outside quoted fields ends."""
     for line_break in _LINE_BREAK.finditer(held, 0, size):
+        # An odd number of marks stands before what is within a quoted field.
         if bisect_left(marks, line_break.start()) % 2:
             continue
         if line_break[0] == b"\r" and line_break.end() == size and not is_final:

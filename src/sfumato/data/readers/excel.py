@@ -95,6 +95,8 @@ class Cells:
             return ""
         meaning = self._meanings.get(style, NUMBER)
         if meaning == NUMBER:
+            # From 2^53 on the double may be another number than the text, and two ids could become
+            # one.
             return number if abs(number) < 2**53 else _long(text)
         return duration(number) if meaning == DURATION else moment(number, self._from_1904)
 
@@ -121,6 +123,7 @@ def finite(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
+    # Python reads 1_000 as a number, and no sheet writes one so.
     return number if math.isfinite(number) and "_" not in text else None
 
 
@@ -156,6 +159,7 @@ def moment(number: float, from_1904: bool) -> Cell:
     days = number + _DAYS_TO_1904 if from_1904 else number
     if number < 0 or days >= _END_OF_DAYS:
         return ""
+    # Days as doubles are right to about a microsecond; times are rounded to milliseconds.
     shift = 1 if days < _FALSE_LEAP_DAY else 0
     try:
         time = _EPOCH + dt.timedelta(milliseconds=round((days + shift) * 86_400_000))
@@ -259,6 +263,7 @@ class ExcelFile(TextFile):
         with _opened(self.path, self.name) as parts:
             read = Cells(parts).read
             header, rows = _header(parts, read, self._options)
+            # Of columns of one name the first one counts, as it is written last.
             places = {name: place for place, name in reversed(header.items())}
             wanted = [places[name] for name in columns]
             filled = (
@@ -315,6 +320,7 @@ def _names_at(
     path: Path, name: str, options: FileOptions, state: tuple[int, int, int]
 ) -> tuple[str, ...]:
     """Return the names of the columns, with empty ones between them."""
+    # It belongs to the key of the cache alone: a file that has changed is read again.
     del state
     with _opened(path, name) as parts:
         header = _header(parts, Cells(parts).read, options)[0]

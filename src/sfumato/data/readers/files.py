@@ -297,6 +297,7 @@ def state_digest(files: Iterable[File], with_paths: bool) -> str:
 def _expanded(given: str) -> list[File]:
     """Return the files that one path, directory or pattern stands for."""
     path = local(given)
+    # A name may hold such signs: a file of exactly that name is meant as it is.
     if _WILDCARD.search(str(path)) and not path.exists():
         files = _matching(path)
         obstacle = "no file matches"

@@ -354,6 +354,7 @@ def _local(tag: str) -> str:
 def _place(reference: str | None, following: int) -> int:
     """Find the place of the column of a cell such as AB12; else it follows the cell before."""
     place = 0
+    # No column has more than three letters: with a fourth, the place lies behind all of them.
     for letter in (reference or "").rstrip("0123456789")[:4]:
         if letter not in _LETTERS:
             return following

@@ -215,6 +215,7 @@ class PersonsRelease(
         lowest, highest = self._ends
         low, high = share_bounds(self.counts, lowest, highest, self.law, limit, alpha)
         value = float(np.clip(self.distribution.kept(limit), low, high))
+        # At least limit / most of the rows is kept whatever the data are: known is what says more.
         known = low > limit / most or high < 1
         return Estimate(value, low, high, 1 - alpha, self.about, known)
 
