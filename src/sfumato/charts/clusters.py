@@ -139,6 +139,7 @@ def _borders(release: KMeansRelease, ax: Axes, x: int, y: int) -> None:
     n_groups = len(release.weights)
     for group in range(1 if n_groups == 2 else n_groups):
         inside = (groups == group).astype(float)
+        # A group that holds no point of the plane, or all, has no border: matplotlib would warn.
         if 0 < inside.mean() < 1:
             ax.contour(
                 across, up, inside, levels=[0.5], colors=[style.INK], linewidths=0.9, zorder=3

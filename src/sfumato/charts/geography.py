@@ -114,6 +114,7 @@ def length_unit(x: str, y: str) -> str | None:
 
 def square_kilometres(west: Array, east: Array, south: Array, north: Array) -> Array:
     """Areas of boxes on a sphere."""
+    # The area of a belt of a sphere goes with the difference of the sines of its latitudes.
     tall = np.degrees(np.sin(np.radians(north)) - np.sin(np.radians(south)))
     return np.asarray(KM_PER_DEGREE**2 * (east - west) * tall)
 
@@ -121,6 +122,7 @@ def square_kilometres(west: Array, east: Array, south: Array, north: Array) -> A
 def aspect_of(extent: Extent) -> float:
     """How much longer a degree is drawn upwards than to the right: true at the map's middle."""
     middle = math.radians((extent[2] + extent[3]) / 2)
+    # Towards a pole the cosine goes to 0, and a map would become endlessly high.
     return 1 / max(math.cos(middle), 0.1)
 
 
@@ -165,6 +167,7 @@ def round_length(most: float) -> float:
     (0.5, 2.0, 50.0)
     """
     power = 10.0 ** math.floor(math.log10(most))
+    # A logarithm that is rounded up gives a power just above ``most``: one length must be left.
     return max(step * power for step in (1, 2, 5) if step * power <= most * (1 + 1e-9))
 
 
@@ -187,6 +190,7 @@ def coastlines(extent: Extent, tolerance: float) -> list[Array]:
     rank = math.floor(math.log2(max(tolerance / FINEST, 1)))
     lines = []
     for ring in _rings(rank):
+        # The bounds may run from 0 to 360, or from -360 to 0: the outlines from -180 to 180.
         for turn in (-WORLD, 0.0, WORLD):
             moved = ring + np.array((turn, 0.0))
             if _overlaps(moved, frame):

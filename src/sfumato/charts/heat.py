@@ -55,6 +55,7 @@ def draw(
     upward = axes[0].has_edges
     norm = _norm(table)
     style.unseen(ax)
+    # A shade for a count that may well be 0 would show noise as if it were data.
     image = ax.imshow(
         np.where(table.low > 0, table.values, np.nan),
         cmap=style.SEQUENTIAL,
@@ -88,6 +89,7 @@ def _fits(table: Table, slot: float) -> bool:
 
 def _norm(table: Table) -> Normalize:
     """Return a scale from 0, or a logarithmic one where the counts that are shaded span decades."""
+    # Counts that are shaded are above 0, so they have a logarithm; noisy counts may be negative.
     shaded = table.values[table.low > 0]
     low, high = scales.reach_of(shaded, table.values)
     return LogNorm(low, high) if scales.spans_decades(low, high) else Normalize(0, max(1.0, high))

@@ -144,6 +144,7 @@ def _boxes(release: QuantileValues, table: Array, known: Array, ax: Axes | None,
     # A box that begins at the least value drawn shall not touch the frame.
     ax.use_sticky_edges = False
     ax.autoscale_view(scaley=False)
+    # Nothing is drawn then, and matplotlib would choose limits that mean nothing.
     if not known.any():
         ax.set_xlim(*release.axes[0].scale.positions(np.array(release.axes[0].ends)))
     _log_where(ax, release.axes[0], drawn[known])

@@ -149,6 +149,7 @@ def _times(ax: Axes, events: Sequence[str]) -> Array:
         x: Array = date2num([parse(event) for event in events])
     except (ValueError, TypeError):
         x = np.array([])
+    # Steps may have the same date, or be out of order; the line would then run back in time.
     if len(x) < 2 or (np.diff(x) <= 0).any():
         ax.set_xlabel("step")
         return np.arange(1, len(events) + 1, dtype=float)

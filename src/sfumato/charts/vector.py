@@ -291,6 +291,7 @@ def png(fig: Figure) -> bytes:
     """Print a figure as PNG."""
     target = io.BytesIO()
     with house():
+        # Else the file names the version of matplotlib, and a new one would change the bytes.
         fig.savefig(target, format="png", dpi=2 * PIXELS, metadata={"Software": None})
     return target.getvalue()
 

@@ -372,6 +372,7 @@ def opened(ledger: str | Path, *, create: bool = False) -> Ledger:
 def opened_to_charge(ledger: str | Path) -> Ledger:
     """Open the ledger that pays for what the running command publishes."""
     anchor, spender = _kept()
+    # Asked before opening, which makes the file.
     is_new = isinstance(ledger, Path) and not ledger.exists()
     book = open_to_charge(ledger, anchor=anchor, spender=spender)
     if is_new:

@@ -136,6 +136,7 @@ class ChecklistItem:
 
 def checklist(evidence: Evidence, tree: Tree) -> list[ChecklistItem]:
     """The questions with their answers, from the parameters down to the data."""
+    # Some names recur, such as "name"; none of those that the checklist asks for does.
     said = {place.rpartition(".")[2]: field for place, field in leaves(tree)}
     return [*_guarantee(evidence, said), *_algorithms(evidence, said), *_deployment(evidence, said)]
 
@@ -416,6 +417,7 @@ def disclose(
     given = _flat(releases)
     if isinstance(ledger, Ledger) or ledger is None:
         return _disclosed(given, Path(path), ledger, account, _facts(facts), checklist)
+    # A path with a typing error must be refused: a new ledger would know of no charge.
     with open_ledger(os.fspath(ledger), create=False) as opened:
         return _disclosed(given, Path(path), opened, account, _facts(facts), checklist)
 
@@ -436,6 +438,7 @@ def _disclosed(
     )
     findings = [item for item in given if isinstance(item, Finding)]
     tree = entry_tree(evidence, facts, slug_of(path), findings)
+    # Before anything is written, so that an error here leaves no entry without its checklist.
     page = None if checklist is None else render(evidence, tree)
     written = write_bytes(path, to_yaml(tree, evidence).encode())
     filled, fields = counted(tree)

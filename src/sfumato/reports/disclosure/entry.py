@@ -114,7 +114,9 @@ def digest() -> str:
     """The SHA-256 of the library's own files, by name: whoever installs it can compare."""
     whole = hashlib.sha256()
     files = [path for path in PACKAGE.rglob("*") if path.suffix in SUFFIXES and path.is_file()]
+    # Sorted by names with slashes, so that every system has the same order and digest.
     for path in sorted(files, key=lambda path: path.relative_to(PACKAGE).as_posix()):
+        # A name ends with a zero byte and its digest has 32 bytes: no other files give this stream.
         whole.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
         whole.update(hashlib.sha256(path.read_bytes()).digest())
     return whole.hexdigest()

@@ -114,6 +114,7 @@ class Evidence:
     @property
     def loss(self) -> CentralMeasure:
         """The privacy loss of the account so far; without a ledger, of these charges."""
+        # People bear the loss of all charges of an account, also of those not described here.
         return measure_of_money(self.rule, self.book.spent if self.book else self.charged)
 
     @property
@@ -175,6 +176,7 @@ def gathered(
     if account is not None:
         _require_account(account, name)
     charges = _charges(paid)
+    # The ledger is verified before it vouches for anything: an edited one could confirm edits.
     head = None if ledger is None else _head(ledger)
     standing, verified = _origin(described, ledger)
     book = None if ledger is None else ledger.account(name)
@@ -215,6 +217,7 @@ def _each_once(releases: Iterable[Release]) -> list[tuple[Release, Receipt]]:
     if not releases_by_part:
         remedy = "Give at least one release, as Publisher.release or sf.load returns it"
         raise UsageError("a disclosure of nothing", "there is no release to disclose", remedy)
+    # In the ledger's order, so that the order in which they are given changes nothing.
     return [releases_by_part[place] for place in sorted(releases_by_part)]
 
 
@@ -312,6 +315,7 @@ def _origin(releases: Sequence[Release], ledger: Ledger | None) -> tuple[str, bo
             if not verdict.ok:
                 raise _edited(release, _as_obstacle(verdict.reason))
         return "Every answer was compared with the one stored in the ledger, and is the same.", True
+    # Each of them is looked at: one signature that does not match refuses the whole document.
     unsigned = [release for release in releases if not _is_signed(release)]
     loaded = [release for release in unsigned if release.loaded]
     if loaded:
@@ -329,6 +333,7 @@ def _is_signed(release: Release) -> bool:
     receipt = release.receipt
     if receipt is None or not receipt.signature:
         return False
+    # The receipt names its own key. So this finds edits, but not who signed: readers compare keys.
     if not valid(receipt.signer, receipt.signature, signed_part(release)):
         raise _edited(release, "it does not match its signature")
     return True
@@ -336,6 +341,7 @@ def _is_signed(release: Release) -> bool:
 
 def _others(ledger: Ledger, account: str, charges: Sequence[Charge]) -> int:
     described = {charge.entry for charge in charges}
+    # A reservation is spent even if no answer followed: it is never refunded.
     paid = (entry.sequence for entry in ledger.log(account) if entry.kind == "reserve")
     return sum(number not in described for number in paid)
 
