@@ -184,6 +184,7 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
     """
     text = _printed(fig)
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    # A style sheet holds for the whole page. The two rules of this one stand in ``head`` instead.
     for unwanted in UNWANTED:
         body = re.sub(unwanted, "", body, flags=re.DOTALL)
     body = _hooked(body.replace("xlink:href=", "href="))
@@ -205,6 +206,7 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
 def _printed(fig: Figure) -> str:
     """What matplotlib prints, drawn once: ``savefig`` draws twice, the first time for layout."""
     target = io.StringIO()
+    # Printing gives the figure another canvas and 72 dots an inch; it is not ours to change.
     canvas = fig.canvas
     dpi = fig.dpi
     try:

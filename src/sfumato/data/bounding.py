@@ -209,6 +209,7 @@ class LimitsByCell:
 
 def positions(persons: Array) -> Array:
     """Tell how many rows of the same person precede each row: int64 ndarray of shape (rows,)."""
+    # Persons are numbered from 0 on, so the first row always begins one.
     starts = np.flatnonzero(np.diff(persons, prepend=-1))
     return np.arange(len(persons)) - starts[persons]
 
@@ -218,9 +219,11 @@ def _order_by_cell(persons: Array, cells: list[Array]) -> Array:
     n_rows = len(persons)
     bits = [int(column.max(initial=0)).bit_length() for column in (persons, *cells)]
     index_bits = n_rows.bit_length()
+    # The integers are signed, so they have 63 bits.
     if len(cells) == 1 and sum(bits) + index_bits <= 63:
         # Person, cell and index in one integer: sorting these is several times as fast.
         keys = (persons << (bits[1] + index_bits)) | (cells[0].astype(np.int64) << index_bits)
+        # The index stands last, so that a sort that is not stable keeps the order within a cell.
         keys |= np.arange(n_rows)
         keys.sort()
         return np.asarray(keys & ((1 << index_bits) - 1))
@@ -271,6 +274,7 @@ class CellsOfPersons:
         deciding = np.flatnonzero(np.bincount(persons)[persons] > most_cells)
         if len(deciding):
             assert cell_priorities is not None
+            # All rows of a person in a cell have one hash, so that of the first stands for all.
             hashes = cell_priorities[first_rows[deciding]]
             by_hash = np.lexsort([hashes, persons[deciding]])
             is_kept[deciding[by_hash]] = _positions_of_runs(persons[deciding]) < most_cells
@@ -526,6 +530,8 @@ class StackedLimits:
         persons = person_numbers(rows.tokens)
         squares = _sums_of_persons(self._added(rows, persons), persons)
         fits = (squares <= self._norm.most) & (positions(persons) < self._norm.rows)
+        # No row after the first that does not fit is kept, even where a negative weight makes it
+        # fit.
         return np.asarray(_sums_of_persons(~fits, persons) == 0)
 
     def _added(self, rows: LimitedRows, persons: Array) -> Array:

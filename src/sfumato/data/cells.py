@@ -123,6 +123,7 @@ def local_times(column: pa.Array, timezone: str | None) -> tuple[Array, Array]:
         read = is_known & is_zoned
         times = times.copy()
         times[read] = local(times[read], timezone)
+        # Local clocks may show a year beyond 1 to 9999 where UTC does not.
         is_known = is_known & (times >= _FIRST) & (times < _END)
     return times, is_known
 
@@ -308,6 +309,7 @@ class RowFilter:
         cells = self._locator.cells(batch)
         for axis, kept in zip(self.axes, self._kept_cells, strict=True):
             own_cells = cells[axis]
+            # As an index, -1 would be the last cell, which may satisfy the condition.
             satisfied &= np.where(own_cells == DROPPED, False, kept[own_cells])
         return satisfied
 
@@ -330,6 +332,7 @@ def _compiled(condition: Condition, domain: Domain) -> tuple[LatticeAxis, Array]
     match condition:
         case OneOf(axis=name, labels=labels) if isinstance(declared, Listed):
             axis = declared.label_axis(name)
+            # To Python, True and 1 are equal; as labels they are two.
             wanted = {(type(label), label) for label in labels}
             return axis, np.array([(type(label), label) in wanted for label in axis.labels])
         case Within() if isinstance(declared, Interval):

@@ -80,6 +80,8 @@ class KeyedHash:
 
     def __init__(self, key: bytes, purpose: Purpose) -> None:
         secret = secret_for(key, purpose)
+        # ECB is the bare permutation: the chains of all rows advance side by side, a block at a
+        # time.
         self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
         self._scratch = Scratch()
         self._turn = 0  # a block is encrypted from one array to the other
@@ -201,6 +203,7 @@ def with_written_integers(texts: pa.Array, words: Array) -> Array:
         number = int(digits[index].as_py())
         if -(2**63) <= number < 2**64:
             found_words[index] = number % 2**64
+    # The words of the caller are tokens of persons, and must stay as they are.
     words = words.copy()
     words[writes] = found_words
     return words
@@ -221,6 +224,7 @@ def written_decimals(decimals: pa.Array) -> pa.Array:
         written = pa.array([format(Decimal(text), "f") for text in odd], pa.large_string())
         texts = pc.replace_with_mask(texts, has_exponent.fill_null(False), written)
     stripped = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    # Without a point, the zeros at the end are digits of a whole number.
     return pc.if_else(pc.match_substring(texts, "."), stripped, texts)
 
 

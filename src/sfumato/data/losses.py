@@ -357,6 +357,7 @@ class AxisLosses:
             self._stand_in = unlisted_number(frozenset(self._axis.listed))
         elif not isinstance(self._axis, KeyAxis):
             lower, upper = self._axis.ends
+            # Without steps the upper bound itself lies within, and only larger values are above.
             self._ends = [lower, upper if self._stepped else math.nextafter(upper, math.inf)]
             self._has_cell[MISSING] = has_missing or self._axis.missing is not None
         self._rows = np.zeros(len(self._has_cell), np.int64)
@@ -395,6 +396,7 @@ class AxisLosses:
     def _add_unlisted(self, column: pa.Array, unlisted: Array) -> None:
         """Count the rows of each label that is not listed."""
         encoded = dictionary_of(column)
+        # A missing value is not among the unlisted rows, so the 0 in its place is not counted.
         indices = encoded.indices.cast(pa.int64()).fill_null(0).to_numpy()
         n_rows = np.bincount(indices[unlisted])
         labels = values_of(encoded.dictionary)
@@ -446,6 +448,7 @@ class _Nearest:
 
     def __init__(self, listed: Sequence[Label]) -> None:
         self._listed = [str(label) for label in listed]
+        # Of labels that are alike, the one listed first stays.
         self._alike = {label.strip().casefold(): label for label in reversed(self._listed)}
         self._comparisons = MOST_COMPARISONS
 

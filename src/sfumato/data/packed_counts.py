@@ -115,6 +115,7 @@ class Packing:
 
     def narrowed(self, packed: list[Array]) -> list[Array]:
         """Give packed rows as 32-bit integers where they fit, to halve what is remembered."""
+        # Signed, since a row that is dropped has a negative integer.
         return [
             integers.astype(np.int32) if size < 2**31 else integers
             for integers, size in zip(packed, self.sizes, strict=True)
@@ -210,6 +211,8 @@ class DenseCounts:
         # ``bincount`` is fast, and passes over the whole lattice: it pays for small lattices.
         if len(self._counts) <= len(cells):
             counts = np.bincount(cells, minlength=len(self._counts))
+            # The cast loses nothing: ``_allow_for`` has widened the counters if a count might not
+            # fit.
             np.add(self._counts, counts, out=self._counts, casting="unsafe")
         else:
             np.add.at(self._counts, cells, self._counts.dtype.type(1))
@@ -265,6 +268,8 @@ class SparseCounts:
         self._pending.append(kept)
         self._rows += len(kept[0])
         self._all_rows += len(kept[0])
+        # A merge costs as much as there are totals. As many rows wait for it: so the work a row is
+        # bounded.
         if self._rows >= max(PENDING_ROWS, len(self._totals)):
             self._merge()
 
@@ -290,6 +295,7 @@ class SparseCounts:
         assert isinstance(other, SparseCounts)
         self._merge()
         other._merge()
+        # Before the join, which widens the sums if those of so many rows might not fit.
         self._all_rows += other._all_rows
         if len(other._totals):
             self._packing.renumber(other._cells, key_numbers)
@@ -346,6 +352,7 @@ class _Column(NamedTuple):
 
     def of(self, values: list[Array]) -> Array:
         """Return what each row adds: int64 ndarray of shape (rows,)."""
+        # The values may be of 32 bits here, and their squares need not fit.
         value = values[self.value].astype(np.int64, copy=False)
         return value * value if self.squared else value
 

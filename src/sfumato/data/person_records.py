@@ -150,6 +150,8 @@ class PersonRecords(ABC, Generic[T_co]):
         """Partition a large partition again, by the next bits of the tokens."""
         with closing(self._new_partitions(splits)) as finer:
             for records in partitions.read(partition, self._most_bytes // 2):
+                # These records were not split by the next bits yet, so they share only the former
+                # ones.
                 fewer = self._reduced(records, splits - 1)
                 finer.add(partition_of(fewer[0], splits), fewer)
             yield from self._drained(finer, splits)
@@ -176,6 +178,7 @@ def join(several: Sequence[PersonRecords[T_co]], key_numbers: Sequence[Renumbere
     held = [each for each in partitions if isinstance(each, ExternalPartitions)]
     renumber = [partial(records._renumber, numbers) for records, numbers in taken]
     for first, (records, _) in enumerate(taken):
+        # Each partition is in one range, so all records of a person meet in one thread.
         own = range(first, N_PARTITIONS, len(taken))
         records._partitions = JoinedPartitions(held, renumber, own)
 
@@ -381,6 +384,7 @@ class RowRecords(PersonRecords[T_co]):
             numbers_so_far, priorities_so_far = joined([least, *several])
             order = np.lexsort([priorities_so_far, numbers_so_far])
             in_order = numbers_so_far[order]
+            # Copies lie in one cell, so a person never keeps more of them than of rows in all.
             kept = order[first_rows([in_order], self._most)]
             least = [numbers_so_far[kept], priorities_so_far[kept]]
         rows = least[0].astype(np.int64)

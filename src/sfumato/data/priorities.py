@@ -94,6 +94,7 @@ def normalized_ids(column: pa.Array) -> pa.Array:
         ids = times_of(ids)
     if pt.is_floating(ids.type):
         doubles = ndarray_of(ids.cast(pa.float64()))
+        # The sum with 0 makes the negative zero the positive one: the two are one person.
         return array_of(doubles + 0.0, np.isnan(doubles))
     if pt.is_decimal(ids.type):
         return written_decimals(ids)
@@ -153,6 +154,7 @@ def person_ids(chunk: pa.RecordBatch, columns: Sequence[str]) -> PersonIds:
     missing = np.isnan(days)
     if missing.any():
         ids = without(ids, array_of(missing))
+        # These rows are nobody's now. A NaN would have no whole number.
         days = np.where(missing, 0, days)
     return PersonIds(ids, days.astype(np.int64))
 
@@ -236,6 +238,7 @@ class PersonTokens:
     def _mixed(self, words: Array) -> Array:
         """Apply a bijection of the 64-bit words: each of its steps can be undone."""
         shift, first, second, third = self._mix
+        # This is a new array: what follows works in place, and the ids must stay as they are.
         words = words ^ shift
         for factor in (first, second, third):
             words *= factor
@@ -301,6 +304,7 @@ def chosen_by(needs: Sequence[Needs]) -> ChosenBy:
     for need in needs:
         for axis in need.columns:
             axes.setdefault(_value_of(axis), axis)
+    # Sorted, so that the order of the questions does not change which rows are kept.
     return tuple(axes[value] for value in sorted(axes))
 
 
@@ -369,6 +373,7 @@ def number_words(values: Array) -> Array:
         return values.view(np.uint64)
     words = values + 0.0  # makes the negative zero the other one
     if np.isnan(words.max()):
+        # A NaN has many patterns of bits, and what is missing must be one value.
         words[np.isnan(words)] = np.nan
     return np.asarray(words.view(np.uint64))
 

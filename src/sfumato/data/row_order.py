@@ -194,6 +194,7 @@ def _sort_runs(
         What the rows of ``order`` are sorted by, in place, the last one first.
     """
     low = _low_bits(low_bits)
+    # The keys themselves are not moved: they still ascend, and so the runs are found.
     values = distinct_ascending(keys[where] & ~low)
     starts = np.searchsorted(keys, values)
     stops = np.searchsorted(keys, values | low, side="right")
@@ -211,6 +212,7 @@ def distinct_ascending(numbers: Array) -> Array:
     >>> distinct_ascending(np.array([2, 2, 5])).tolist()
     [2, 5]
     """
+    # What precedes the first number differs from it, also where the sum wraps around.
     return numbers[np.flatnonzero(np.diff(numbers, prepend=numbers[:1] + 1))]
 
 

@@ -103,6 +103,7 @@ def cubes_of_pieces(
     n_threads = min(threads, _most_threads(scan)) if len(ahead) > 1 else 1
     several: list[PartialCounts] = []
     try:
+        # One by one, so that those that were made are closed even if the next cannot be made.
         several += (PartialCounts(scan, n_threads) for _ in range(n_threads))
         team = Team()
         told = RowsTold(several, progress)

@@ -131,6 +131,7 @@ def _laid_out(lattice: Lattice, key_index: int, columns: dict[str, Array]) -> Sh
     numbers = columns[KEY]
     values = np.zeros(lattice.axes[key_index].size, np.int64)
     values[numbers] = columns[NOISY_ROWS]
+    # All groups of a key repeat its one noisy number of rows: two different ones are no answer.
     if (values[numbers] != columns[NOISY_ROWS]).any():
         return None
     coordinates = np.stack(
@@ -140,10 +141,12 @@ def _laid_out(lattice: Lattice, key_index: int, columns: dict[str, Array]) -> Sh
         ],
         axis=1,
     )
+    # Checked before they are indices: a negative one would count from the end of its axis.
     if (coordinates < 0).any() or (coordinates >= np.array(lattice.shape)).any():
         return None
     order = np.lexsort(coordinates.T[::-1])
     coordinates = coordinates[order]
+    # A cell that comes twice would be counted twice.
     if (coordinates[1:] == coordinates[:-1]).all(axis=1).any():
         return None
     if len(lattice.axes) == 1:
