@@ -242,6 +242,7 @@ def least(is_met: Callable[[int], bool], start: int, most: int, accuracy: str) -
             "no cost that a ledger can count is enough for it",
             "Allow a larger half-width, or ask for fewer cells",
         )
+    # ``high`` is enough and ``low`` is not, or is 0, which is no cost at all.
     return least_whole(enough, low, high)
 
 

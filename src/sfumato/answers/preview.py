@@ -184,6 +184,7 @@ class CountsPreview(Preview, frozen=True):
         share = sidak(alpha, self.cells or 1) if simultaneous else alpha
         if self.terms == 1 or not isinstance(law, CountLaw):
             return law.half_width(share)
+        # Rounded upwards, so that the confidence still holds.
         return math.ceil(float(law.sum_half_width(np.array([float(self.terms)]), share)[0]))
 
     def lines(self) -> list[str]:

@@ -103,6 +103,7 @@ class Receipt(ExplainedStruct, frozen=True, omit_defaults=True, forbid_unknown_f
         label = self.source
         if conditions:
             label = label.removesuffix(f", rows{conditions}")
+        # A name may hold the mark itself: where the name is known, the mark is not looked for.
         if self.named:
             version = label.removeprefix(self.named).removeprefix(VERSION)
             return DataName(self.named, version or None)

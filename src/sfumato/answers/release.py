@@ -473,6 +473,7 @@ class Release(ExplainedStruct, frozen=True, kw_only=True, eq=False, dict=True):
         return write_bytes(path, to_bytes(self), "saving to")
 
     def __eq__(self, other: object) -> bool:
+        # By their bytes: arrays have no single truth value, and a NaN does not equal itself.
         return isinstance(other, Release) and to_bytes(self) == to_bytes(other)
 
     def __ne__(self, other: object) -> bool:

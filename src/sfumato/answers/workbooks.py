@@ -262,6 +262,7 @@ def family_to_excel(
     """
     names = _sheet_names(list(tables))
     lists = {axes: listed(axes) for axes, crossed in tables.items() if not crossed}
+    # Before a sheet is written: a workbook without its last tables would pass for the whole.
     for axes, crossed in tables.items():
         _require_room(crossed, lists.get(axes))
 
@@ -430,6 +431,7 @@ def _sheet_names(tables: Sequence[tuple[str, ...]]) -> list[str]:
         name = plain[:LONGEST_NAME].strip().strip("'") or f"Table {at}"
         # Excel keeps the name History for itself.
         if name.lower() in {*taken, "history"}:
+            # The number stands in front, so that it stays when the name is cut.
             name = f"{at} {name}"[:LONGEST_NAME].rstrip("' ")
         taken.add(name.lower())
         names.append(name)

@@ -530,8 +530,7 @@ class StackedLimits:
         persons = person_numbers(rows.tokens)
         squares = _sums_of_persons(self._added(rows, persons), persons)
         fits = (squares <= self._norm.most) & (positions(persons) < self._norm.rows)
-        # No row after the first that does not fit is kept, even where a negative weight makes it
-        # fit.
+        # No row after the first that does not fit is kept, even if a negative weight lets it fit.
         return np.asarray(_sums_of_persons(~fits, persons) == 0)
 
     def _added(self, rows: LimitedRows, persons: Array) -> Array:

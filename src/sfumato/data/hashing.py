@@ -80,8 +80,7 @@ class KeyedHash:
 
     def __init__(self, key: bytes, purpose: Purpose) -> None:
         secret = secret_for(key, purpose)
-        # ECB is the bare permutation: the chains of all rows advance side by side, a block at a
-        # time.
+        # ECB is the bare permutation: the chains of all rows advance together, block by block.
         self._cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
         self._scratch = Scratch()
         self._turn = 0  # a block is encrypted from one array to the other

@@ -211,8 +211,7 @@ class DenseCounts:
         # ``bincount`` is fast, and passes over the whole lattice: it pays for small lattices.
         if len(self._counts) <= len(cells):
             counts = np.bincount(cells, minlength=len(self._counts))
-            # The cast loses nothing: ``_allow_for`` has widened the counters if a count might not
-            # fit.
+            # The cast loses nothing: ``_allow_for`` widened the counters if need be.
             np.add(self._counts, counts, out=self._counts, casting="unsafe")
         else:
             np.add.at(self._counts, cells, self._counts.dtype.type(1))
