@@ -44,8 +44,7 @@ def _panel(table: TablesRelease, ax: Axes | None) -> Axes:
     values, half, half_all = (
         np.asarray(round_up(numbers).astype(np.int64).reshape(lattice.shape))
         for round_up, numbers in (
-            # Truths are whole numbers: an interval rounded upwards holds around a rounded value,
-            # too.
+            # Truths are whole, so an interval rounded upwards holds around a rounded value.
             (np.rint, table.values),
             (np.ceil, table.accuracy(CONFIDENCE)),
             (np.ceil, table.accuracy(CONFIDENCE, True)),

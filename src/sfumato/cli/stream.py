@@ -270,8 +270,7 @@ class StreamInput:
         self.columns = columns
         self.calendar = calendar
         self.follow = follow
-        # The clock is read once, before any row: of a step that ends later, rows may still be
-        # missing.
+        # The clock is read once, before any row: a step that ends later may lack rows.
         self.n_over = self._steps_over() if until is None else self._index_of(until) + 1
 
     def _steps_over(self) -> int:

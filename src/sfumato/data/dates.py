@@ -136,6 +136,7 @@ class DateFormat:
         hour = int(parts["hour"])
         if "I" not in self._directives:
             return hour
+        # Twelve comes before one on the clock: 12 AM is hour 0, and 12 PM is hour 12.
         return hour % 12 + 12 * (parts["half"] == "pm") if 1 <= hour <= 12 else None
 
     @property
@@ -277,6 +278,8 @@ def _whole_numbers(texts: pa.Array, name: str) -> Array:
     """One part of all fields as int64 ndarray; 0 where there is no field."""
     texts = texts.cast(pa.string()).fill_null("0")
     if name == "fraction":
+        # Digits beyond microseconds are dropped and not rounded, so that a time stays in its
+        # second.
         texts = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, 6, "0"), 0, 6)
     elif name == "half":
         is_afternoon = pc.equal(pc.utf8_lower(texts), "pm").to_numpy(zero_copy_only=False)
@@ -291,6 +294,7 @@ def _whole_numbers(texts: pa.Array, name: str) -> Array:
 def _days(year: Array, month: Array, day: Array) -> tuple[Array, Array]:
     """Return days since 1970-01-01, and whether there is such a day."""
     is_month = (month >= 1) & (month <= 12)
+    # Clipped, since a month that is none must make some date too; ``is_month`` rules it out.
     months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
     first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
     next_first = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)

@@ -235,6 +235,8 @@ class ExternalPartitions:
     def _flush(self, target: int, partitions: range = own) -> None:
         """Write records, reduced where that helps, until at most ``target`` bytes are held."""
         with self._lock:
+            # Those that are in the file already come first: the others may then stay in memory
+            # whole.
             self._write_all(target, sorted(partitions, key=lambda place: not self._pieces[place]))
 
     def _write_all(self, target: int, partitions: Sequence[int]) -> None:
@@ -261,6 +263,7 @@ class ExternalPartitions:
         start = self.bytes_written
         for field in self._as_held(records):
             self._write_field(field)
+        # Noted once it is written, so that no piece names bytes that are not in the file.
         self._pieces[partition].append(_Piece(start, len(records[0]), self._in_halves))
 
     def _write_field(self, field: Array) -> None:
@@ -269,7 +272,9 @@ class ExternalPartitions:
             if self._file is None:
                 # It lives as long as this object; ``close`` closes it.
                 self._file = tempfile.TemporaryFile(buffering=0, prefix="sfumato-")  # noqa: SIM115
+            # Reading may have moved the place in the file.
             self._file.seek(self.bytes_written)
+            # Without a buffer, a write may take only a part of the bytes.
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
@@ -296,6 +301,7 @@ class ExternalPartitions:
     def _load_field(self, field: Array, start: int) -> None:
         left = memoryview(field.view(np.uint8).data)
         assert self._file is not None
+        # The threads share the place in the file: none may move it between this seek and the read.
         with self._lock:
             self._file.seek(start)
             while left:
@@ -349,6 +355,7 @@ class JoinedPartitions:
         """Give the records of a partition, as ``ExternalPartitions.read``."""
         for partitions, renumber in zip(self._several, self._renumber, strict=True):
             for records in partitions.read(partition, most_bytes):
+                # Each thread numbered keys in the order in which it met them.
                 renumber(records)
                 yield records
 

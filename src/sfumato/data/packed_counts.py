@@ -267,8 +267,7 @@ class SparseCounts:
         self._pending.append(kept)
         self._rows += len(kept[0])
         self._all_rows += len(kept[0])
-        # A merge costs as much as there are totals. As many rows wait for it: so the work a row is
-        # bounded.
+        # A merge costs as much as there are totals: if as many rows wait, each costs little.
         if self._rows >= max(PENDING_ROWS, len(self._totals)):
             self._merge()
 

@@ -150,8 +150,7 @@ class PersonRecords(ABC, Generic[T_co]):
         """Partition a large partition again, by the next bits of the tokens."""
         with closing(self._new_partitions(splits)) as finer:
             for records in partitions.read(partition, self._most_bytes // 2):
-                # These records were not split by the next bits yet, so they share only the former
-                # ones.
+                # These were not split by the next bits yet, so they share the former ones only.
                 fewer = self._reduced(records, splits - 1)
                 finer.add(partition_of(fewer[0], splits), fewer)
             yield from self._drained(finer, splits)

@@ -202,6 +202,7 @@ class KnownTypes:
     def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Pass the next batch on, or refuse it by its schema."""
         schema = batch.schema
+        # Several threads read at once, and the ids must be of one form over what all of them read.
         with self._lock:
             if self._last is not None and schema.equals(self._last):
                 return batch
