@@ -89,10 +89,13 @@ def draw_counts(
     note = f"{note} {limit_note(guarantee)}".strip()
     is_cut = bool(guarantee.unit.limits_kept)
     if short is None:
-        columns, main, series = _as_columns(table), axes[0], None
+        columns = _as_columns(table)
+        main = axes[0]
+        series = None
     else:
         columns = table if short == 1 else mapped(table, np.transpose)
-        main, series = axes[1 - short], axes[short]
+        main = axes[1 - short]
+        series = axes[short]
     density = density and series is None
     picture = Picture(main, series, columns, law, note, keys, density, what, is_cut)
     upright = picture.main.has_edges or _runs_on(picture.main)

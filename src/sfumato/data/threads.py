@@ -100,7 +100,8 @@ class Team:
             for other in others:
                 other.wait()
             raise
-        error, self._error = self._error, None
+        error = self._error
+        self._error = None
         if error is not None:
             try:
                 raise error
