@@ -34,7 +34,7 @@ def test_what_was_published():
     seen = int((low > 0).sum())
     assert 0 < seen < 50
     assert published.lines[0] == "1 answer about trips.parquet."
-    assert published.lines[1].startswith(f"{seen} of 50 numbers are known; the others are lost")
+    assert published.lines[1].startswith(f"{seen} of 50 numbers stand out from the noise; ")
     (bar,) = published.bars
     assert (bar.share, bar.text) == (seen / 50, f"{seen} of 50")
     assert bar.label == "Number of rows by age"
@@ -70,7 +70,8 @@ def test_what_one_person_risks_is_what_the_charges_add_up_to():
     assert bar.share == pytest.approx(belief.after(0.01, 1))
     said = "Whoever is 1% sure that a person is in the data can become at most 2.68% sure."
     assert risk.lines == (said,)
-    assert risk.notes[1] == "It is for epsilon = 1, and for the answers on this page alone."
+    cost = "Its answers on this page cost epsilon = 1; others that it paid for add to that."
+    assert risk.notes[1] == cost
     other = receipted(answered(Histogram("kind"), PureDP("2")), entry=3, account="other")
     _, _, risk = blocks(one, two, other)
     assert [bar.label for bar in risk.bars] == ["other", "trips"]
@@ -105,13 +106,13 @@ def test_boxes_of_maps_are_no_numbers_that_are_lost():
     map_of_rows = answered(UniformPartitioner(["lon", "lat"], partitions=400), domain=domain)
     along = answered(UniformPartitioner("age", partitions=9))
     published, _, _ = blocks(answered(Histogram("age", bins=2)), map_of_rows, along)
-    known = next(line for line in published.lines if " are known" in line)
+    known = next(line for line in published.lines if " stand out" in line)
     assert "2 numbers" in known
     boxes = f"{np.size(map_of_rows.values):,}"
-    assert f"The map has {boxes} boxes; drawn together where noise wins." in published.lines
+    drawn = f"The map has {boxes} boxes; where noise wins, neighbours are drawn together."
+    assert drawn in published.lines
     assert f"The partition of age has {np.size(along.values)} boxes." in published.lines
-    assert published.bars[1].text == f"{boxes} boxes"
-    assert published.bars[1].share is None
+    assert [bar.text for bar in published.bars] == ["2 of 2"]
 
 
 DAYS = pa.table({"day": pa.array(np.arange(365), pa.int32()).cast(pa.date32()), "x": [1.0] * 365})

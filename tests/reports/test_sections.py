@@ -92,7 +92,9 @@ def test_an_answer_and_the_front_page_count_the_same_numbers_as_lost_in_noise():
     said = html.unescape(page.render([release]))
     assert f"{alone} of 50 counts stand out from the noise, each judged alone; " in said
     assert f"judged all at once, {together}." in said
-    assert f"{alone} of 50 numbers are known; the others are lost in the noise." in said
+    assert (
+        f"{alone} of 50 numbers stand out from the noise; for the others it is too large." in said
+    )
 
 
 class Bare(Release, frozen=True, kw_only=True, eq=False):

@@ -275,11 +275,8 @@ def _published(releases: Sequence[Release]) -> Block:
     lines += [*_scopes(releases), *_agreement(releases)]
     bars = []
     for label, release in _with_tables(releases):
-        if isinstance(release, Partition):
-            bars.append(Bar(label, None, _several(np.size(release.values), "box", "boxes")))
-            continue
         seen, size = _clear(release) or (0, 0)
-        if size:
+        if size and not isinstance(release, Partition):
             bars.append(Bar(label, seen / size, f"{seen:,} of {size:,}"))
     caption = "Numbers that stand out from the noise, each judged alone; hatched: the others"
     return _block("published", "What was published", lines, caption, bars, hatches=True)
@@ -290,7 +287,7 @@ def _partitions(releases: Sequence[Release]) -> list[Partition]:
 
 
 def _known_numbers(releases: Sequence[Release]) -> list[str]:
-    """Return how many numbers are known; the boxes of maps are not read one by one, and no such."""
+    """Return how many numbers stand out; boxes of maps are not read one by one, and are no such."""
     numbered = [release for release in releases if not isinstance(release, Partition)]
     judged = [shares for shares in map(_clear, numbered) if shares is not None]
     seen = sum(known for known, _ in judged)
@@ -298,15 +295,16 @@ def _known_numbers(releases: Sequence[Release]) -> list[str]:
     if not total:
         return []
     if seen == total:
-        return [f"All {_several(total, 'number')} are known."]
-    return [f"{seen:,} of {_several(total, 'number')} are known; the others are lost in the noise."]
+        return [f"All {_several(total, 'number')} stand out from the noise."]
+    numbers = _several(total, "number")
+    return [f"{seen:,} of {numbers} stand out from the noise; for the others it is too large."]
 
 
 def _boxes(release: Partition) -> str:
     """Return how many boxes a map or another partition has, and how it is drawn."""
     boxes = _several(np.size(release.values), "box", "boxes")
     if len(release.axes) == MAP_AXES:
-        return f"The map has {boxes}; drawn together where noise wins."
+        return f"The map has {boxes}; where noise wins, neighbours are drawn together."
     return f"The partition of {plain(' and '.join(release.axes), LONGEST_SOURCE)} has {boxes}."
 
 
@@ -324,7 +322,7 @@ def _scopes(releases: Sequence[Release]) -> list[str]:
     further = len(said) - MOST_SCOPES
     return [
         *said[:MOST_SCOPES],
-        f"{further:,} more such sentences stand under: Which rows were counted.",
+        f"More on this, for {further:,} further kinds of answers: Which rows were counted.",
     ]
 
 
@@ -387,7 +385,8 @@ def _accurate(releases: Sequence[Release]) -> Block:
     lines = ["Noise was added on purpose: it hides each person."]
     if bars:
         lines.append(
-            "Of the rows counted, the truth lies within ± of each number, with 95% confidence."
+            "The ± is how far noise may move a number, with 95% confidence. "
+            "It does not cover rows that were not counted."
         )
     else:
         lines.append("No answer states how accurate it is.")
@@ -430,7 +429,7 @@ def _at_risk(releases: Sequence[Release], accounts: Sequence[Account]) -> Block:
         Bar(plain(account.name, SHOWN), account.risk, _chances(account.risk or 0))
         for account in bounded
     ]
-    caption = f"How sure one can become who was {100 * belief.PRIOR:g}% sure, by account"
+    caption = f"From {100 * belief.PRIOR:g}% sure to at most so sure, by account"
     lines = _risk_lines(releases, accounts, bounded)
     notes = _risk_notes(releases, accounts, bounded)
     return _block("risk", title, lines, caption, bars, notes=notes)
@@ -452,7 +451,7 @@ def _risk_notes(
     if not bounded:
         return []
     worst = bounded[0]
-    cost = f"It is for {worst.together}, and for the answers on this page alone."
+    cost = f"Its answers on this page cost {worst.together}; others that it paid for add to that."
     said = [_named(worst) if len(accounts) > 1 else worst.protects, cost, *_why_ten_deltas(worst)]
     said += _unbounded(releases, accounts, bounded)
     if len(accounts) > 1:

@@ -97,6 +97,7 @@ def _trend_words(release: Release) -> tuple[str, ...]:
     latest = int(np.flatnonzero(known)[-1])
     most = _with_interval(release, largest, simultaneous=True)
     last = _with_interval(release, latest, simultaneous=False)
+    # The largest of several is only as sure as all of them at once.
     return (f"Largest: {most} ({names[largest]}).", f"Latest: {last} ({names[latest]}).", SURE)
 
 

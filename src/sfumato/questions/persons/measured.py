@@ -150,7 +150,7 @@ MEASURED: Mapping[Of, Measured] = {
         "Norm of each {who}",
         "the L2 norm",
         "the L2 norm of its counts in the cells, rounded up",
-        "have a larger norm",
+        "have a larger norm and lose rows",
         "a larger norm",
         "",
         "limit on the norm of a person's counts",
