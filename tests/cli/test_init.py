@@ -351,6 +351,22 @@ def test_dates_are_told_from_types_and_formats(
 # --- a plan that exists ---------------------------------------------------------------------------
 
 
+def test_labels_of_a_column_of_whole_numbers_are_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The schema says that they are; text would be refused by the release."""
+    table = pa.table({"ward": [1, 2, 3, 3], "code": ["1", "2", "3", "3"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    plan = tmp_path / "plan.toml"
+    given = ["--axis", "ward=1,2,3", "--axis", "code=1,2,3", "--budget", "2", "--out", str(plan)]
+    assert run(["init", str(tmp_path / "t.parquet"), *given]) == 0
+    assert "sfumato check" in capsys.readouterr().err
+    domain = tomllib.loads(plan.read_text())["domain"]
+    assert domain["ward"]["labels"] == [1, 2, 3]
+    assert domain["code"]["labels"] == ["1", "2", "3"]
+    assert run(["release", str(plan), "--ledger", str(tmp_path / "ledger.db")]) == 0
+
+
 def test_force_overwrites_a_plan_and_nothing_that_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

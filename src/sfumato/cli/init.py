@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
@@ -40,7 +41,7 @@ from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
 from sfumato.data.addresses import SourceAddress, for_folder
 from sfumato.data.dates import date_format
 from sfumato.data.options import StatedOptions, file_options
-from sfumato.domain import Axis, Interval, Listed
+from sfumato.domain import Axis, Categories, Interval, Listed
 from sfumato.errors import DataError, UsageError, nearest, printable
 from sfumato.privacy import unit_within
 from sfumato.publishing.plan_text import field_lines, joined_tables, toml_key, toml_text, toml_value
@@ -248,8 +249,9 @@ ABOVE = """\
 # Names and types of columns come from the file's schema; no row was read.
 {fill_in}
 # State what is publicly known, never what you see in the data. Then:
+#   sfumato check {plan}
 #   sfumato preview {plan}
-#   sfumato release {plan} --ledger budget.db --report report.html
+#   sfumato release {plan} --report report.html
 
 """
 FILL_IN = """\
@@ -364,7 +366,7 @@ def init(given: Given, file: SourcePath, out: Path | None, force: bool, as_json:
     else:
         _write_new(out, text)
     then = "Fill in the domain, then" if not given.axes else "Next"
-    talk(f"Written: {out}. {then}: sfumato preview {out}")
+    talk(f"Written: {out}. {then}: sfumato check {out}")
 
 
 def _with_separator(file: SourcePath, written: StatedOptions) -> StatedOptions:
@@ -484,8 +486,18 @@ def _domain_lines(columns: Mapping[str, str], domain: Mapping[str, Axis]) -> lis
 
 def _axis_line(name: str, axis: Axis, kind: str) -> str:
     comment = whole_comment(axis, kind)
+    axis = _with_whole_labels(axis) if kind == "whole" else axis
     (line,) = field_lines({name: msgspec.to_builtins(axis, enc_hook=list)})
     return f"# {comment}\n{line}" if comment else line
+
+
+def _with_whole_labels(axis: Axis) -> Axis:
+    """Return an axis of a column of whole numbers with numbers for labels, if all of them are."""
+    labels = axis.all_labels if isinstance(axis, Categories) and axis.other is None else ()
+    is_whole = all(re.fullmatch("0|-?[1-9][0-9]*", str(label)) for label in labels)
+    if not labels or not is_whole:
+        return axis
+    return Categories([int(label) for label in labels])
 
 
 def _path_in_plan(file: SourcePath, out: Path | None) -> str:

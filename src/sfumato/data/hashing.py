@@ -109,7 +109,8 @@ class KeyedHash:
             for column, word in enumerate(words[i : i + 2]):
                 state[:, column] ^= _unsigned(word)
             state = self._encrypted(state)
-        return np.ascontiguousarray(state[:, 0])
+        # A copy, even of one row: the next call writes over the state.
+        return state[:, 0].copy()
 
     def _encrypted(self, blocks: Array) -> Array:
         # The cipher wants room for one block more than it fills.
