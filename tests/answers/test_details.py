@@ -21,6 +21,7 @@ KINDS = [*every_kind.QUESTIONS, "counter"]
 OF_EVERY_RELEASE = {
     *("values", "guarantee", "receipt", "accuracy", "interval", "to_frame", "to_pandas"),
     *("to_polars", "to_csv", "to_excel", "save", "plot", "replayed", "details", "title", "heading"),
+    "scope",
 }
 OF_PARTITIONS = {
     *("lower", "upper", "counts", "scale", "depth", "spent", "assign", "count", "sample"),

@@ -149,7 +149,7 @@ def test_a_release_says_it_everywhere(tmp_path: Path) -> None:
         release = asked.release(question, epsilon=1)
         assert release.receipt is not None
         assert release.receipt.source == f"t.parquet, rows{words}"
-        assert str(release.guarantee).count(words) == 2
+        assert str(release.guarantee).count(words) == 3
         assert "conditions on rows were chosen without" in str(release.guarantee)
         assert words in str(asked.preview(question, epsilon=1))
         assert asked.release(question, epsilon=1).replayed

@@ -15,13 +15,13 @@ from sfumato.errors import Infeasible, UsageError
 from sfumato.risk import (
     Choice,
     Choices,
-    choose,
     optimal_epsilon,
     posterior_belief,
     tighter_upper_bound_posterior,
     upper_bound_posterior,
 )
 from sfumato.risk import universe as queries
+from sfumato.risk.choice import choose
 
 PAGE = Path(__file__).parents[2] / "docs" / "epsilon.md"
 

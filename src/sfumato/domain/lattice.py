@@ -383,7 +383,7 @@ _MOST_CELLS = 2**16
 
 @lru_cache(maxsize=16)
 def _edge_search(edges: tuple[float, ...]) -> _EdgeSearch:
-    return _EdgeSearch(np.array(edges))
+    return _EdgeSearch(np.array(edges, np.float64))
 
 
 class BinsAndMissing(

@@ -18,7 +18,7 @@ from sfumato.answers import Receipt, Release, signed_part, stored_releases, to_b
 from sfumato.basics.signing import valid
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.ledger import LARGEST, Ledger
-from sfumato.privacy import with_person_called
+from sfumato.privacy import counted_rows, with_person_called
 from sfumato.publishing.stream import history_of
 from sfumato.questions.counters.release import CounterRelease
 
@@ -73,7 +73,7 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     if stored is None:
         return Verdict(False, f"The ledger has no such answer under entry {number}.")
     if from_before_upgrade:
-        release = _with_new_names(release, receipt, stored.receipt)
+        release = _with_new_names(release, receipt, stored)
     # The same numbers may have been asked for in another order of their axes.
     stored = stored.arranged(release.layout)
     if to_bytes(stored) != to_bytes(release):
@@ -153,14 +153,19 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     return msgspec.structs.replace(steps_so_far, receipt=mine)
 
 
-def _with_new_names(release: Release, receipt: Receipt, now: Receipt | None) -> Release:
-    """A release of version 0.1, with the key, digest and hash that an upgrade gave its receipt."""
+def _with_new_names(release: Release, receipt: Receipt, stored: Release) -> Release:
+    """Return a release of version 0.1 with what an upgrade gave it: key, digest, hash and words."""
+    now = stored.receipt
     if now is None:
         return release
     renamed = msgspec.structs.replace(
         receipt, key=now.key, digest=now.digest, entry_hash=now.entry_hash
     )
-    return msgspec.structs.replace(release, receipt=renamed)
+    guarantee = release.guarantee
+    # A file of 0.1 does not say which rows are counted; so it was read in the words of today.
+    if guarantee.counted == counted_rows(guarantee.unit):
+        guarantee = msgspec.structs.replace(guarantee, counted=stored.guarantee.counted)
+    return msgspec.structs.replace(release, receipt=renamed, guarantee=guarantee)
 
 
 def verify_signature(release: Release, signer: str) -> Verdict:
