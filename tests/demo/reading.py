@@ -46,7 +46,9 @@ def inside(text: str, pattern: str) -> str:
 
 
 def numbers(cells: list[list[str]], column: int) -> np.ndarray:
-    return np.array([float(row[column].replace(",", "").replace("−", "-")) for row in cells])
+    """A column of numbers, without the mark of totals that a limit may have cut."""
+    signs = str.maketrans({",": "", "−": "-", "△": ""})
+    return np.array([float(row[column].translate(signs)) for row in cells])
 
 
 def near(noisy: Any, half: Any, least: Any, most: Any) -> bool:

@@ -82,6 +82,17 @@ def binary_of(texts: Sequence[bytes]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers)
 
 
+def stream_of(text: bytes | memoryview) -> pa.BufferReader:
+    """Return bytes as a stream of Arrow, in memory of its own.
+
+    A thread of Arrow may let go of a stream when Python has already ended. Of memory of Python's it
+    could not, and the process would crash.
+    """
+    copy = pa.allocate_buffer(len(text))
+    np.frombuffer(copy, np.uint8)[:] = np.frombuffer(text, np.uint8)
+    return pa.BufferReader(copy)
+
+
 def without(array: pa.Array, is_gone: pa.Array) -> pa.Array:
     """Return the array with null in some places.
 

@@ -21,6 +21,7 @@ from functools import partial
 import pyarrow as pa
 from pyarrow import csv
 
+from sfumato.data.buffers import stream_of
 from sfumato.data.columns import text_of
 from sfumato.data.fields import TextFile, common_missing, parsed_column
 from sfumato.data.options import TAB, FileOptions, stating
@@ -160,7 +161,7 @@ def _not_text(where: str, encoding: str) -> Explained:
 def _names(header: bytes, separator: str) -> list[str]:
     read = csv.ReadOptions(block_size=len(header) + 2)
     parse_options = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    table = csv.read_csv(pa.BufferReader(header + b"\n"), read, parse_options)
+    table = csv.read_csv(stream_of(header + b"\n"), read, parse_options)
     return [name.strip() for name in table.column_names]
 
 
@@ -355,7 +356,7 @@ def _parsed(
     text: bytes | memoryview, form: RowForm, wrong_length: Callable[[object], str] | None
 ) -> pa.Table:
     return csv.read_csv(
-        pa.BufferReader(pa.py_buffer(text)),
+        stream_of(text),
         # One block holds the piece: at the end of a block Arrow reads some rows in another way.
         csv.ReadOptions(column_names=form.names, block_size=len(text) + 1),
         csv.ParseOptions(
