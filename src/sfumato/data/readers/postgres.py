@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
+from threading import Event
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -313,12 +314,25 @@ class Server:
 
 def _waited(action: Callable[[], T], cancel: Callable[[], None]) -> T:
     """Do something in a thread; a key press stops it, and is raised when it has ended."""
+    gate = Event()
+    is_wanted = Event()
+
+    def act() -> T | None:
+        gate.wait()
+        return action() if is_wanted.is_set() else None
+
+    future: Future[T | None] | None = None
     with ThreadPoolExecutor(1) as threads:
-        future = threads.submit(action)
         try:
-            return future.result()
+            # A key may be pressed before the future is at hand. So nothing is done until it is:
+            # what nobody could cancel would be waited for.
+            future = threads.submit(act)
+            is_wanted.set()
+            gate.set()
+            return cast("T", future.result())
         except BaseException:
-            while not future.done():
+            gate.set()
+            while future is not None and not future.done():
                 with suppress(Exception):
                     cancel()
                 wait([future], _PAUSE)
