@@ -64,16 +64,7 @@ def _panel(release: AggregateRelease, ax: Axes | None) -> Axes:
     style.hatch_rows(ax, rows[~known])
     middle = np.reshape(release.values, -1)[:MOST_GROUPS]
     ax.hlines(rows[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
-    ax.plot(
-        middle[known],
-        rows[known],
-        "o",
-        color=style.BASE,
-        markersize=6,
-        markeredgecolor=style.PAPER,
-        markeredgewidth=0.7,
-        zorder=2.2,
-    )
+    style.dots(ax, middle[known], rows[known], size=6)
     style.name_rows(ax, names, style.plain(_what(release), 60))
     ends = scales.reach_of(low[known], high[known])
     if scales.spans_decades(*ends):
@@ -93,16 +84,7 @@ def _along_time(release: AggregateRelease, axis: LatticeAxis, ax: Axes | None) -
     if joined:
         ax.plot(at, middle, color=style.BASE, linewidth=1.3, zorder=1.8)
     ax.vlines(at[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
-    ax.plot(
-        at,
-        middle,
-        "o",
-        color=style.BASE,
-        markersize=6,
-        markeredgecolor=style.PAPER,
-        markeredgewidth=0.7,
-        zorder=2.2,
-    )
+    style.dots(ax, at, middle, size=6)
     longest = 7.2 * max(len(label) for label in scales.tick_labels(axis)) + 8
     scales.slots(ax.xaxis, axis, int((style.width_of(ax) - 70) // longest))
     ax.set(xlim=(-0.5, axis.size - 0.5))

@@ -68,16 +68,7 @@ def _curve(
         label = f"95% band of the whole curve{of_rows}"
         keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=label))
     ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
-    ax.plot(
-        values,
-        shares,
-        "o",
-        color=style.BASE,
-        markersize=5,
-        markeredgecolor=style.PAPER,
-        markeredgewidth=0.7,
-        zorder=2.2,
-    )
+    style.dots(ax, values, shares, size=5)
     ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.value_axis(ax.xaxis, axis)

@@ -304,6 +304,20 @@ def hatch_columns(ax: Axes, columns: Array) -> None:
         )
 
 
+def dots(ax: Axes, x: Array, y: Array, size: float) -> None:
+    """Draw numbers as dots that stand out from the lines below them."""
+    ax.plot(
+        x,
+        y,
+        "o",
+        color=BASE,
+        markersize=size,
+        markeredgecolor=PAPER,
+        markeredgewidth=0.7,
+        zorder=2.2,
+    )
+
+
 def name_rows(ax: Axes, names: Sequence[str], what: str) -> None:
     """Name rows 0, 1, 2, ... from the top down, and what runs along them."""
     ax.set_yticks(np.arange(len(names)), labels=names, parse_math=False)

@@ -173,7 +173,8 @@ class TextHash:
             for column, word in enumerate(block):
                 state[:, column] ^= word
             state = self._macs.encrypted(state)
-        return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
+        # Copies, even of one row: the next call may write over the state.
+        return [state[:, 0].copy(), state[:, 1].copy()]
 
 
 def with_written_integers(texts: pa.Array, words: Array) -> Array:
