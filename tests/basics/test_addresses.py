@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato.basics.text import is_clear, kind_of, public_place
 from sfumato.cli import run
 from sfumato.data import source
-from sfumato.data.addresses import SourceAddress
+from sfumato.data.addresses import read
 from sfumato.data.readers.files import is_local
 from sfumato.ledger import open_ledger
 
@@ -104,7 +104,7 @@ def test_a_source_at_another_address_is_refused_without_quoting_it(address: str 
 def test_an_address_is_refused_in_which_a_password_may_end_too_soon(address: str) -> None:
     assert not is_clear(address)
     assert SECRET not in public_place(address)
-    assert SECRET not in str(SourceAddress(f"{address}?table=t"))
+    assert SECRET not in str(read(f"{address}?table=t"))
     with pytest.raises(sf.UsageError, match="Write %40 for @") as of_ledger:
         open_ledger(address)
     with pytest.raises(sf.UsageError, match="not clear where") as of_source:
@@ -116,7 +116,7 @@ def test_an_address_is_refused_in_which_a_password_may_end_too_soon(address: str
 def test_parameters_of_an_address_are_shown_nowhere(name: str) -> None:
     address = f"postgresql://127.0.0.1:1/db?connect_timeout=1&{name}={SECRET}"
     src = source(f"{address}&table=t", DOMAIN)
-    shown = [repr(src), src.title, str(SourceAddress(f"{address}&table=t"))]
+    shown = [repr(src), src.title, str(read(f"{address}&table=t"))]
     for failing in (src._reader.names, lambda: open_ledger(address)):
         with pytest.raises(sf.SfumatoError) as refusal:
             failing()
@@ -146,5 +146,5 @@ def test_words_that_hold_no_password_are_quoted_as_they_are() -> None:
 
 def test_the_address_of_a_plan_keeps_what_is_harmless() -> None:
     address = "postgresql://ada:x@host/db?sslmode=require&table=t&sslpassword=x&port=5433"
-    assert str(SourceAddress(address)) == ("postgresql://host/db?sslmode=require&port=5433&table=t")
-    assert str(SourceAddress(f"duckdb:k.db?key={SECRET}&table=t")) == "duckdb:k.db?table=t"
+    assert str(read(address)) == ("postgresql://host/db?sslmode=require&port=5433&table=t")
+    assert str(read(f"duckdb:k.db?key={SECRET}&table=t")) == "duckdb:k.db?table=t"

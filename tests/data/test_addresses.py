@@ -9,13 +9,19 @@ from psycopg.conninfo import conninfo_to_dict
 
 import sfumato as sf
 from sfumato.data.addresses import (
-    SourceAddress,
-    for_folder,
-    in_folder,
+    Address,
     of_plan,
+    read,
     required_of_plan,
     server_of,
 )
+
+
+def address_of(text: str) -> Address:
+    address = read(text)
+    assert address is not None
+    return address
+
 
 SAME = (
     "postgresql://host/db?table=t",
@@ -26,7 +32,8 @@ SAME = (
 
 @pytest.mark.parametrize("address", SAME)
 def test_some_addresses_mean_the_same_in_each_folder(address: str, tmp_path: Path) -> None:
-    assert in_folder(address, tmp_path) == for_folder(address, tmp_path) == address
+    named = address_of(address)
+    assert named.in_folder(tmp_path) == named.for_folder(tmp_path) == address
 
 
 def test_a_relative_path_is_that_of_the_same_file(
@@ -37,8 +44,8 @@ def test_a_relative_path_is_that_of_the_same_file(
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "down", target_is_directory=True)
     (tmp_path / "deep" / "down").mkdir()
     for folder in ("plans", "link", "."):
-        written = for_folder("duckdb:k.db?table=a%3Fb", Path(folder))
-        found = in_folder(written, Path(folder))
+        written = address_of("duckdb:k.db?table=a%3Fb").for_folder(Path(folder))
+        found = address_of(written).in_folder(Path(folder))
         path = Path(found.removeprefix("duckdb:").removesuffix("?table=a%3Fb"))
         (tmp_path / folder).mkdir(exist_ok=True)
         assert path.resolve() == tmp_path / "k.db"
@@ -60,7 +67,7 @@ def test_a_relative_path_is_that_of_the_same_file(
     ],
 )
 def test_an_address_in_a_plan_keeps_all_but_what_is_secret(given: str, kept: str) -> None:
-    assert SourceAddress(given).without_password() == kept
+    assert address_of(given).without_password() == kept
 
 
 HOME = {"PGHOST": "db.example"}
@@ -195,3 +202,17 @@ def test_who_is_asked_is_told() -> None:
     assert server_of("postgresql://ada@db.example:1/c?table=t") == "db.example as ada"
     assert server_of("postgresql:///c?host=/run&user=a%0Ab") == "/run as a\\nb"
     assert server_of("trips.parquet") is None
+
+
+@pytest.mark.parametrize("query", ["application_name=a+b", "application_name=a%20b", "user=a%2Bb"])
+def test_parameters_are_read_as_the_driver_reads_them(query: str) -> None:
+    address = address_of(f"postgresql://db.example/city?{query}&table=t+u")
+    driver = conninfo_to_dict(f"postgresql://db.example/city?{query}")
+    assert dict(address.parameters).items() <= driver.items()
+    assert conninfo_to_dict(address.url) == driver
+    assert address.table == "t+u"
+
+
+def test_no_address_shows_its_password() -> None:
+    address = address_of("postgresql://ada:hunter2@host/db?table=t&password=hunter2")
+    assert "hunter2" not in repr(address) + str(address) + address.without_password()

@@ -38,7 +38,7 @@ from sfumato.cli.options import (
 from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.parsing import SPANS, parse_axes
 from sfumato.cli.paths import SourceFile, SourcePath, files_read, require_unread
-from sfumato.data.addresses import SourceAddress, for_folder
+from sfumato.data.addresses import Address
 from sfumato.data.dates import date_format
 from sfumato.data.options import StatedOptions, file_options
 from sfumato.domain import Axis, Categories, Interval, Listed
@@ -502,9 +502,8 @@ def _with_whole_labels(axis: Axis) -> Axis:
 
 def _path_in_plan(file: SourcePath, out: Path | None) -> str:
     """The path as the plan names it; an address as it was given, without a password."""
-    if isinstance(file, SourceAddress):
-        address = file.without_password()
-        return address if out is None else for_folder(address, out.parent)
+    if isinstance(file, Address):
+        return file.without_password() if out is None else file.for_folder(out.parent)
     path = file.resolve()
     return str(path if out is None else Path(os.path.relpath(path, out.resolve().parent)))
 

@@ -17,7 +17,7 @@ import click
 
 from sfumato.answers import Release, discover, load
 from sfumato.basics.files import DATABASE, is_database, is_folder, write_bytes
-from sfumato.data.addresses import SourceAddress, address_of
+from sfumato.data.addresses import Address, read
 from sfumato.data.readers.files import files_of, is_local, local
 from sfumato.errors import DataError, UsageError
 
@@ -190,7 +190,7 @@ def require_apart(option: str, path: Path, ending: str, source: str | os.PathLik
 def files_read(source: str | os.PathLike[str]) -> list[Path]:
     """The files of a source: none where it is no path; errors are those of `require_apart`."""
     given = os.fspath(source)
-    if address_of(given) is not None or not is_local(given):
+    if read(given) is not None or not is_local(given):
         return []
     return [file.path for file in files_of([given])]
 
@@ -221,7 +221,7 @@ def _folder_obstacle(folder: Path) -> str | None:
 
 # --- files to read --------------------------------------------------------------------------------
 
-SourcePath: TypeAlias = Path | SourceAddress
+SourcePath: TypeAlias = Path | Address
 
 
 class SourceFile(click.Path):
@@ -240,7 +240,7 @@ class SourceFile(click.Path):
         ctx: click.Context | None,
     ) -> SourcePath:
         """Read the path or the address."""
-        address = address_of(value) if isinstance(value, str) else None
+        address = read(value) if isinstance(value, str) else None
         return address or Path(os.fsdecode(super().convert(value, param, ctx)))
 
 

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from typing import Literal, TypeAlias
+from urllib.parse import quote, unquote, urlencode
 
 from sfumato.basics.text import is_clear, kind_of, public_place, require_clear
 from sfumato.errors import UsageError, printable
+
+Kind: TypeAlias = Literal["postgresql", "duckdb"]
 
 _POSTGRES = re.compile(r"postgres(?:ql)?:/+", re.I)
 _DUCKDB = re.compile(r"duckdb:", re.I)
@@ -50,98 +53,208 @@ _NO_FILE = f"{os.devnull}/none"
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
-class TableAddress(NamedTuple):
-    """A table, and where it is.
+@dataclass(frozen=True, repr=False)
+class Address(os.PathLike[str]):
+    """The address of a table, as a path of files would be given; its text hides a password.
 
     Attributes
     ----------
+    given : str
+        As it was written, with two slashes before a server. It may hold a password, so it is in
+        no message.
+    kind : {"postgresql", "duckdb"}
     place : str
-        The path of a file, or the URL of a server, without the table.
-    table : str
+        The URL of a server or the path of a file, without parameters.
+    parameters : tuple of pairs of str
+        All but the table.
+    table : str or None
         The table's name as it was given.
-    """
 
-    place: str
-    table: str
-
-    @property
-    def parts(self) -> list[str]:
-        """The names that the table's name is made of, such as a schema's and its own."""
-        return parts_of(self.table)
-
-
-class SourceAddress(os.PathLike[str]):
-    """The address of a table, as a path of files would be given; its text hides a password.
-
-    >>> print(SourceAddress("postgresql://ada:secret@host/db?table=t&password=secret&port=5433"))
+    >>> print(read("postgresql://ada:secret@host/db?table=t&password=secret&port=5433"))
     postgresql://host/db?port=5433&table=t
     """
 
+    given: str
+    kind: Kind
+    place: str
+    parameters: tuple[tuple[str, str], ...]
+    table: str | None
+
     suffix = ""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-
     def __fspath__(self) -> str:
-        return self._address
+        return self.given
 
     def __str__(self) -> str:
-        given, table = _split(self._address)
-        place, _, query = given.partition("?")
-        pairs = [pair for pair in parse_qsl(query) if pair[0] in HARMLESS]
-        if is_postgres(given):
-            # Neither user and password, nor parameters that may be a secret.
-            place = public_place(given)
-        if table is not None:
-            pairs.append(("table", table))
-        return f"{place}?{urlencode(pairs, quote_via=quote)}" if pairs else place
+        # Neither user and password, nor parameters that may be a secret.
+        is_server = self.kind == "postgresql"
+        place = public_place(self.given) if is_server else f"{self._scheme}{self.place}"
+        return self._with_parameters(place, (pair for pair in self.parameters if _is_shown(*pair)))
 
-    def without_password(self) -> str:
-        """Return the address as a file may hold it: whoever has the password elsewhere can use it.
-
-        >>> SourceAddress("postgresql://ada:secret@host/db?sslmode=require&table=t").without_password()
-        'postgresql://ada@host/db?sslmode=require&table=t'
-        """
-        if not (is_postgres(self._address) and is_clear(self._address)):
-            return str(self)
-        place, _, query = self._address.partition("?")
-        login, at, _ = place.partition("://")[2].rpartition("@")
-        scheme, sign, where = public_place(place).partition("://")
-        pairs = [pair for pair in parse_qsl(query) if _may_be_in_plan(*pair)]
-        kept = f"{scheme}{sign}{login.partition(':')[0]}{at}{where}"
-        return f"{kept}?{urlencode(pairs, safe='/', quote_via=quote)}" if pairs else kept
+    @property
+    def url(self) -> str:
+        """The address of the database, for its driver."""
+        return _joined(self.place, self.parameters)
 
     @property
     def name(self) -> str:
         """The table's name."""
-        return _split(self._address)[1] or str(self)
+        return self.table or str(self)
 
     @property
     def stem(self) -> str:
         """The table's own name, without a schema."""
-        return parts_of(self.name)[-1]
+        return self.parts[-1]
+
+    @property
+    def parts(self) -> list[str]:
+        """The names that the table's name is made of, such as a schema's and its own."""
+        return parts_of(self.name)
+
+    def without_password(self) -> str:
+        """Return the address as a file may hold it: whoever has the password elsewhere can use it.
+
+        >>> read("postgresql://ada:secret@host/db?sslmode=require&table=t").without_password()
+        'postgresql://ada@host/db?sslmode=require&table=t'
+        """
+        if self.kind == "duckdb" or not is_clear(self.given):
+            return str(self)
+        login, at, _ = self._after_scheme.rpartition("@")
+        scheme, sign, where = public_place(self.given).partition("://")
+        place = f"{scheme}{sign}{login.partition(':')[0]}{at}{where}"
+        return self._with_parameters(
+            place, (pair for pair in self.parameters if _may_be_in_plan(*pair))
+        )
+
+    def in_folder(self, folder: Path) -> str:
+        """Return an address in a plan: a relative path of DuckDB starts at the plan's folder."""
+        if self._is_elsewhere:
+            return self.given
+        return self._with_parameters(f"{self._scheme}{folder / self.place}", self.parameters)
+
+    def for_folder(self, folder: Path) -> str:
+        """Return the address as a plan in a folder names it, without a password.
+
+        It is the inverse of ``in_folder``.
+        """
+        if self._is_elsewhere:
+            return self.without_password()
+        path = os.path.relpath(Path(self.place).resolve(), folder.resolve())
+        return self._with_parameters(f"{self._scheme}{path}", ())
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that the address names, wherever it does; none where it names none."""
+        place = self._after_scheme.rpartition("@")[2].partition("/")[0]
+        named = [re.sub(r":[0-9]*$", "", host).strip("[]") for host in place.split(",")]
+        stated = [text for name, text in self.parameters if name == "host"]
+        # A comma may be written as %2C: the driver takes it for the end of a host all the same.
+        return [host for host in ",".join([*map(unquote, named), *stated]).split(",") if host]
+
+    @property
+    def login(self) -> str:
+        """The user, and the password where there is one, as they stand before the hosts."""
+        return self._after_scheme.rpartition("@")[0]
+
+    @property
+    def _after_scheme(self) -> str:
+        return self.place.partition("://")[2]
+
+    @property
+    def _scheme(self) -> str:
+        return f"{self.given.partition(':')[0]}:"
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether the address means the same in each folder."""
+        is_rooted = self.place.startswith("~") or Path(self.place).is_absolute()
+        return self.kind == "postgresql" or is_rooted
+
+    def _with_parameters(self, place: str, parameters: Iterable[tuple[str, str]]) -> str:
+        table = [] if self.table is None else [("table", self.table)]
+        return _joined(place, [*parameters, *table])
 
 
-def address_of(data: str) -> SourceAddress | None:
-    """Return the address that a text is; None where it is a path of files."""
-    return SourceAddress(data) if is_postgres(data) or is_duckdb(data) else None
+def read(data: object) -> Address | None:
+    """Read the address of a table in a database; None for anything else, such as a path.
+
+    Parameters are read as drivers read them: a plus sign is a plus sign, and no blank.
+
+    >>> read("duckdb:trips.db?table=a+b").table
+    'a+b'
+    """
+    if isinstance(data, Address):
+        return data
+    given: object = os.fspath(data) if isinstance(data, os.PathLike) else data
+    if not isinstance(given, str):
+        return None
+    kind: Kind
+    if scheme := _POSTGRES.match(given):
+        kind = "postgresql"
+        # A path of Python makes one slash of two.
+        no_host = "/" if scheme[0].count("/") > 2 else ""
+        given = address = f"postgresql://{no_host}{given[scheme.end() :]}"
+    elif _DUCKDB.match(given):
+        kind = "duckdb"
+        address = given.partition(":")[2]
+    else:
+        return None
+    place, _, query = address.partition("?")
+    pairs = [tuple(map(unquote, pair.partition("=")[::2])) for pair in query.split("&") if pair]
+    tables = [text for name, text in pairs if name == "table"]
+    parameters = tuple((name, text) for name, text in pairs if name != "table")
+    return Address(given, kind, place, parameters, tables[-1] if tables else None)
 
 
-def in_folder(address: str, folder: Path) -> str:
-    """Return an address in a plan: a relative path of DuckDB starts at the plan's folder."""
-    if _is_elsewhere(address):
-        return address
-    scheme, _, path = address.partition(":")
-    return f"{scheme}:{folder / path}"
+def table_at(kind: Kind, data: object) -> Address | None:
+    """Read the address of a table that is named, in a database of a kind; None for anything else.
+
+    Raises
+    ------
+    UsageError
+        Where it names no table, or it is not clear which database; no password is quoted.
+    """
+    address = read(data)
+    if address is None or address.kind != kind:
+        return None
+    if kind == "postgresql":
+        require_clear(address.given, "the address of a source")
+    else:
+        _require_file(address)
+    if not address.table:
+        example = {"postgresql": "postgresql://host/database", "duckdb": "duckdb:trips.db"}[kind]
+        raise UsageError(
+            "a database as a source",
+            "it may have several tables, and none is named",
+            f'Write sf.source("{example}", domain, table="trips"), or add ?table=trips',
+        )
+    parts_of(address.table)
+    return address
 
 
-def for_folder(address: str, folder: Path) -> str:
-    """Return the address as a plan in a folder names it: the inverse of ``in_folder``."""
-    if _is_elsewhere(address):
-        return address
-    scheme, _, rest = address.partition(":")
-    path, mark, query = rest.partition("?")
-    return f"{scheme}:{os.path.relpath(Path(path).resolve(), folder.resolve())}{mark}{query}"
+def _require_file(address: Address) -> None:
+    if address.parameters or kind_of(address.place) is not None:
+        # It may be a password, so it is not quoted.
+        raise UsageError(
+            "the address of a source in a file of DuckDB",
+            "it has more than the path of a file and a table",
+            'Write it as in "duckdb:trips.db?table=trips"',
+        )
+    if not address.place or address.place.startswith(":memory:"):
+        raise UsageError(
+            "a source duckdb: without a file",
+            "only the connection that made a database in memory sees it",
+            'Give a relation of that connection, as in connection.table("trips")',
+        )
+
+
+def _joined(place: str, parameters: Iterable[tuple[str, str]]) -> str:
+    query = urlencode(list(parameters), safe="/", quote_via=quote)
+    return f"{place}?{query}" if query else place
+
+
+def _is_shown(name: str, _text: str) -> bool:
+    return name in HARMLESS
 
 
 def _may_be_in_plan(name: str, value: str) -> bool:
@@ -163,17 +276,17 @@ def required_of_plan(address: str, where: str) -> None:
     UsageError
         It names what is refused, quotes no value of it, and has the line to write.
     """
-    url = _server_url(address)
-    if url is None:
+    server = _server(address)
+    if server is None:
         return
-    require_clear(url, where)
-    if not _PLACE_IN_PLANS.fullmatch(_place(url)):
+    require_clear(server.given, where)
+    if not _PLACE_IN_PLANS.fullmatch(server.place.partition("://")[2]):
         raise UsageError(
             where,
             "it is not clear which host and database its address names",
             'Write path = "postgresql://user@host/database?table=trips"',
         )
-    refused = _refused_of_plan(url)
+    refused = _refused_of_plan(server)
     if not refused:
         return
     # What does not look like the name of a parameter may be a part of a password.
@@ -183,19 +296,18 @@ def required_of_plan(address: str, where: str) -> None:
         where,
         f"its address states {stated}, which a plan may not: it could send your password away, or"
         " let others read along",
-        f'Write path = "{SourceAddress(url).without_password()}", and give passwords and'
+        f'Write path = "{server.without_password()}", and give passwords and'
         " files of keys by your own environment, such as PGPASSFILE",
     )
 
 
-def _refused_of_plan(url: str) -> list[str]:
+def _refused_of_plan(server: Address) -> list[str]:
     """Return what an address states that a plan may not."""
-    refused = [name for name, value in _parameters(url) if not _may_be_in_plan(name, value)]
-    hosts = _hosts(url)
+    refused = [name for name, value in server.parameters if not _may_be_in_plan(name, value)]
     # Nobody reads along at a socket, so any mode of TLS may stand there.
-    if hosts and all(map(_is_socket, hosts)):
+    if server.hosts and all(map(_is_socket, server.hosts)):
         refused = [name for name in refused if name != "sslmode"]
-    if ":" in _place(url).rpartition("@")[0]:
+    if ":" in server.login:
         refused.append("password")
     return refused
 
@@ -215,51 +327,37 @@ def of_plan(address: str, environment: Mapping[str, str]) -> str:
         The custodian's own.
 
     >>> of_plan("postgresql://ada@db.example/city?table=t", {"PGHOST": "db.example"})
-    'postgresql://ada@db.example/city?table=t&require_auth=scram-sha-256%2Cnone&sslmode=require'
+    'postgresql://ada@db.example/city?require_auth=scram-sha-256%2Cnone&sslmode=require&table=t'
     """
-    url = _server_url(address)
-    if url is None:
+    server = _server(address)
+    if server is None:
         return address
     required_of_plan(address, "the source of a plan")
     added = {}
     if "PGREQUIREAUTH" not in environment:
         added["require_auth"] = "scram-sha-256,none"
-    hosts = _hosts(url)
-    states_mode = "sslmode" in dict(_parameters(url)) or "PGSSLMODE" in environment
-    if not states_mode and not all(map(_is_here, hosts)):
+    states_mode = "sslmode" in dict(server.parameters) or "PGSSLMODE" in environment
+    if not states_mode and not all(map(_is_here, server.hosts)):
         added["sslmode"] = "require"
-    if not set(hosts) <= set(environment.get("PGHOST", "").split(",")):
+    if not set(server.hosts) <= set(environment.get("PGHOST", "").split(",")):
         # Nothing that the custodian keeps is offered to a server that only the plan names.
         added |= {"password": "", "passfile": _NO_FILE}
-    sign = "&" if "?" in url else "?"
-    return f"{url}{sign}{urlencode(added, quote_via=quote)}" if added else url
+    return server._with_parameters(server.place, [*server.parameters, *added.items()])
 
 
 def server_of(address: str) -> str | None:
     """Return which server is asked, and as whom, for the custodian's screen; None if none is."""
-    url = _server_url(address)
-    if url is None:
+    server = _server(address)
+    if server is None:
         return None
-    hosts = ", ".join(_hosts(url)) or os.environ.get("PGHOST") or "this machine"
-    user = dict(_parameters(url)).get("user") or unquote(_place(url).rpartition("@")[0])
+    hosts = ", ".join(server.hosts) or os.environ.get("PGHOST") or "this machine"
+    user = dict(server.parameters).get("user") or unquote(server.login)
     return printable(f"{hosts} as {user}" if user else hosts)
 
 
-def _parameters(address: str) -> list[tuple[str, str]]:
-    return parse_qsl(address.partition("?")[2], keep_blank_values=True)
-
-
-def _place(url: str) -> str:
-    return url.partition("://")[2].partition("?")[0]
-
-
-def _hosts(url: str) -> list[str]:
-    """Return the hosts that an address names, wherever it does; none where it names none."""
-    place = _place(url).rpartition("@")[2].partition("/")[0]
-    named = [re.sub(r":[0-9]*$", "", host).strip("[]") for host in place.split(",")]
-    stated = [value for name, value in _parameters(url) if name == "host"]
-    # A comma may be written as %2C: the driver takes it for the end of a host all the same.
-    return [host for host in ",".join([*map(unquote, named), *stated]).split(",") if host]
+def _server(address: str) -> Address | None:
+    server = read(address)
+    return server if server is not None and server.kind == "postgresql" else None
 
 
 def _is_socket(host: str) -> bool:
@@ -270,79 +368,31 @@ def _is_here(host: str) -> bool:
     return _is_socket(host) or host in _LOOPBACK
 
 
-def _is_elsewhere(address: str) -> bool:
-    """Tell whether an address means the same in each folder."""
-    path = address.partition(":")[2]
-    return not is_duckdb(address) or path.startswith("~") or Path(path).is_absolute()
-
-
 def is_postgres(data: object) -> bool:
     """Tell whether it is an address of a server of PostgreSQL."""
-    text = _text(data)
-    return text is not None and _POSTGRES.match(text) is not None
+    address = read(data)
+    return address is not None and address.kind == "postgresql"
 
 
 def is_duckdb(data: object) -> bool:
     """Tell whether it is an address of a file of DuckDB."""
-    text = _text(data)
-    return text is not None and _DUCKDB.match(text) is not None
-
-
-def postgres_address(data: object) -> TableAddress | None:
-    """Read the address of a table on a server of PostgreSQL; None for anything else."""
-    text = _text(data)
-    url = None if text is None else _server_url(text)
-    if url is None:
-        return None
-    require_clear(url, "the address of a source")
-    place, table = _split(url)
-    return TableAddress(place, _stated(table, "postgresql://host/database"))
-
-
-def _server_url(text: str) -> str | None:
-    """Return the address of a server as its driver reads it; None for anything else."""
-    scheme = _POSTGRES.match(text)
-    if scheme is None:
-        return None
-    # A path of Python makes one slash of two.
-    no_host = "/" if scheme[0].count("/") > 2 else ""
-    return f"postgresql://{no_host}{text[scheme.end() :]}"
-
-
-def duckdb_address(data: object) -> TableAddress | None:
-    """Read the address of a table in a file of DuckDB; None for anything else."""
-    text = _text(data)
-    if text is None or not _DUCKDB.match(text):
-        return None
-    place, table = _split(text.partition(":")[2])
-    if "?" in place or kind_of(place) is not None:
-        # It may be a password, so it is not quoted.
-        raise UsageError(
-            "the address of a source in a file of DuckDB",
-            "it has more than the path of a file and a table",
-            'Write it as in "duckdb:trips.db?table=trips"',
-        )
-    if not place or place.startswith(":memory:"):
-        raise UsageError(
-            "a source duckdb: without a file",
-            "only the connection that made a database in memory sees it",
-            'Give a relation of that connection, as in connection.table("trips")',
-        )
-    return TableAddress(place, _stated(table, "duckdb:trips.db"))
+    address = read(data)
+    return address is not None and address.kind == "duckdb"
 
 
 def with_table(data: object, table: str) -> str:
     """Add the name of a table to the address of a database."""
-    text = _text(data)
-    if text is None or not (_POSTGRES.match(text) or _DUCKDB.match(text)):
+    address = read(data)
+    if address is None:
         raise UsageError(
             f"table = {table!r}",
             "the source is no database",
             'Leave it out, or give an address such as "postgresql://host/database"',
         )
-    if _split(text)[1] is not None:
+    if address.table is not None:
         raise UsageError(f"table = {table!r}", "the address names a table", "Name it once")
-    return f"{text}{'&' if '?' in text else '?'}table={quote(table, safe='')}"
+    sign = "&" if "?" in address.given else "?"
+    return f"{address.given}{sign}table={quote(table, safe='')}"
 
 
 def parts_of(table: str) -> list[str]:
@@ -371,28 +421,3 @@ def parts_of(table: str) -> list[str]:
 def quoted(name: str) -> str:
     """Return the name of a table or of a column, as queries have it."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _text(data: object) -> str | None:
-    given: object = os.fspath(data) if isinstance(data, os.PathLike) else data
-    return given if isinstance(given, str) else None
-
-
-def _split(address: str) -> tuple[str, str | None]:
-    """Return the address without the table, and the table."""
-    place, _, query = address.partition("?")
-    pairs = parse_qsl(query, keep_blank_values=True)
-    tables = [value for name, value in pairs if name == "table"]
-    others = urlencode([pair for pair in pairs if pair[0] != "table"], quote_via=quote)
-    return f"{place}?{others}" if others else place, tables[-1] if tables else None
-
-
-def _stated(table: str | None, example: str) -> str:
-    if not table:
-        raise UsageError(
-            "a database as a source",
-            "it may have several tables, and none is named",
-            f'Write sf.source("{example}", domain, table="trips"), or add ?table=trips',
-        )
-    parts_of(table)
-    return table

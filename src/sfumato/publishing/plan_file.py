@@ -21,8 +21,8 @@ import msgspec
 
 from sfumato.answers import AnyQuestion, Kind, Within, from_plain, registry
 from sfumato.basics.numbers import positive, probability
-from sfumato.data import Source, source
-from sfumato.data.addresses import address_of, in_folder, of_plan, required_of_plan
+from sfumato.data import Source, addresses, source
+from sfumato.data.addresses import of_plan, required_of_plan
 from sfumato.data.options import StatedOptions
 from sfumato.data.reader import Reader
 from sfumato.domain import Axis, Domain, conditions_of, iso_text
@@ -608,7 +608,8 @@ def _toml(encoded: bytes, title: str) -> dict[str, object]:
 def _in_folder(spec: PlanFile, folder: Path) -> PlanFile:
     """Return a plan whose path, or file in an address, starts at a folder."""
     given = spec.source.path
-    path = str(folder / given) if address_of(given) is None else in_folder(given, folder)
+    address = addresses.read(given)
+    path = str(folder / given) if address is None else address.in_folder(folder)
     source = msgspec.structs.replace(spec.source, path=path)
     return msgspec.structs.replace(spec, source=source)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from sfumato.data.addresses import TableAddress, duckdb_address, quoted
+from sfumato.data.addresses import Address, quoted, table_at
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader, check_file, driver_of, stat_file
 from sfumato.data.schema import ENGINE_TYPE
 from sfumato.errors import DataError, nearest
@@ -229,10 +229,10 @@ class DuckFile(DuckTable):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> DuckFile | None:
         """Read an address such as ``duckdb:file.db?table=trips``."""
-        address = duckdb_address(data)
+        address = table_at("duckdb", data)
         return None if address is None else cls(address)
 
-    def __init__(self, address: TableAddress) -> None:
+    def __init__(self, address: Address) -> None:
         self._path = Path(address.place).expanduser()
         self._address = address
         self.name = f"{address.place}?table={address.table}"
@@ -281,7 +281,7 @@ class DuckFile(DuckTable):
             if relation is None:
                 raise DataError(
                     self._address.place,
-                    f"the view {self._address.table!r} reads what this file does not hold, such as "
+                    f"the view {self._address.name!r} reads what this file does not hold, such as "
                     "another file",
                     "Write what it shows to a table of the file, or give a relation",
                 )
@@ -298,8 +298,8 @@ class DuckFile(DuckTable):
                 return table
         raise DataError(
             self._address.place,
-            f"the file has no table {self._address.table!r}; "
-            f"{nearest(self._address.table, [table.shown for table in held])}",
+            f"the file has no table {self._address.name!r}; "
+            f"{nearest(self._address.name, [table.shown for table in held])}",
             "Name one of its tables or views",
         )
 

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.data.addresses import TableAddress, postgres_address, quoted
+from sfumato.data.addresses import Address, quoted, table_at
 from sfumato.data.fields import parse, unlisted_number
 from sfumato.data.reader import Column, Columns, RowReader, driver_of, ids_name, persons_column
 from sfumato.data.schema import ENGINE_TYPE
@@ -608,13 +608,13 @@ class PostgresTable(RowReader):
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PostgresTable | None:
         """Read an address such as ``postgresql://host/database?table=trips``."""
-        address = postgres_address(data)
+        address = table_at("postgresql", data)
         return None if address is None else cls(address)
 
-    def __init__(self, address: TableAddress) -> None:
-        self.name = address.table
+    def __init__(self, address: Address) -> None:
+        self.name = address.name
         table = ".".join(map(quoted, address.parts))
-        self._server = Server(address.place, address.table, table)
+        self._server = Server(address.url, address.name, table)
 
     def names(self) -> list[str]:
         """Give the names of the columns; a user may be one who can read some of them only."""
