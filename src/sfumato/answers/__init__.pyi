@@ -62,6 +62,7 @@ from .registry import tag_of as tag_of
 from .release import CountsRelease as CountsRelease
 from .release import Release as Release
 from .release import accuracy_sentence as accuracy_sentence
+from .release import family_accuracy as family_accuracy
 from .release import marked as marked
 from .release import said_once as said_once
 from .release import which_answers as which_answers

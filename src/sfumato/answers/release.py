@@ -561,6 +561,17 @@ def accuracy_sentence(release: Release) -> str | None:
     return f"{sentence} {release.unknowns}".rstrip()
 
 
+def family_accuracy(release: Release) -> str | None:
+    """How accurate all tables of a family are; None unless there are several."""
+    if len(release.members) < 2:
+        return None
+    reach = reach_text(np.asarray(release.accuracy("0.95"), float))
+    return (
+        f"Of {release.about}, each {release.noun} before rounding is within {reach} "
+        f"{release.against} with 95% confidence; what holds for each table stands above it."
+    )
+
+
 def marked(release: R, **marks: bool) -> R:
     """The same release, with a mark of what became of it: ``replayed`` or ``loaded``."""
     release.__dict__.update(marks)

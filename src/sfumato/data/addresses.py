@@ -200,10 +200,11 @@ def read(data: object) -> Address | None:
     else:
         return None
     place, _, query = address.partition("?")
-    pairs = [tuple(map(unquote, pair.partition("=")[::2])) for pair in query.split("&") if pair]
-    tables = [text for name, text in pairs if name == "table"]
-    parameters = tuple((name, text) for name, text in pairs if name != "table")
-    return Address(given, kind, place, parameters, tables[-1] if tables else None)
+    pairs = [pair.partition("=") for pair in query.split("&") if pair]
+    parameters = [(unquote(name), unquote(text)) for name, _, text in pairs]
+    table = dict(parameters).get("table")
+    others = tuple(pair for pair in parameters if pair[0] != "table")
+    return Address(given, kind, place, others, table)
 
 
 def table_at(kind: Kind, data: object) -> Address | None:

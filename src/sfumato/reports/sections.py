@@ -34,7 +34,7 @@ from sfumato.answers import (
     CrossTable,
     Release,
     accuracy_sentence,
-    reach_text,
+    family_accuracy,
     reading,
     standing,
     without_edges,
@@ -120,17 +120,6 @@ def _marked_cut(shown: FamilyTable) -> FamilyTable:
         return shown  # it is marked, as the table of one answer
     reading = f"{shown.reading} {cut_note('count')}"
     return replace(shown, sheet=marked_cut(shown.sheet), reading=reading)
-
-
-def family_accuracy(release: Release) -> str | None:
-    """How accurate all tables of a family are; None unless there are several."""
-    if len(release.members) < 2:
-        return None
-    reach = reach_text(np.asarray(release.accuracy("0.95"), float))
-    return (
-        f"Of {release.about}, each {release.noun} before rounding is within {reach} "
-        f"{release.against} with 95% confidence; what holds for each table stands above it."
-    )
 
 
 def _crossed(table: CrossTable, *, folded: bool) -> FamilyTable:
