@@ -142,7 +142,8 @@ def test_sums():
 
 @pytest.mark.parametrize("cost", [PureDP("0.25"), ApproxDP("0.25", "1e-7"), ZCDP("0.125")])
 def test_money_and_back(cost):
-    numbers = tuple(getattr(cost, name) for name in type(cost).__struct_fields__)
+    amounts = ("epsilon", "delta", "rho")
+    numbers = tuple(getattr(cost, name) for name in amounts if hasattr(cost, name))
     assert in_measure(cost.money, rule_of(cost)) == (numbers if len(numbers) > 1 else numbers[0])
 
 

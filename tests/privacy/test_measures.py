@@ -5,6 +5,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
+from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import (
     ZCDP,
@@ -46,7 +47,8 @@ def test_what_is_spent_is_whole_units_and_never_more(cost):
     used = spendable(cost)
     assert spendable(used) == used
     assert all(a <= b for a, b in zip(used.money, cost.money, strict=True))
-    parts = [(getattr(used, name), getattr(cost, name)) for name in type(cost).__struct_fields__]
+    amounts = [name for name in ("epsilon", "delta", "rho") if hasattr(cost, name)]
+    parts = [(getattr(used, name), getattr(cost, name)) for name in amounts]
     assert all(0 < down <= full for down, full in parts)
 
 
@@ -115,3 +117,16 @@ def test_measures_travel():
             msgspec.json.decode(data, type=type(cost), dec_hook=lambda kind, plain: Fraction(plain))
             == cost
         )
+
+
+def test_what_only_totals_state_leaves_the_bytes_of_a_cost_as_they_were():
+    stored = b'{"type":"approx","epsilon":"1/2","delta":"1/1000000"}'
+    assert to_bytes(ApproxDP("0.5", "1e-6")) == stored
+    assert from_bytes(stored, ApproxDP) == ApproxDP("0.5", "1e-6")
+    spelled = b'{"type":"approx","epsilon":"1/2","delta":"1/1000000","composition":"sum"}'
+    assert to_bytes(from_bytes(spelled, ApproxDP)) == stored
+    assert to_bytes(PureDP("0.5")) == b'{"type":"pure","epsilon":"1/2"}'
+    assert to_bytes(ZCDP("0.5")) == b'{"type":"zcdp","rho":"1/2"}'
+    widening = ZCDP("0.5", widens_to=ApproxDP("6", "1e-6"))
+    assert from_bytes(to_bytes(widening), ZCDP) == widening
+    assert widening.widens_to.composition == "curves"

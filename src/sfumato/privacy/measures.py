@@ -31,33 +31,48 @@ from sfumato.basics.numbers import (
     positive,
     probability,
     rounded,
+    settle,
     units_down,
     units_up,
 )
 from sfumato.basics.structs import ExplainedStruct
-from sfumato.errors import InternalError, UsageError
+from sfumato.errors import InternalError, UsageError, shown
 
 Money: TypeAlias = tuple[int, int]
 """An amount in whole units: of epsilon or rho, and of delta."""
+
+COMPOSITIONS = ("sum", "curves")
+"""How accounts add up."""
 
 LARGEST_EPSILON = 10**9
 LARGEST_RHO = 10**6
 """The largest costs that a ledger can count."""
 
 
-class PureDP(ExplainedStruct, frozen=True, tag="pure", forbid_unknown_fields=True):
+class PureDP(
+    ExplainedStruct,
+    frozen=True,
+    tag="pure",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """Pure epsilon-differential privacy (Dwork, McSherry, Nissim, Smith, TCC 2006).
+
+    ``widens_to``, of an account's total, is as in ``ZCDP``.
 
     >>> PureDP("0.5").money
     (500000000, 0)
     """
 
     epsilon: Number
+    widens_to: ApproxDP | None = None
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(
             self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
         )
+        msgspec.structs.force_setattr(self, "widens_to", _by_curves(self.widens_to))
 
     @property
     def money(self) -> Money:
@@ -68,8 +83,25 @@ class PureDP(ExplainedStruct, frozen=True, tag="pure", forbid_unknown_fields=Tru
         return f"epsilon = {decimal(self.epsilon)}"
 
 
-class ApproxDP(ExplainedStruct, frozen=True, tag="approx", forbid_unknown_fields=True):
+class ApproxDP(
+    ExplainedStruct,
+    frozen=True,
+    tag="approx",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """Approximate (epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    epsilon, delta : number or text
+    composition : str
+        Of an account's total, for good: "sum" adds up epsilons and deltas; "curves" counts many
+        small answers tightly (``privacy.composition``).
+    aside : number, text or None
+        By curves: the part of delta that answers with a delta of their own may use together. None:
+        a quarter.
 
     >>> ApproxDP("3", "1e-6").money
     (3000000000, 1000000000000)
@@ -77,6 +109,8 @@ class ApproxDP(ExplainedStruct, frozen=True, tag="approx", forbid_unknown_fields
 
     epsilon: Number
     delta: Number
+    composition: str = "sum"
+    aside: Number | None = None
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(
@@ -90,6 +124,32 @@ class ApproxDP(ExplainedStruct, frozen=True, tag="approx", forbid_unknown_fields
                 "Choose a delta far below one over the number of persons, such as 1e-6",
             )
         msgspec.structs.force_setattr(self, "delta", delta)
+        self._require_composition()
+        settle(self)
+
+    def _require_composition(self) -> None:
+        if self.composition not in COMPOSITIONS:
+            raise UsageError(
+                f"composition = {shown(self.composition)}",
+                f"accounts add up by {' or by '.join(COMPOSITIONS)}",
+                'Write composition="sum" or composition="curves"',
+            )
+        if self.composition == "curves" and not self.delta:
+            raise UsageError(
+                "an account by curves without a delta",
+                "curves need one",
+                'Give a delta far below one over the number of persons, such as "1e-6"',
+            )
+        if self.aside is None:
+            return
+        aside = fraction(self.aside, "aside")
+        if self.composition != "curves" or not 0 <= aside < self.delta:
+            raise UsageError(
+                f"aside = {decimal(aside)}",
+                "it is a part of the delta of an account by curves",
+                'Leave it out, or write composition="curves" and a smaller number',
+            )
+        msgspec.structs.force_setattr(self, "aside", aside)
 
     @property
     def money(self) -> Money:
@@ -100,19 +160,35 @@ class ApproxDP(ExplainedStruct, frozen=True, tag="approx", forbid_unknown_fields
         return f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
 
 
-class ZCDP(ExplainedStruct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
+class ZCDP(
+    ExplainedStruct,
+    frozen=True,
+    tag="zcdp",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """Zero-concentrated differential privacy, rho (Bun and Steinke, TCC 2016).
+
+    Parameters
+    ----------
+    rho : number or text
+    widens_to : ApproxDP or None
+        Of an account's total: the one (epsilon, delta) to which the custodian may widen the account
+        later. It then adds up by curves.
 
     >>> ZCDP("0.5").money
     (500000000000, 0)
     """
 
     rho: Number
+    widens_to: ApproxDP | None = None
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(
             self, "rho", _at_most(positive(self.rho, "rho"), "rho", LARGEST_RHO)
         )
+        msgspec.structs.force_setattr(self, "widens_to", _by_curves(self.widens_to))
 
     @property
     def money(self) -> Money:
@@ -144,6 +220,13 @@ class MetricDP(ExplainedStruct, frozen=True, tag="metric", forbid_unknown_fields
 
     def __str__(self) -> str:
         return f"epsilon = {decimal(self.epsilon)} per unit of {self.metric} distance"
+
+
+def _by_curves(target: ApproxDP | None) -> ApproxDP | None:
+    """The total to which an account may be widened, which always adds up by curves."""
+    if target is None:
+        return None
+    return msgspec.structs.replace(target, composition="curves")
 
 
 CentralMeasure: TypeAlias = PureDP | ApproxDP | ZCDP
@@ -604,14 +687,17 @@ def common_cost(costs: Sequence[Measure]) -> CommonCost | None:
     first = costs[0]
     if all(cost == first for cost in costs):
         return CommonCost(first, is_rounded=False)
-    if any(type(cost) is not type(first) for cost in costs):
+    if isinstance(first, MetricDP) or any(type(cost) is not type(first) for cost in costs):
         return None
     largest: dict[str, Fraction] = {}
-    for field in type(first).__struct_fields__:
-        most = _rounded_up([getattr(cost, field) for cost in costs])
+    for name in type(first).__struct_fields__:
+        amounts = [getattr(cost, name) for cost in costs]
+        if all(amount == amounts[0] for amount in amounts):
+            continue
+        most = _rounded_up(amounts)
         if most is None:
             return None
-        largest[field] = most
+        largest[name] = most
     return CommonCost(msgspec.structs.replace(first, **largest), is_rounded=True)
 
 

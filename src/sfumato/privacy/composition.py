@@ -1,0 +1,481 @@
+"""How the costs of one account add up: by sums, or by curves.
+
+**Interface.** A `Composition` is fixed when its account is opened, for good: ``stated_composition``
+makes the one that a total states, ``stated_widening`` what it may be widened to. ``text`` says
+which one it is, and ``composition_of(rule, total, text)`` reads it.
+
+A *state* is a tuple of whole numbers, all 0 in ``start``. A charge adds a tuple of whole numbers,
+none below 0 (``adds``), and nothing else is ever done to a state. So a trigger of SQL can check it
+by integer additions.
+
+=============================  ====================================================================
+``adds(money, event)``         what a charge adds to the state: of sums the money alone
+``after(state, money, event)`` the state after a charge: ``plus(state, adds(money, event))``
+``fits(state)``                whether a state is allowed; a charge is, where the state after it is
+``remaining_answers(...)``     how many more such answers fit
+``largest_epsilon(...)``       the largest epsilon, in whole units, of one more answer that fits
+=============================  ====================================================================
+
+`Sums` has the state (first, second): amounts of its rule, as accounts of version 0.2 have.
+
+`Curves` has the state (epsilon, delta, rho, S_1, ..., S_n): the sums of epsilons and deltas of
+answers that have an epsilon, of the rhos of the others, and of R at each order in units of 2^-40
+(``privacy.curves``). The first two are the account's ``spent``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TypeAlias
+
+import msgspec
+
+from sfumato.basics.numbers import DELTA_UNITS, EPSILON_UNITS, decimal, least_whole, units_down
+from sfumato.errors import InternalError, UsageError
+from sfumato.privacy.curves import (
+    CURVE_UNITS,
+    LARGEST_ORDER,
+    ORDER_UNITS,
+    Event,
+    curve,
+    worst_event,
+)
+from sfumato.privacy.measures import (
+    LARGEST_EPSILON,
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    Money,
+    PureDP,
+    charge,
+    rule_of,
+    total_of,
+)
+
+State: TypeAlias = tuple[int, ...]
+"""Sums of whole numbers: what an account has spent, as its composition counts it."""
+
+MOST_ANSWERS = 2**31
+"""Above this, how many more answers fit is not counted."""
+
+LARGEST_SUM = 2**62
+"""No sum of a state may be larger: 64 bits hold it, with what one more charge adds."""
+
+
+def plus(first: State, second: State) -> State:
+    """Add up two states, or a state and what a charge adds to it."""
+    return tuple(a + b for a, b in zip(first, second, strict=True))
+
+
+class Composition(msgspec.Struct, frozen=True):
+    """How the costs of one account add up.
+
+    Attributes
+    ----------
+    rule : str
+        The measure of its amounts: "pure", "approx" or "zcdp".
+    total : tuple of two int
+        In the units of the rule.
+    """
+
+    rule: str
+    total: Money
+
+    @property
+    def text(self) -> str:
+        """What an account stores, beside its rule and total, to add up costs as this does."""
+        raise NotImplementedError
+
+    @property
+    def start(self) -> State:
+        """The state of an account to which nothing was charged."""
+        raise NotImplementedError
+
+    def adds(self, money: Money, event: Event | None) -> State:
+        """What a charge adds to the state.
+
+        Parameters
+        ----------
+        money : tuple of two int
+            Its cost in the units of the rule.
+        event : Event or None
+            Sums need none.
+        """
+        raise NotImplementedError
+
+    def fits(self, state: State) -> bool:
+        """Whether an account may be in a state."""
+        raise NotImplementedError
+
+    def after(self, state: State, money: Money, event: Event | None) -> State:
+        """The state after a charge."""
+        return plus(state, self.adds(money, event))
+
+    def remaining_answers(self, state: State, money: Money, event: Event | None) -> int:
+        """How many more such answers fit; at most 2^31 are counted."""
+        added = self.adds(money, event)
+
+        def is_too_many(answers: int) -> bool:
+            return not self.fits(tuple(s + answers * a for s, a in zip(state, added, strict=True)))
+
+        return _last_that_fits(is_too_many, MOST_ANSWERS)
+
+    def largest_epsilon(
+        self, state: State, cost_at: Callable[[Fraction], tuple[Money, Event]] | None = None
+    ) -> Fraction:
+        """The largest epsilon of one more answer that fits; 0 if none does.
+
+        Parameters
+        ----------
+        state : tuple of int
+        cost_at : callable or None
+            Money and event of the answer at an epsilon. None: of any answer of pure epsilon.
+        """
+        at = cost_at or self._worst_cost
+
+        def is_too_large(units: int) -> bool:
+            return not self.fits(self.after(state, *at(Fraction(units, EPSILON_UNITS))))
+
+        return Fraction(
+            _last_that_fits(is_too_large, LARGEST_EPSILON * EPSILON_UNITS), EPSILON_UNITS
+        )
+
+    def _worst_cost(self, epsilon: Fraction) -> tuple[Money, Event]:
+        return charge(PureDP(epsilon), self.rule), worst_event(PureDP(epsilon))
+
+
+class Sums(Composition, frozen=True):
+    """Amounts are added, and their sums stay within the total, component by component.
+
+    It is a valid filter where costs are chosen after earlier answers (Rogers, Roth, Ullman, Vadhan
+    2016; Feldman, Zrnic 2021).
+
+    >>> Sums("pure", (10**9, 0)).fits((10**9, 0))
+    True
+    """
+
+    @property
+    def text(self) -> str:
+        return "sum"
+
+    @property
+    def start(self) -> State:
+        return 0, 0
+
+    def adds(self, money: Money, event: Event | None) -> State:
+        del event
+        return money
+
+    def fits(self, state: State) -> bool:
+        return state[0] <= self.total[0] and state[1] <= self.total[1]
+
+
+# --- curves ---------------------------------------------------------------------------------------
+
+LARGEST_CURVES_EPSILON = 1000
+MARGIN = 2**-20
+"""The share of delta by which a library stays below what the triggers of a store allow."""
+
+FLOAT_SLACK = 1e-9
+"""What is added to ln phi: far more than the rounding of doubles at these sizes."""
+
+FIXED_ORDERS = tuple(1 + 0.5 * 510 ** (i / 11) for i in range(12))
+LEAD_WEIGHT = 700
+OTHER_WEIGHT = 25
+WEIGHT_UNITS = 1000
+HALVINGS = 24
+
+
+class Curves(Composition, frozen=True):
+    """Divergences are added at several orders; a mixture of these says what is allowed.
+
+    Attributes
+    ----------
+    aside : int
+        The units of delta that answers with a delta of their own may use together.
+    orders : tuple of int
+        In units of 2^-10, increasing, above 1.
+    weights : tuple of int
+        Of each order, in thousandths; together at most 1000.
+    """
+
+    aside: int
+    orders: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        epsilon, delta = self.total
+        is_sound = (
+            self.rule == "approx"
+            and 0 < epsilon <= LARGEST_CURVES_EPSILON * EPSILON_UNITS
+            and 0 <= self.aside < delta < DELTA_UNITS
+            and _are_orders(self.orders)
+            and len(self.orders) == len(self.weights)
+            and all(weight > 0 for weight in self.weights)
+            and sum(self.weights) <= WEIGHT_UNITS
+        )
+        if not is_sound:
+            raise ValueError("no composition by curves")
+
+    @property
+    def text(self) -> str:
+        fields = {
+            "composition": "curves",
+            "aside": self.aside,
+            "orders": self.orders,
+            "weights": self.weights,
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @property
+    def start(self) -> State:
+        return (0,) * (3 + len(self.orders))
+
+    def adds(self, money: Money, event: Event | None) -> State:
+        del money
+        if event is None:
+            raise InternalError("A charge without an event has no curve.")
+        return (*event.money, event.rho_units, *curve(event, self.orders))
+
+    def fits(self, state: State) -> bool:
+        epsilon, delta, rho, *_ = state
+        if delta > self.aside or max(state) > LARGEST_SUM:
+            return False
+        if not rho and epsilon <= self.total[0]:
+            return True
+        # Compared as logarithms, with the margin on the side of refusal.
+        return self._log_phi(state, self._log_allowed) <= self._log_allowed
+
+    @property
+    def _log_allowed(self) -> float:
+        return math.log((self.total[1] - self.aside) / DELTA_UNITS) - MARGIN
+
+    def log_phi(self, state: State) -> float:
+        """An upper bound on ln phi: what of delta the answers of a state can use, those aside."""
+        return self._log_phi(state, -math.inf)
+
+    def _log_phi(self, state: State, enough: float) -> float:
+        """An upper bound on ln phi, or any such bound that is at most ``enough``."""
+        bounds = _bounds(_Quotient(self, state), _upper_end(self, state))
+        least = math.inf
+        for lower, upper in bounds:
+            least = min(least, upper + FLOAT_SLACK)
+            if least <= enough or lower > enough > -math.inf:
+                break
+        return least
+
+
+def _are_orders(orders: tuple[int, ...]) -> bool:
+    if not orders or any(first >= second for first, second in itertools.pairwise(orders)):
+        return False
+    return orders[0] > ORDER_UNITS and orders[-1] <= LARGEST_ORDER * ORDER_UNITS
+
+
+def _last_that_fits(is_too_much: Callable[[int], bool], most: int) -> int:
+    """The last whole number that is not too much, where 0 may be: 0 then, too."""
+    high = 1
+    while high < most and not is_too_much(high):
+        high *= 2
+    high = min(high, most)
+    if not is_too_much(high):
+        return high
+    return least_whole(is_too_much, 0, high) - 1
+
+
+# --- phi ------------------------------------------------------------------------------------------
+
+
+class _Quotient:
+    """ln of (1 - e^-x) / sum_j w_j e^((a_j - 1)(E + x - S_j)) at x > 0, with its slope."""
+
+    def __init__(self, curves: Curves, state: State) -> None:
+        epsilon = curves.total[0] / EPSILON_UNITS
+        self.rates = [order / ORDER_UNITS - 1 for order in curves.orders]
+        self._starts = [
+            math.log(weight / WEIGHT_UNITS) + rate * (epsilon - spent / CURVE_UNITS)
+            for weight, rate, spent in zip(curves.weights, self.rates, state[3:], strict=True)
+        ]
+
+    def at(self, x: float) -> tuple[float, float]:
+        """Its value and its slope."""
+        exponents = [s + r * x for s, r in zip(self._starts, self.rates, strict=True)]
+        largest = max(exponents)
+        parts = [math.exp(exponent - largest) for exponent in exponents]
+        together = math.fsum(parts)
+        rate = math.fsum(p * r for p, r in zip(parts, self.rates, strict=True)) / together
+        value = math.log(-math.expm1(-x)) - largest - math.log(together)
+        return value, 1 / math.expm1(x) - rate
+
+
+def _upper_end(curves: Curves, state: State) -> float:
+    """How far the whole loss can exceed E; infinite after a charge in rho."""
+    return math.inf if state[2] else (state[0] - curves.total[0]) / EPSILON_UNITS
+
+
+def _bounds(quotient: _Quotient, end: float) -> Iterator[tuple[float, float]]:
+    """Yield ever closer lower and upper bounds on the largest value up to an end.
+
+    The slope is 1 / (e^x - 1) - m with m between the least and the largest rate, so it is positive
+    below ln(1 + 1/largest) and negative above ln(1 + 1/least).
+    """
+    low = math.log1p(1 / max(quotient.rates)) / 2
+    high = 2 * math.log1p(1 / min(quotient.rates))
+    if end < high:
+        value, slope = quotient.at(end)
+        if slope >= 0:
+            yield value, value
+            return
+        high = end
+        low = min(low, end / 2)
+    left = (low, *quotient.at(low))
+    right = (high, *quotient.at(high))
+    for _ in range(HALVINGS):
+        yield max(left[1], right[1]), _where_tangents_meet(left, right)
+        middle = math.sqrt(left[0] * right[0])
+        point = (middle, *quotient.at(middle))
+        if point[2] >= 0:
+            left = point
+        else:
+            right = point
+    yield max(left[1], right[1]), _where_tangents_meet(left, right)
+
+
+def _where_tangents_meet(
+    left: tuple[float, float, float], right: tuple[float, float, float]
+) -> float:
+    """The height at which two tangents of a concave function meet, the left one rising."""
+    (x, y, rising), (u, v, falling) = left, right
+    step = (v - y + falling * (x - u)) / (rising - falling)
+    return y + rising * step
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def opened_curves(epsilon: Fraction, delta: Fraction, aside: Fraction | None = None) -> Curves:
+    """The composition by curves of a new account: its orders and weights.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        The account's total.
+    aside : Fraction or None
+        What of delta is for answers that have one themselves; None: a quarter.
+
+    >>> composition = opened_curves(Fraction(2), Fraction(1, 10**6))
+    >>> event = Event.read("laplace(1, 50)")
+    >>> composition.remaining_answers(composition.start, event.money, event)
+    423
+    """
+    total = units_down(epsilon, EPSILON_UNITS), units_down(delta, DELTA_UNITS)
+    kept = units_down(delta / 4 if aside is None else aside, DELTA_UNITS)
+    if not 0 < total[0] <= LARGEST_CURVES_EPSILON * EPSILON_UNITS:
+        raise UsageError(
+            f"an account by curves of epsilon = {decimal(epsilon)}",
+            f"curves count from one unit to {LARGEST_CURVES_EPSILON:,}",
+            "Choose a smaller total, or composition='sum'",
+        )
+    if not 0 <= kept < total[1]:
+        raise UsageError(
+            f"an account by curves of delta = {decimal(delta)}",
+            "curves need a delta above 0, more than is set aside of it",
+            "Give the total a delta far below one over the number of persons, such as 1e-6",
+        )
+    lead = _gaussian_order(total[0] / EPSILON_UNITS, (total[1] - kept) / DELTA_UNITS)
+    weights = dict.fromkeys(map(_order_units, FIXED_ORDERS), OTHER_WEIGHT)
+    weights[lead] = weights.get(lead, 0) + LEAD_WEIGHT
+    orders = tuple(sorted(weights))
+    return Curves("approx", total, kept, orders, tuple(weights[order] for order in orders))
+
+
+def _order_units(order: float) -> int:
+    return min(max(round(order * ORDER_UNITS), ORDER_UNITS + 1), LARGEST_ORDER * ORDER_UNITS)
+
+
+def _gaussian_order(epsilon: float, delta: float) -> int:
+    """The order at which an account in rho that implies (epsilon, delta) is exhausted."""
+
+    def rho(log_rate: float) -> float:
+        rate = math.exp(log_rate)
+        order = 1 + rate
+        needed = -math.log(delta) + rate * math.log1p(-1 / order) - math.log(order)
+        return (epsilon - needed / rate) / order
+
+    # Any order is valid, so an imperfect search costs tightness and no privacy.
+    rates = [i / 256 for i in range(-7 * 256, 11 * 256)]
+    return _order_units(1 + math.exp(max(rates, key=rho)))
+
+
+def stated_composition(total: CentralMeasure) -> Composition:
+    """The composition of a new account, as its total states it.
+
+    >>> stated_composition(PureDP("0.5"))
+    Sums(rule='pure', total=(500000000, 0))
+    """
+    if isinstance(total, ApproxDP) and total.composition == "curves":
+        return opened_curves(total.epsilon, total.delta, total.aside)
+    return Sums(rule_of(total), total_of(total))
+
+
+def stated_widening(total: CentralMeasure) -> Curves | None:
+    """What an account may be widened to, as its total states it when it is opened.
+
+    Raises
+    ------
+    UsageError
+        If the account, once spent, would not fit.
+    """
+    if isinstance(total, ApproxDP) or total.widens_to is None:
+        return None
+    target = opened_curves(total.widens_to.epsilon, total.widens_to.delta, total.widens_to.aside)
+    if not _holds_whole(target, total):
+        raise UsageError(
+            f"an account that widens to {total.widens_to}",
+            "all that it may spend before would not fit there",
+            "State a larger epsilon or delta to widen to",
+        )
+    return target
+
+
+def _holds_whole(target: Curves, total: PureDP | ZCDP) -> bool:
+    """Whether all that an account may spend fits another; then each part of it fits, too.
+
+    A sum of charges adds at no order more than one charge of the whole: of rho, R is linear; of
+    pure epsilons, ``pure(total)`` is the worst of all that is private at the total, and so of them
+    together.
+    """
+    whole = worst_event(total)
+    return target.fits(target.after(target.start, whole.money, whole))
+
+
+def composition_of(rule: str, total: Money, text: str) -> Composition:
+    """Read the composition of an account.
+
+    Raises
+    ------
+    UsageError
+        If the text is not one that this version knows.
+
+    >>> composition_of("approx", (10**9, 10**12), "sum")
+    Sums(rule='approx', total=(1000000000, 1000000000000))
+    """
+    if text == "sum":
+        return Sums(rule, total)
+    try:
+        fields = json.loads(text)
+        composition = Curves(
+            rule, total, fields["aside"], tuple(fields["orders"]), tuple(fields["weights"])
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        composition = None
+    if composition is None or composition.text != text:
+        raise UsageError(
+            "the composition of an account",
+            "it is not the text of a composition that this version knows",
+            "Use the version that wrote it",
+        )
+    return composition

@@ -1,0 +1,95 @@
+"""Accounts add up by sums or by curves: what fits, what is left, how it is stored."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from sfumato.errors import UsageError
+from sfumato.privacy.composition import (
+    Sums,
+    composition_of,
+    opened_curves,
+    stated_composition,
+    stated_widening,
+)
+from sfumato.privacy.curves import Event
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+
+COUNTS = [
+    ("2", "laplace(1, 50)", 423, 100),
+    ("5.21", "laplace(1, 10)", 100, 52),
+    ("5.21", "2 laplace(1, 20)", 192, 52),
+    ("7.85", "laplace(1, 10)", 200, 78),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "text", "least", "by_sums"), COUNTS)
+def test_many_small_counts_last_longer_by_curves(epsilon, text, least, by_sums):
+    event = Event.read(text)
+    total = ApproxDP(epsilon, "1e-6", composition="curves")
+    curves = stated_composition(total)
+    sums = stated_composition(ApproxDP(epsilon, "1e-6"))
+    answers = curves.remaining_answers(curves.start, event.money, event)
+    assert least <= answers <= least + 1
+    assert sums.remaining_answers(sums.start, event.money, event) == by_sums
+    last = tuple(answers * added for added in curves.adds(event.money, event))
+    assert curves.fits(last)
+    assert not curves.fits(curves.after(last, event.money, event))
+
+
+def test_a_composition_is_read_back_from_its_text():
+    for total in (PureDP("1"), ZCDP("0.5"), ApproxDP("2", "1e-6", composition="curves")):
+        kept = stated_composition(total)
+        assert composition_of(kept.rule, kept.total, kept.text) == kept
+
+
+@pytest.mark.parametrize(
+    "change", [("1536", "1024"), ("curves", "curve"), (",", ", "), ("[25,", "[26,"), ("]", ",1]")]
+)
+def test_no_other_text_is_a_composition(change):
+    kept = opened_curves(Fraction(2), Fraction(1, 10**6))
+    with pytest.raises(UsageError, match="not the text of a composition"):
+        composition_of("approx", kept.total, kept.text.replace(*change, 1))
+
+
+def test_deltas_stay_within_what_is_set_aside():
+    kept = stated_composition(ApproxDP("2", "1e-6", "curves", "2e-7"))
+    event = Event.read("approx(1/100, 1/10000000)")
+    assert kept.remaining_answers(kept.start, event.money, event) == 2
+
+
+def test_an_account_in_rho_widens_where_all_of_it_fits():
+    assert stated_widening(ZCDP("0.5")) is None
+    target = stated_widening(ZCDP("0.5", widens_to=ApproxDP("5.345", "1e-6", "curves", 0)))
+    assert target.total == ApproxDP("5.345", "1e-6").money
+    with pytest.raises(UsageError, match="would not fit"):
+        stated_widening(ZCDP("0.5", widens_to=ApproxDP("5.222", "1e-6")))
+
+
+def test_a_pure_account_widens_to_its_own_epsilon():
+    assert stated_widening(PureDP("2", widens_to=ApproxDP("2", "1e-6"))).total[0] == 2 * 10**9
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("2", "0", "curves"),
+        ("2", "1e-6", "tight"),
+        ("2", "1e-6", "sum", "1e-7"),
+        ("2", "1e-6", "curves", "1e-6"),
+    ],
+)
+def test_totals_that_cannot_be_are_refused(arguments):
+    with pytest.raises(UsageError):
+        ApproxDP(*arguments)
+
+
+def test_the_largest_epsilon_that_fits_is_the_last():
+    for kept in (Sums("zcdp", (5 * 10**11, 0)), opened_curves(Fraction(2), Fraction(1, 10**6))):
+        largest = kept.largest_epsilon(kept.start)
+        event = Event.read(f"pure({largest})")
+        money = (5 * 10**11, 0) if kept.rule == "zcdp" else event.money
+        assert kept.fits(kept.after(kept.start, money, event))
+        assert largest == (1 if kept.rule == "zcdp" else Fraction(2_000_000_851, 10**9))
