@@ -202,6 +202,14 @@ def test_a_release_is_read(path: Path) -> None:
     release.accuracy()
 
 
+@pytest.mark.parametrize("name", ["variance", "means"])
+def test_stored_values_are_said_to_be_cut_to_their_steps(name: str) -> None:
+    """Later versions round to the nearest step, and say so."""
+    release = sf.load(FOLDER / "releases" / f"{name}.json")
+    assert "each value cut to its step of 1" in release.about
+    assert "nearest" not in release.about
+
+
 def test_releases_of_every_kind_are_reported(tmp_path: Path) -> None:
     releases = {type(release): release for release in map(sf.load, RELEASES)}
     page = report([*releases.values()], tmp_path / "page.html").read_text("utf-8")

@@ -61,9 +61,10 @@ class Interval(
     step : int, float, timedelta or None
         The natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)`` for
         hours. Dates have a step of one day. It must divide ``upper - lower`` into at most 2^40
-        steps. A number means days for dates, and seconds for times. The last value is then
-        ``upper - step``, and whatever lies at or beyond ``upper`` counts as that value: for the
-        integers 0 to 120, write ``Interval(0, 121, step=1)``.
+        steps. A number means days for dates, and seconds for times. The last cell is then that of
+        ``upper - step``, and whatever lies at or beyond ``upper`` is counted in it: for the
+        integers 0 to 120, write ``Interval(0, 121, step=1)``. Sums, means and variances do not
+        use cells: a value is clamped to the bounds and rounded to the nearest step.
     missing : like the bounds, True, or None
         The value, within the bounds, at which rows with a missing value are counted; None drops
         them. True: where the axis is divided into bins, as in histograms and groups, these rows

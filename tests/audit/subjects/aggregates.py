@@ -29,7 +29,7 @@ OfPersons: TypeAlias = Mean | Sum | Variance
 
 # --- values of persons ---
 
-VISITS = Domain(ward=Interval(0, 3, step=1), x=Interval(0, 4, step=1))
+VISITS = Domain(ward=Interval(0, 3, step=1), x=Interval(0, 3, step=1))
 KEY = bytes(32)
 VISITORS: tuple[Rows, ...] = (
     (),
@@ -104,7 +104,7 @@ def _beside_others(
 
 # --- rows within limits by cell ---
 
-WIDE = Domain(ward=Interval(0, 6, step=1), x=Interval(0, 9, step=1))
+WIDE = Domain(ward=Interval(0, 6, step=1), x=Interval(0, 8, step=1))
 LOW, HIGH = 0.0, 8.0
 BELOW_KNOT, ON_KNOT = 3.0, 4.0
 """Values in two segments of hats, to both of which the hat of the knot 4 extends."""

@@ -322,7 +322,7 @@ def test_a_sum_says_what_each_person_is_clipped_to() -> None:
     release = publisher(2).release(sf.Sum("cost", per="person", clip=(0, 1500)), epsilon=1)
     assert release.title == "Sum of cost over persons"
     assert "each by the sum of their values, clipped to 0 to 1,500" in release.about
-    assert "cut to its step of 0.01" in release.about
+    assert "rounded to the nearest step of 0.01" in release.about
     assert release.group_names == ["all persons"]
 
 

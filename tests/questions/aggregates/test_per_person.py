@@ -16,7 +16,7 @@ from sfumato.domain.domain import Interval
 from sfumato.errors import UsageError
 from sfumato.questions.aggregates.values import PersonScale, common_unit, person_scale, rows_axis
 
-AGES = Interval(0, 121, step=1)
+AGES = Interval(0, 120, step=1)
 COSTS = Interval(-5, 100, step=0.01)
 INCOME = Interval(0, 10_000_000)
 
@@ -24,7 +24,7 @@ INCOME = Interval(0, 10_000_000)
 def scale(
     interval: Interval = AGES, statistic: PersonStatistic = "mean", clip: Any = None
 ) -> PersonScale:
-    rows = rows_axis("The question", "x", interval)
+    rows = rows_axis("x", interval)
     return person_scale("The question", rows, statistic, clip)
 
 
@@ -63,7 +63,7 @@ def test_means_lie_between_the_steps_of_rows() -> None:
     values = found.values(points)
     assert values.rounded
     assert values.rounding == 60 / points
-    assert values.cut == ", each value cut to its step of 1"
+    assert values.cut == ", each value rounded to the nearest step of 1"
 
 
 def test_sums_on_their_own_steps_are_exact() -> None:
@@ -72,9 +72,9 @@ def test_sums_on_their_own_steps_are_exact() -> None:
     assert values.points == 50_100
     assert not values.rounded
     assert values.rounding == 0
-    assert values.cut == ", each value cut to its step of 0.01"
-    # -5 + 3.21 + 100: the bound of a row is 99.99.
-    assert located(found, values.points, [-7.0, 3.21, 100.0]) == 9820 + 100
+    assert values.cut == ", each value rounded to the nearest step of 0.01"
+    # -5 + 3.21 + 100, above -1.
+    assert located(found, values.points, [-7.0, 3.21, 100.0]) == 9821 + 100
     assert located(found, values.points, [99.0] * 6) == values.points
     assert located(found, values.points, [-1.5]) == 0
 
@@ -106,7 +106,7 @@ def test_it_is_the_nearest_step_of_the_mean(
     start: float, step: float, cells: int, clip: Any, rows: list[int], most: int
 ) -> None:
     first, width = Fraction(str(start)), Fraction(str(step))
-    lower, upper = (first, first + width * (cells - 1))
+    lower, upper = (first, first + width * cells)
     if clip is not None:
         lower, upper = (Fraction(str(bound)) for bound in clip)
     assume(lower < upper)
@@ -114,7 +114,7 @@ def test_it_is_the_nearest_step_of_the_mean(
     points = found.points(most)
     assert 1 <= points <= most
     number = located(found, points, [float(first + width * row) for row in rows])
-    mean = first + width * Fraction(sum(min(row, cells - 1) for row in rows), len(rows))
+    mean = first + width * Fraction(sum(min(row, cells) for row in rows), len(rows))
     nearest = math.floor((mean - lower) / (upper - lower) * points + Fraction(1, 2))
     assert number == min(max(nearest, 0), points)
 

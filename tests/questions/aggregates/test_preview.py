@@ -33,7 +33,7 @@ def test_the_preview_of_a_sum_of_rounded_values_wants_the_number_of_rows() -> No
     ("question", "one", "noise"),
     [
         (sf.Mean("wage"), "200", "2,000"),
-        (sf.Mean("age"), "120", "1,200"),
+        (sf.Mean("age"), "121", "1,210"),
         (sf.Variance("wage"), "40,000", "400,000"),
         (sf.Mean("wage", clip="auto"), "1", "10"),
     ],

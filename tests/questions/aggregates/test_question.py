@@ -60,9 +60,8 @@ def test_with_little_noise_each_group_has_its_statistic(
         (lambda: sf.Mean("wage", clip=True), "neither a number nor a pair"),
         (lambda: sf.Mean("wage", clip=200), "within the bounds"),
         (lambda: sf.Mean("wage", clip=(10, 10)), "within the bounds"),
-        (lambda: sf.Mean("age", clip=121), "within the bounds"),
+        (lambda: sf.Mean("age", clip=122), "within the bounds"),
         (lambda: sf.Mean("wage", clip=(-60, 0)), "within the bounds"),
-        (lambda: sf.Mean("one"), "only one value"),
         (lambda: sf.Mean("age", by=["many", "more"]), "cells"),
     ],
 )
@@ -70,7 +69,6 @@ def test_what_makes_no_sense_is_refused_in_three_parts(make: object, said: str) 
     domain = sf.Domain(
         dict(DOMAIN.items())
         | {
-            "one": sf.Interval(0, 1, step=1),
             "many": sf.Interval(0, 10**5, step=1),
             "more": sf.Interval(0, 10**4, step=1),
         }
@@ -97,9 +95,9 @@ def test_an_epsilon_can_be_chosen_for_a_mean() -> None:
 
 
 # Exact audits: each basis spends its whole claim, and no more, on all small neighbouring data sets.
-SMALL_DOMAIN = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 3, step=1))
+SMALL_DOMAIN = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 2, step=1))
 UNIVERSE: Rows = ((0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 2.0))
-FIVE_VALUES = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 5, step=1))
+FIVE_VALUES = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 4, step=1))
 FAR_UNIVERSE: Rows = ((0.0, 0.0), (0.0, 4.0), (1.0, 3.0))
 UNITS = [sf.Unit(r, relation) for r, relation in product((1, 2), ("add-remove", "replace"))]
 KINDS = [sf.Mean, sf.Sum, sf.Variance]
@@ -140,7 +138,7 @@ def test_hats_spend_epsilon_exactly(unit: sf.Unit) -> None:
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_two_values_spend_epsilon_exactly(unit: sf.Unit) -> None:
-    domain = sf.Domain(x=sf.Interval(0, 3, step=1), y=sf.Interval(0, 2, step=1))
+    domain = sf.Domain(x=sf.Interval(0, 2, step=1), y=sf.Interval(0, 1, step=1))
     universe: Rows = ((0.0, 0.0), (2.0, 1.0), (1.0, 1.0))
     cost = sf.PureDP("1")
     pairs = neighbours(universe, unit, others=0)

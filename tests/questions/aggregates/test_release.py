@@ -22,7 +22,7 @@ def test_a_group_of_nobody_is_not_known(publisher: sf.Publisher) -> None:
     assert release.to_frame()["known"].to_pylist() == [True, True, False]
     known, low, high = release.drawn()
     assert known.tolist() == [True, True, False]
-    assert (low[2], high[2]) == (0, 120)
+    assert (low[2], high[2]) == (0, 121)
 
 
 def test_those_that_are_shown_pay_for_those_that_are_not(publisher: sf.Publisher) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,21 +30,58 @@ def test_a_clip_narrows_the_bounds(publisher: sf.Publisher) -> None:
 
 def test_steps_are_not_rounded_and_other_values_say_how_much(publisher: sf.Publisher) -> None:
     steps = publisher.release(sf.Mean("age"), epsilon="1")
-    assert (steps.scale.points, steps.scale.upper, steps.scale.rounding) == (120, 120, 0)
+    assert (steps.scale.points, steps.scale.upper, steps.scale.rounding) == (121, 121, 0)
     other = publisher.release(sf.Mean("wage"), epsilon="1")
     assert (other.scale.points, other.scale.upper) == (MOST_STEPS, 150)
     assert other.scale.rounding == 200 / MOST_STEPS / 2
 
 
-def test_a_value_between_two_steps_counts_as_the_lower_one_and_the_answer_says_so() -> None:
-    halves = sf.source(np.full((200, 1), 7.5), sf.Domain(x=sf.Interval(0, 11, step=1)), name="h")
-    with sf.Publisher(halves, budget=10**6) as publisher:
-        preview = publisher.preview(sf.Mean("x"), epsilon=LARGE, rows=200)
-        release = publisher.release(sf.Mean("x"), epsilon=LARGE)
-    assert float(release.values) == pytest.approx(7, abs=0.01)
-    assert release.about == "the rows counted, each value cut to its step of 1"
-    assert "each value cut to its step of 1" in str(preview)
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (sf.Mean("x"), (7, 7, 8, 0, 11, 11)),
+        (sf.Mean("x", per="person"), (7, 7, 8, 0, 11, 11)),
+        (sf.Mean("x", clip="auto"), (7, 7, 8, 0, 11, 11)),
+        (sf.Mean("x", clip=10), (7, 7, 8, 0, 10, 10)),
+        (sf.Sum("x", per="person", clip=(0, 11)), (7, 7, 8, 0, 11, 11)),
+        (sf.Variance("x"), (7, 7, 8, 0, 11, 11)),
+    ],
+    ids=str,
+)
+def test_a_value_counts_as_the_nearest_step_both_bounds_included(
+    question: sf.Mean | sf.Sum | sf.Variance, expected: tuple[int, ...]
+) -> None:
+    given = (7.0, 7.49, 7.5, -3.0, 10.9, 11.0)
+    domain = sf.Domain(x=sf.Interval(0, 11, step=1), g=sf.Categories(list(range(6))))
+    table = pa.table({"x": given * 200, "g": list(range(6)) * 200, "id": range(1200)})
+    question = msgspec.structs.replace(question, by="g")
+    source = sf.source(table, domain, person="id", name="h")
+    with sf.Publisher(source, budget=10**7) as publisher:
+        preview = publisher.preview(question, epsilon=LARGE, rows=1200)
+        release = publisher.release(question, epsilon=LARGE)
+    assert release.means.tolist() == pytest.approx(expected, abs=0.02)
+    said = "each value rounded to the nearest step of 1"
+    assert said in release.about
+    assert said in str(preview)
+
+
+def test_values_without_a_step_are_not_said_to_be_rounded() -> None:
     assert publisher_of_wages().release(sf.Mean("wage"), epsilon=1).about == "the rows counted"
+
+
+def test_a_clip_between_two_steps_leaves_values_as_they_are() -> None:
+    source = sf.source(np.full((200, 1), 7.0), sf.Domain(x=sf.Interval(0, 11, step=1)), name="h")
+    with sf.Publisher(source, budget=10**6) as publisher:
+        release = publisher.release(sf.Mean("x", clip=(0.5, 10.25)), epsilon=LARGE)
+    assert float(release.values) == pytest.approx(7, abs=0.01)
+    assert release.about == "the rows counted"
+
+
+def test_one_step_has_the_values_of_both_its_ends() -> None:
+    source = sf.source(np.repeat([[0.0], [1]], 50, 0), sf.Domain(x=sf.Interval(0, 1, step=1)))
+    with sf.Publisher(source, budget=10**6) as publisher:
+        release = publisher.release(sf.Variance("x"), epsilon=LARGE)
+    assert float(release.values) == pytest.approx(0.25, abs=0.01)
 
 
 @pytest.mark.parametrize("epsilon", ["1", "0.0001", "0.000001", "0.00000001"])

@@ -203,7 +203,7 @@ AXES = {
 }
 """Those of the examples, each of which is about one or two of them."""
 DOMAINS = (("x",), ("y",), ("z",), ("k",), *combinations(AXES, 2))
-VALUES = {"k": (0.0, 1.0, 1.0), "x": (0.5, 1.0, 3.0), "y": (0.0, 8.0, 8.0), "z": (0.5, 9.5, 50.0)}
+VALUES = {"k": (0.0, 1.0, 1.0), "x": (0.25, 1.0, 3.0), "y": (0.0, 8.0, 8.0), "z": (0.5, 9.5, 50.0)}
 """Of three rows: inside a cell, on an edge between two cells, and at the closed upper end."""
 TWO_BY_TWO = {"x": [0, 1, 3], "y": [0, 4, 8]}
 

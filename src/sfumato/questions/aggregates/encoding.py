@@ -157,11 +157,10 @@ def value_encoding(
     Raises
     ------
     UsageError
-        If the axis has only one value, or not even a lattice of one step has noise that can be
-        drawn.
+        If not even a lattice of one step has noise that can be drawn.
     """
     largest_unity = _largest_unity(count_noise)
-    steps = most_steps(title, name, interval, functions == "quadratic")
+    steps = most_steps(interval, functions == "quadratic")
     basis = basis_within(functions, steps, largest_unity)
     if basis is not None and basis.points < steps:
         basis = basis_within(functions, _power_of_two(basis.points), largest_unity)

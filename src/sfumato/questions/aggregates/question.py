@@ -383,7 +383,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     def _encoding(self, name: str, interval: Interval, count_noise: Law) -> Encoding:
         if self.per == "row":
             return value_encoding(self.title, name, interval, self._basis_name, count_noise)
-        return self._encoding_of_persons(rows_axis(self.title, name, interval), count_noise)
+        return self._encoding_of_persons(rows_axis(name, interval), count_noise)
 
     def _encoding_on(self, axis: GridAxis, count_noise: Law) -> Encoding:
         """Return how a value was summed that is located on an axis."""

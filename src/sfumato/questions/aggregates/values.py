@@ -40,7 +40,7 @@ from sfumato.answers import (
     Summed,
 )
 from sfumato.basics.numbers import Array
-from sfumato.domain import LARGEST_BOUND, EdgesAxis, GridAxis, Interval, grid_axis
+from sfumato.domain import LARGEST_BOUND, EdgesAxis, GridAxis, Interval
 from sfumato.errors import UsageError, is_one_of, not_saved, shown
 
 # --- bounds and steps -----------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class PersonsValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     statistic : {"mean", "sum"}
         Of the values of the person's rows in a group.
     step : float or None
-        That of a row's value; a value between two steps counts as the lower one.
+        That of a row's value, which counts as a whole number of steps.
     rounding : float
         The largest distance between a row's value and what it counts as, without a step.
     """
@@ -88,6 +88,9 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Whether values between two lattice values occur. They count as the nearest one.
     persons : PersonsValues
         What each value is made of, if it is that of a person; unset for values of rows.
+    nearest : bool
+        True where the values of rows are steps: one between two steps counts as the nearest. Unset
+        in answers of version 0.2, where it counts as the lower step and the bound as the last one.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     points: int
     rounded: bool
     persons: PersonsValues | msgspec.UnsetType = msgspec.UNSET
+    nearest: bool | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if not (self.points >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
@@ -109,11 +113,15 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def cut(self) -> str:
-        """A clause for reports: on an axis with a step, values between two steps are cut."""
+        """A clause for reports: on an axis with a step, what values between two steps count as."""
         step = None if self.rounded else self.width / self.points
         if self.persons is not msgspec.UNSET:
             step = self.persons.step
-        return "" if step is None else f", each value cut to its step of {step:g}"
+        if step is None:
+            return ""
+        if self.nearest is msgspec.UNSET:
+            return f", each value cut to its step of {step:g}"
+        return f", each value rounded to the nearest step of {step:g}"
 
     @property
     def rounding(self) -> float:
@@ -164,69 +172,54 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
     UsageError
         If the clip does not lie within the bounds of the axis.
     """
-    lower, _ = axis.numbers
-    last = last_value(axis)
+    lower, upper = axis.numbers
     low, high = (lower, clip) if isinstance(clip, int | float) else clip
-    if not lower <= low < high <= last:
-        obstacle = f"it does not lie within the bounds, {lower:g} to {last:g}"
+    if not lower <= low < high <= upper:
+        obstacle = f"it does not lie within the bounds, {lower:g} to {upper:g}"
         remedy = "Choose a clip within them, or declare wider bounds"
         raise UsageError(f"{title}, clip = {shown(clip)}", obstacle, remedy)
     missing = None if axis.stand_in is None else min(max(axis.stand_in, low), high)
-    if axis.stride is None:
-        return Interval(low, high, missing=missing, column=axis.column)
-    return Interval(low, high + axis.stride, step=axis.step, missing=missing, column=axis.column)
+    # Between two steps there is nothing to round a clipped value to but the clip itself.
+    step = axis.step if axis.step and _are_steps(axis, low, high) else None
+    return Interval(low, high, step=step, missing=missing, column=axis.column)
 
 
-def last_value(interval: Interval) -> float:
-    """Return the largest value that occurs.
-
-    The upper bound of an axis with a step does not occur: its last value is one step below.
-    """
-    _, upper = interval.numbers
-    return upper if interval.stride is None else upper - interval.stride
+def _are_steps(axis: Interval, *bounds: float) -> bool:
+    """Whether bounds lie a whole number of steps above the lower end of an axis."""
+    lower, step = exactly(axis.numbers[0]), Fraction(str(axis.step))
+    return all(((exactly(bound) - lower) / step).denominator == 1 for bound in bounds)
 
 
-def most_steps(title: str, name: str, interval: Interval, squared: bool) -> int:
-    """Return how many steps of the finest lattice lie between the bounds of a value.
-
-    Raises
-    ------
-    UsageError
-        If the axis has only one value.
-    """
+def most_steps(interval: Interval, squared: bool) -> int:
+    """Return how many steps of the finest lattice lie between the bounds of a value."""
     most = MOST_STEPS_SQUARED if squared else MOST_STEPS
-    natural = interval.natural_cells
-    if natural is None:
-        return most
-    if natural < 2:
-        raise UsageError(title, f"{name!r} has only one value", "Declare wider bounds")
-    return min(natural - 1, most)
+    return min(interval.natural_cells or most, most)
 
 
-def value_axis(name: str, interval: Interval, points: int) -> GridAxis:
+def value_axis(name: str, interval: Interval, points: int) -> NearestAxis:
     """Lay the axis on which a value is added up, as a number of steps from 0 to ``points``.
 
-    Where these are the axis' own steps, a value counts as the step that it lies in. Otherwise it
-    counts as the nearest of equally spaced points, the first and the last of which are the bounds.
+    A value counts as the nearest of equally spaced points, the first and the last of which are the
+    bounds. ``step`` says that these points are the axis' own steps.
     """
-    if interval.natural_cells == points + 1:
-        return grid_axis(name, interval, points + 1)
-    lower, _ = interval.numbers
+    lower, upper = interval.numbers
     return NearestAxis(
         name,
         lower,
-        last_value(interval),
+        upper,
         points + 1,
         missing=interval.stand_in,
+        step=interval.stride if interval.natural_cells == points else None,
         column=interval.column,
     )
 
 
 def values_on(axis: GridAxis) -> Values:
     """Return the values that are added up on an axis that ``value_axis`` laid."""
-    if isinstance(axis, NearestAxis) or axis.step is None:
-        return Values(axis.name, axis.lower, axis.upper, axis.cells - 1, True)
-    return Values(axis.name, axis.lower, axis.upper - axis.step, axis.cells - 1, False)
+    bounds = (axis.lower, axis.upper)
+    if axis.step is None:
+        return Values(axis.name, *bounds, axis.cells - 1, rounded=True)
+    return Values(axis.name, *bounds, axis.cells - 1, rounded=False, nearest=True)
 
 
 # --- one value for each person --------------------------------------------------------------------
@@ -253,7 +246,7 @@ class PersonScale:
     @property
     def has_step(self) -> bool:
         """Whether a row's values are steps, and not the nearest of many points."""
-        return not isinstance(self.rows, NearestAxis)
+        return self.rows.step is not None
 
     @property
     def row_start(self) -> Fraction:
@@ -263,8 +256,7 @@ class PersonScale:
     @property
     def row_step(self) -> Fraction:
         """The distance between the values of rows."""
-        steps = self.rows.cells if self.has_step else self.rows.cells - 1
-        return (exactly(self.rows.upper) - self.row_start) / steps
+        return (exactly(self.rows.upper) - self.row_start) / (self.rows.cells - 1)
 
     @property
     def natural_steps(self) -> int | None:
@@ -315,18 +307,13 @@ class PersonScale:
             0.0 if self.has_step else float(self.row_step / 2),
         )
         bounds = (float(self.lower), float(self.upper))
-        return Values(self.rows.name, *bounds, points, not is_exact, persons)
+        nearest = True if self.has_step else msgspec.UNSET
+        return Values(self.rows.name, *bounds, points, not is_exact, persons, nearest)
 
 
-def rows_axis(title: str, name: str, interval: Interval) -> GridAxis:
-    """Lay the axis on which the values of rows are located, as finely as they can be added up.
-
-    Raises
-    ------
-    UsageError
-        If the axis has only one value.
-    """
-    return value_axis(name, interval, most_steps(title, name, interval, squared=False))
+def rows_axis(name: str, interval: Interval) -> NearestAxis:
+    """Lay the axis on which the values of rows are located, as finely as they can be added up."""
+    return value_axis(name, interval, most_steps(interval, squared=False))
 
 
 def person_scale(
@@ -355,9 +342,6 @@ def person_scale(
     if clip is not None:
         low, high = (rows.lower, clip) if isinstance(clip, int | float) else clip
         scale = replace(scale, lower=exactly(low), upper=exactly(high))
-    elif scale.has_step:
-        # The upper bound of an axis with a step does not occur.
-        scale = replace(scale, upper=scale.upper - scale.row_step)
     if statistic == "sum":
         _require_exact_sums(title, scale, clip)
     return scale
