@@ -10,7 +10,7 @@ import sfumato as sf
 from reports.disclosure import visits
 from reports.making import Outline
 from sfumato.publishing.verifying import Publication
-from sfumato.reports.disclosure.disclose import checklist, render
+from sfumato.reports.disclosure.disclose import render
 from sfumato.reports.disclosure.entry import entry_tree as entry
 from sfumato.reports.disclosure.evidence import gathered
 
@@ -25,12 +25,15 @@ def page(found):
     return render(found, entry(found, Publication(), "visits"))
 
 
-def test_most_questions_are_answered(found):
-    items = checklist(found, entry(found, Publication(), "visits"))
-    open_ones = [item.question for item in items if item.missing]
-    assert len(open_ones) == 5
-    assert len(items) == 18
-    assert all(item.answers and all(item.answers) for item in items)
+def test_most_questions_are_answered(page):
+    questions = page.split("<h3>")[1:]
+    assert len(questions) == 18
+    assert sum("To be answered" in question for question in questions) == 5
+    for question in questions:
+        answers = re.findall(r"<li[^>]*>(.*)</li>", question)
+        assert answers
+        assert all(answers)
+        assert ("To be answered" in question) == any("TODO: " in answer for answer in answers)
 
 
 def test_the_page_is_whole_and_loads_nothing(page):

@@ -113,87 +113,38 @@ def _break_lines(node: Node) -> None:
 _TEMPLATE = Path(__file__).with_name("checklist.html")
 
 
-@dataclass(frozen=True)
-class ChecklistItem:
-    """One question of the checklist.
-
-    Attributes
-    ----------
-    layer, question : str
-    answers : tuple of str
-        Lines. Those that begin with "TODO: " are for a person to answer.
-    """
-
-    layer: str
-    question: str
-    answers: tuple[str, ...]
-
-    @property
-    def missing(self) -> bool:
-        """Whether a person still has to answer it, or a part of it."""
-        return any(TODO in line for line in self.answers)
-
-
-def checklist(evidence: Evidence, tree: Tree) -> list[ChecklistItem]:
-    """The questions with their answers, from the parameters down to the data."""
-    # Some names recur, such as "name"; none of those that the checklist asks for does.
-    said = {place.rpartition(".")[2]: field for place, field in leaves(tree)}
-    return [*_guarantee(evidence, said), *_algorithms(evidence, said), *_deployment(evidence, said)]
-
-
 def render(evidence: Evidence, tree: Tree) -> str:
     """The checklist as one HTML page that loads nothing. It is the same for the same releases."""
-    items = checklist(evidence, tree)
-    layers: dict[str, list[ChecklistItem]] = {}
-    for item in items:
-        layers.setdefault(item.layer, []).append(item)
-    name = {place: field.value for place, field in leaves(tree)}["deployment.product.name"]
+    places = dict(leaves(tree))
+    guarantees = [release.guarantee for release in evidence.releases]
     return page_template(_TEMPLATE).render(
-        name=name,
-        layers=layers,
-        open=sum(item.missing for item in items),
-        items=len(items),
+        TODO=TODO,
+        name=places["deployment.product.name"].value,
+        # Some names recur, such as "name"; none of those that the checklist asks for does.
+        said={place.rpartition(".")[2]: _lines(field) for place, field in places.items()},
+        parameters=_lines(Field(f"{evidence.loss}.")),
+        decision=_decision(evidence),
+        flavor=_flavor(evidence),
+        whole_person=_whole_person(evidence),
+        proofs=_proofs(evidence),
+        accuracies=fields.accuracies(evidence),
+        counted=_distinct(guarantee.counted for guarantee in guarantees),
+        slack=_distinct(f"Slack: {guarantee.slack}." for guarantee in guarantees),
+        software=entry.software(evidence),
         standing=evidence.standing,
         verified=evidence.verified,
         version=evidence.version,
     )
 
 
-def _lines(field: Field) -> tuple[str, ...]:
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _lines(field: Field) -> list[str]:
     """Return the lines of a field, without the marks of a list."""
     lines = [line.removeprefix("- ") for line in str(field.value).split("\n")]
-    return tuple(f"{line[:1].upper()}{line[1:]}" for line in lines)
-
-
-def _guarantee(evidence: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
-    layer = "The guarantee: parameters, definition and unit"
-    return [
-        ChecklistItem(
-            layer,
-            "What are the privacy parameters, and what do they allow?",
-            (
-                _lines(Field(f"{evidence.loss}."))[0],
-                *_lines(said["privacy_parameters_description"]),
-            ),
-        ),
-        ChecklistItem(
-            layer,
-            "Are the parameters small enough for the risk, and who decided it?",
-            _decision(evidence),
-        ),
-        ChecklistItem(
-            layer,
-            "Which definition of differential privacy holds?",
-            (_flavor(evidence),),
-        ),
-        ChecklistItem(
-            layer,
-            "What is the unit of privacy, and is it a whole person?",
-            (*_lines(said["privacy_unit_description"]), _whole_person(evidence)),
-        ),
-        ChecklistItem(layer, "What is not protected?", _lines(said["unprotected_quantities"])),
-        ChecklistItem(layer, "How do several releases add up?", _lines(said["composition"])),
-    ]
+    return [f"{line[:1].upper()}{line[1:]}" for line in lines]
 
 
 def _flavor(evidence: Evidence) -> str:
@@ -201,12 +152,12 @@ def _flavor(evidence: Evidence) -> str:
     return f"{NAMES[str(evidence.loss.__struct_config__.tag)]}, {neighbours} neighbours."
 
 
-def _decision(evidence: Evidence) -> tuple[str, ...]:
+def _decision(evidence: Evidence) -> list[str]:
     if evidence.windows:
-        return tuple(line for window in evidence.windows for line in window.explain().split("\n"))
+        return [line for window in evidence.windows for line in window.explain().split("\n")]
     warned = belief.warning(evidence.loss, evidence.unit)
     why = f"{TODO}who chose the budget, and by what argument (sfumato choose, sf.window)"
-    return (warned, why) if warned else (why,)
+    return [warned, why] if warned else [why]
 
 
 def _whole_person(evidence: Evidence) -> str:
@@ -218,91 +169,14 @@ def _whole_person(evidence: Evidence) -> str:
     return "All rows of a person are protected together, if the column names the person."
 
 
-def _algorithms(evidence: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
-    layer = "Algorithms and correctness"
-    return [
-        ChecklistItem(
-            layer,
-            "Which mechanisms are used, with which sensitivity?",
-            _lines(said["mechanisms"]),
-        ),
-        ChecklistItem(layer, "Why does the guarantee hold?", _proofs(evidence)),
-        ChecklistItem(
-            layer,
-            "How accurate are the answers, and does a reader learn it?",
-            tuple(fields.accuracies(evidence)),
-        ),
-        ChecklistItem(
-            layer,
-            "Can bounding or noise bias the answers against small groups?",
-            (
-                *dict.fromkeys(release.guarantee.counted for release in evidence.releases),
-                f"{TODO}which groups are small or have many rows a person, and what that does",
-            ),
-        ),
-        ChecklistItem(
-            layer,
-            "Are finite arithmetic and randomness sound?",
-            (
-                *dict.fromkeys(
-                    f"Slack: {release.guarantee.slack}." for release in evidence.releases
-                ),
-                "Noise is drawn in whole numbers from a cryptographic generator.",
-            ),
-        ),
-        ChecklistItem(
-            layer,
-            "Can the implementation be checked?",
-            (*entry.software(evidence), *_audited(said)),
-        ),
-    ]
-
-
-def _proofs(evidence: Evidence) -> tuple[str, ...]:
+def _proofs(evidence: Evidence) -> list[str]:
     lines = fields.by_text(
         (release.guarantee.proof.because, release) for release in evidence.releases
     )
     sources = fields.by_text(
         (release.guarantee.proof.source, release) for release in evidence.releases
     )
-    return (*lines, *(f"Source: {source}" for source in sources))
-
-
-def _audited(said: Mapping[str, Field]) -> tuple[str, ...]:
-    if "auditing" in said:
-        return _lines(said["auditing"])
-    return ("The command sfumato audit measures what each mechanism of this version spends.",)
-
-
-def _deployment(evidence: Evidence, said: Mapping[str, Field]) -> list[ChecklistItem]:
-    layer = "Deployment: trust, security and the data"
-    return [
-        ChecklistItem(layer, "Who has to be trusted?", _lines(said["actors"])),
-        ChecklistItem(layer, "Who may ask, and when?", _lines(said["access_type_description"])),
-        ChecklistItem(
-            layer,
-            "Which side channels are there?",
-            (
-                "Time and memory of a run depend on the data and are not covered: publish on a "
-                "schedule, and do not let strangers start a run.",
-            ),
-        ),
-        ChecklistItem(
-            layer,
-            "How are the raw data, the ledger's secrets and backups protected?",
-            (f"{TODO}who may read the raw data, how access is controlled, and where backups are",),
-        ),
-        ChecklistItem(
-            layer,
-            "How were the data collected, and are they needed at all?",
-            (f"{TODO}the legal ground, what was collected, and when it is deleted",),
-        ),
-        ChecklistItem(
-            layer,
-            "Is anything about the same people published by other means?",
-            (f"{TODO}other releases, exact totals in catalogues, and other ledgers",),
-        ),
-    ]
+    return [*lines, *(f"Source: {source}" for source in sources)]
 
 
 # --- the document ---------------------------------------------------------------------------------
