@@ -20,7 +20,7 @@ from conformance.stores import (
 )
 from sfumato.errors import LedgerError
 from sfumato.ledger import Entry, Spender, Step, Store, journal
-from sfumato.ledger.entries import OVER, fields, link, payload_digest
+from sfumato.ledger.entries import OVER, link_of, payload_digest
 from sfumato.ledger.store import NameRow, Part, Position, PublicRows, SecretRows
 from support.memory_store import MemoryPublicRows, MemorySecretRows, MemoryStore
 
@@ -43,7 +43,7 @@ def test_public_rows_come_back_as_they_were_written(make, store):
             "until",
             "holder",
         )
-        assert first.hash == link(*fields(first))
+        assert first.hash == link_of(first)
         seen = public_rows(one)
         assert seen["identity"] == "a book"
         assert [entry.kind for entry in seen["entries"]] == [
@@ -219,7 +219,7 @@ def chained(rows: PublicRows, **changes: Any) -> Entry:
         "",
     )
     entry = dataclasses.replace(plain, **changes)
-    return dataclasses.replace(entry, hash=link(*fields(entry)))
+    return dataclasses.replace(entry, hash=link_of(entry))
 
 
 BROKEN = {

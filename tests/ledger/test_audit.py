@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import LedgerError
 from sfumato.ledger import open_ledger
-from sfumato.ledger.entries import fields, link
+from sfumato.ledger.entries import link_of
 from sfumato.ledger.sql import COLUMNS, entry_of
 from support.tampering import unguarded, verified_after
 
@@ -61,7 +61,7 @@ def rechain(db):
     previous = ""
     for columns in db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence").fetchall():
         entry = entry_of((*columns[:-2], previous, ""))
-        previous = link(*fields(entry))
+        previous = link_of(entry)
         db.execute(
             "UPDATE entries SET previous = ?, hash = ? WHERE sequence = ?",
             (entry.previous, previous, entry.sequence),

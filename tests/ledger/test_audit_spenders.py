@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.ledger import Book, Entry
 from sfumato.ledger.audit import Books, audited
-from sfumato.ledger.entries import fields, link, opening
+from sfumato.ledger.entries import link_of, opening
 from support.memory_store import MemoryStore
 
 
@@ -32,7 +32,7 @@ def faults(changes: dict[int, dict[str, Any]]) -> tuple[str, ...]:
     for entry in entries():
         previous = chain[-1].hash if chain else ""
         new = dataclasses.replace(entry, previous=previous, **changes.get(entry.sequence, {}))
-        chain.append(dataclasses.replace(new, hash=link(*fields(new))))
+        chain.append(dataclasses.replace(new, hash=link_of(new)))
     accounts = dict.fromkeys(("trips", "visits"), ("marbles", (100, 0)))
     assert chain[0].note == opening("marbles", (100, 0))
     return audited(Books(chain, accounts, {}, len(chain), {})).verification.faults

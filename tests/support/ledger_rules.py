@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 
-from sfumato.ledger.entries import NOTHING, Entry
+from sfumato.ledger.entries import NOTHING, WIDENED, Entry
+from sfumato.ledger.filters import allows, text_of
 from sfumato.ledger.store import PublicRows
 
 WRONG_SUM = "the sum of the spender does not follow from the entry before"
@@ -18,7 +19,11 @@ FREE_STANDING = ("open", "bind", "cap", "reserve")  # the kinds that follow from
 def broken(rows: PublicRows, entry: Entry) -> str | None:
     """The first rule that an entry would break if it were added now; None if it breaks none."""
     return (
-        _chain(rows, entry) or _balance(rows, entry) or _life(rows, entry) or _spender(rows, entry)
+        _chain(rows, entry)
+        or _balance(rows, entry)
+        or _life(rows, entry)
+        or _spender(rows, entry)
+        or _curves(rows, entry)
     )
 
 
@@ -27,6 +32,8 @@ def _chain(rows: PublicRows, entry: Entry) -> str | None:
     if (entry.sequence, entry.previous) != (tip.sequence + 1, tip.hash):
         return "the entry is not the next of the chain"
     spent = (tip.spent[0] + entry.cost[0], tip.spent[1] + entry.cost[1])
+    if entry.key == WIDENED:
+        return None
     return None if entry.spent == spent else "the balance does not follow from the entry before"
 
 
@@ -35,6 +42,9 @@ def _balance(rows: PublicRows, entry: Entry) -> str | None:
     if found is None:
         return "the account is not there"
     total = found[1]
+    account = rows.account(entry.account)
+    if entry.key == WIDENED or (account is not None and account.by_curves):
+        return None
     if min(entry.cost) < 0 or entry.spent[0] > total[0] or entry.spent[1] > total[1]:
         return "the account cannot pay"
     return "only a reservation costs" if entry.kind != "reserve" and any(entry.cost) else None
@@ -67,8 +77,31 @@ def _spender(rows: PublicRows, entry: Entry) -> str | None:
         return WRONG_SUM
     if entry.kind == "cap":
         return None
-    may = found is not None and all(map(operator.le, entry.own, found.ceiling))
+    may = found is not None and (
+        bool(found.terms) or all(map(operator.le, entry.own, found.ceiling))
+    )
     return None if may else "the spender cannot pay"
+
+
+def _curves(rows: PublicRows, entry: Entry) -> str | None:
+    """Whether an entry adds to each filter by curves what its event says, and all of them fit."""
+    account = rows.account(entry.account)
+    if entry.key == WIDENED:
+        return None
+    if account is None or not account.by_curves or entry.kind != "reserve":
+        return "only a charge of an account by curves has an event" if entry.event else None
+    spender = rows.spender(entry.account, entry.spender) if entry.spender else None
+    data_terms = rows.ceiling_terms().get(account.data, "")
+    filters = [
+        (account.terms, account.curve, entry.curve),
+        ("" if spender is None else spender.terms, spender and spender.curve, entry.own_curve),
+        (data_terms, rows.data_curve(account.data), entry.data_curve),
+    ]
+    fits = (
+        allows(terms, entry.event, text_of(after), text_of(before or ()))
+        for terms, before, after in filters
+    )
+    return None if all(fits) else "the account cannot pay"
 
 
 def _without_spender(rows: PublicRows, entry: Entry) -> str | None:

@@ -14,7 +14,20 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, Self, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.entries import NOTHING, OVER, Account, Amount, Entry, Spender, Step, ceiling_of
+from sfumato.ledger.entries import (
+    NOTHING,
+    OVER,
+    WIDENED,
+    Account,
+    Amount,
+    Entry,
+    MaybeCurve,
+    Spender,
+    Step,
+    ceiling_of,
+    curves_of,
+    terms_in,
+)
 from sfumato.ledger.sqlite_file import Turns
 from sfumato.ledger.store import (
     FORKED,
@@ -49,6 +62,8 @@ class MemoryPublicRows(PublicRows):
     _ceilings: dict[str, tuple[str, Amount]] = field(default_factory=dict)
     _entries: list[Entry] = field(default_factory=list)
     _answers: dict[int, bytes] = field(default_factory=dict)
+    _terms: dict[str, str] = field(default_factory=dict)
+    _ceiling_terms: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> MemoryPublicRows:
         """The same rows in tables of their own."""
@@ -59,6 +74,8 @@ class MemoryPublicRows(PublicRows):
             self._ceilings.copy(),
             self._entries.copy(),
             self._answers.copy(),
+            self._terms.copy(),
+            self._ceiling_terms.copy(),
         )
 
     def identity(self) -> str | None:
@@ -100,8 +117,14 @@ class MemoryPublicRows(PublicRows):
         if last is None:
             return None
         rule, total = self._totals[name]
+        terms = self._terms.get(name, "")
+        if any(entry.kind == "open" for entry in self.of_key(name, WIDENED)):
+            rule = "approx"
+            total = curves_of(terms).total
         protects, data = self._bindings.get(name, ("", ""))
-        return Account(name, rule, total, last.spent, protects, data)
+        events = [entry for entry in self._entries if entry.account == name and entry.event]
+        curve = events[-1].curve if events else ()
+        return Account(name, rule, total, last.spent, protects, data, terms, curve)
 
     def accounts(self, data: str | None = None) -> list[Account]:
         found = [self.account(name) for name in self._totals]
@@ -121,19 +144,35 @@ class MemoryPublicRows(PublicRows):
         if not found:
             return None
         caps = [entry for entry in found if entry.kind == "cap"]
-        rule = self._totals[account][0]
-        return Spender(account, name, rule, ceiling_of(caps[-1].note), found[-1].own)
+        note = caps[-1].note
+        terms = terms_in(note)
+        rule = "approx" if terms else self._totals[account][0]
+        events = [entry for entry in found if entry.event]
+        curve = events[-1].own_curve if events else ()
+        return Spender(account, name, rule, ceiling_of(note), found[-1].own, terms, curve)
 
     def spenders(self, account: str) -> list[Spender]:
         names = dict.fromkeys(entry.spender for entry in self._of_spenders(account))
         found = (self.spender(account, name) for name in names)
         return [one for one in found if one is not None]
 
+    def data_curve(self, data: str) -> MaybeCurve:
+        for entry in reversed(self._entries):
+            if entry.event and self._bindings.get(entry.account, ("", ""))[1] == data:
+                return entry.data_curve
+        return ()
+
     def answer(self, sequence: int) -> bytes | None:
         return self._answers.get(sequence)
 
     def totals(self) -> Mapping[str, tuple[str, Amount]]:
         return self._totals
+
+    def terms(self) -> Mapping[str, str]:
+        return self._terms
+
+    def ceiling_terms(self) -> Mapping[str, str]:
+        return self._ceiling_terms
 
     def bindings(self) -> Mapping[str, tuple[str, str]]:
         return self._bindings
@@ -150,15 +189,19 @@ class MemoryPublicRows(PublicRows):
     def set_identity(self, identity: str) -> None:
         _add(self._names, "identity", identity)
 
-    def add_account(self, name: str, rule: str, total: Amount) -> None:
+    def add_account(self, name: str, rule: str, total: Amount, terms: str = "") -> None:
         _add(self._totals, name, (rule, (total[0], total[1])))
+        if terms:
+            self._terms[name] = terms
 
     def add_binding(self, account: str, protects: str, data: str) -> None:
         _require(account in self._totals, "the account is not there")
         _add(self._bindings, account, (protects, data))
 
-    def add_ceiling(self, data: str, rule: str, amount: Amount) -> None:
+    def add_ceiling(self, data: str, rule: str, amount: Amount, terms: str = "") -> None:
         _add(self._ceilings, data, (rule, (amount[0], amount[1])))
+        if terms:
+            self._ceiling_terms[data] = terms
 
     def add(self, entry: Entry) -> None:
         fault = broken(self, entry)

@@ -23,7 +23,7 @@ import pytest
 from conformance.stores import public_rows
 from ledger.postgres.people import BOUND, People, settle
 from sfumato.ledger import Binding, Entry, Hold, journal
-from sfumato.ledger.entries import NOTHING, binding, fields, link, payload_digest
+from sfumato.ledger.entries import NOTHING, binding, link_of, payload_digest
 from sfumato.ledger.sql import columns_of
 from support import postgres
 
@@ -232,7 +232,7 @@ def next_entry(people: People, **changes: Any) -> Entry:
         if first:
             plain = dataclasses.replace(plain, time=first[0].time, digest=first[0].digest)
     entry = dataclasses.replace(plain, **changes)
-    return dataclasses.replace(entry, hash=changes.get("hash", link(*fields(entry))))
+    return dataclasses.replace(entry, hash=changes.get("hash", link_of(entry)))
 
 
 def forged(people: People) -> Mapping[str, tuple[Entry, bytes | None]]:
@@ -341,7 +341,7 @@ def test_a_view_of_before_charges_nothing(people: People, isolation: str) -> Non
         old.execute(cast("Any", f"BEGIN ISOLATION LEVEL {isolation}"))
         old.execute(cast("Any", f"SELECT count(*) FROM {people.schema}.entries"))
         stale = dataclasses.replace(first, sequence=first.sequence - 1)
-        stale = dataclasses.replace(stale, hash=link(*fields(stale)))
+        stale = dataclasses.replace(stale, hash=link_of(stale))
         values = (*columns_of(stale), stale.spender, *stale.own, None)
         with pytest.raises(psycopg.Error):
             old.execute(cast("Any", ENTER.format(people.schema)), values)

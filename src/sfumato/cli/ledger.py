@@ -27,6 +27,7 @@ from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Amount, Book, Entry, Ledger, Spender, open_ledger, written
+from sfumato.ledger.entries import curves_of, terms_in
 from sfumato.ledger.moving import exported
 from sfumato.privacy import KINDS, measure_of, rule_of, stated_total, total_of
 
@@ -426,8 +427,11 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
         return cost, f"{by}{entry.note}"
     note = json.loads(entry.note)
     match entry.kind:
+        case "open" if "widens" in note:
+            return "", f"widened to {written('approx', tuple(note['terms']['total']))}, by curves"
         case "open":
-            return "", f"total {written(rule, tuple(note['total']))}"
+            how = _how_opened(entry.note)
+            return "", f"total {written(note['rule'], tuple(note['total']))}{how}"
         case "bind":
             data = f", of the data set {note['data']!r}" if note["data"] else ""
             return "", f"protects {note['protects']}{data}"
@@ -435,6 +439,16 @@ def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
             ceiling = written(note["rule"], tuple(note["ceiling"]))
             whose = entry.spender or note["data"]
             return "", f"ceiling of {whose!r} {ceiling}"
+
+
+def _how_opened(note: str) -> str:
+    """Return how an account composes, as its opening says; "" of one that adds up."""
+    terms = terms_in(note)
+    if not terms:
+        return ""
+    if json.loads(note)["rule"] == "approx":
+        return ", by curves"
+    return f", may be widened to {written('approx', curves_of(terms).total)}, by curves"
 
 
 def _head(text: str | None) -> tuple[int, str] | None:

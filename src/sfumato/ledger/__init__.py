@@ -13,6 +13,7 @@ from sfumato.ledger.entries import (
     Spender,
     Step,
     Verification,
+    stated_terms,
     written,
 )
 from sfumato.ledger.store import Store
@@ -36,5 +37,6 @@ __all__ = [
     "Store",
     "Verification",
     "open_ledger",
+    "stated_terms",
     "written",
 ]

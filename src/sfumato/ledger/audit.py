@@ -6,6 +6,8 @@ audit assumes nothing of what it reads, and reports a fault where other code wou
 *Spenders* are recomputed from the entries as well. A spender's sum is written in each of their
 charges. It must follow from the charges before it, and stay within the ceiling that was set last.
 
+*Curves* are derived from the events of charges, for the terms of each filter.
+
 *Streams* are recomputed from their steps, and compared with their charges.
 """
 
@@ -17,28 +19,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, get_args
 
+from sfumato.errors import UsageError
 from sfumato.ledger.entries import (
     BEGUN,
     LARGEST,
     NOTHING,
+    WIDENED,
     Amount,
     Entry,
+    MaybeCurve,
     Step,
     Verification,
     binding,
     capping,
     capping_spender,
     ceiling_of,
-    fields,
-    link,
+    curves_of,
+    link_of,
     linked,
     opened,
     opening,
     payload_digest,
     sealed,
+    terms_in,
+    widening,
 )
+from sfumato.ledger.filters import allowed_curve, curve_after, worst_event_of
 from sfumato.ledger.sql import Columns, SpenderColumns, columns_of
 from sfumato.ledger.store import PublicRows, SecretRows, StreamRow
+from sfumato.privacy.composition import State
+from sfumato.privacy.curves import Event
 
 # --- spenders -------------------------------------------------------------------------------------
 
@@ -67,7 +77,11 @@ class Spenders:
         if entry.own != after:
             return "states a sum of its spender that does not follow from the entries before it"
         most = self._ceilings.get(whose, NOTHING)
-        if entry.kind == "reserve" and (after[0] > most[0] or after[1] > most[1]):
+        if (
+            entry.kind == "reserve"
+            and not entry.event
+            and (after[0] > most[0] or after[1] > most[1])
+        ):
             return f"takes the spender {entry.spender!r} over their ceiling"
         return None
 
@@ -76,6 +90,110 @@ class Spenders:
             return "states a sum of a spender that it does not name"
         if entry.kind == "reserve" and entry.account in self._limited:
             return f"is charged to account {entry.account!r} by none of its spenders"
+        return None
+
+
+# --- curves ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Filters:
+    """What was charged to each filter by curves, as far as the entries go.
+
+    A filter is known by ("account", name), ("spender", account, name) or ("data", name).
+    """
+
+    _targets: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _terms: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _states: dict[tuple[str, ...], State] = field(default_factory=dict)
+    _data: dict[str, str] = field(default_factory=dict)
+
+    def by_curves(self, account: str) -> bool:
+        """Whether an account composes by curves now."""
+        return ("account", account) in self._terms
+
+    def open(self, entry: Entry, rule: str) -> None:
+        """Note the terms of an account that is opened."""
+        terms = terms_in(entry.note)
+        self._targets[entry.account] = (rule, terms)
+        if rule == "approx":
+            self._note(("account", entry.account), terms)
+
+    def settle(self, entry: Entry) -> None:
+        """Note what an entry binds an account to, or the terms of a ceiling that it sets."""
+        said = json.loads(entry.note)
+        if entry.kind == "bind":
+            self._data[entry.account] = str(said["data"])
+        else:
+            self._note(("data", str(said["data"])), terms_in(entry.note))
+
+    def cap(self, entry: Entry) -> None:
+        """Note the terms of a spender's ceiling; an older one gives way."""
+        self._note(("spender", entry.account, entry.spender), terms_in(entry.note))
+
+    def _note(self, name: tuple[str, ...], terms: str) -> None:
+        self._terms.pop(name, None)
+        if terms:
+            self._terms[name] = terms
+
+    def widening_fault(self, entry: Entry, spent: Amount, total: Amount) -> str | None:
+        """What is wrong with an entry that widens an account, as the end of a sentence."""
+        rule, terms = self._targets.get(entry.account, ("", ""))
+        if self.by_curves(entry.account) or entry.note != widening(rule, terms or "{}"):
+            return "widens an account to what was not stated at its opening"
+        self._note(("account", entry.account), terms)
+        composition = curves_of(terms)
+        whole = worst_event_of(rule, total)
+        if allowed_curve(composition, composition.start, NOTHING, whole) is None:
+            return "widens an account whose total does not fit the target"
+        if entry.event != worst_event_of(rule, spent):
+            return "does not count what its account has spent"
+        fault = self._curve_fault(("account", entry.account), entry.event, entry.curve)
+        state = self._states.get(("account", entry.account), composition.start)
+        if fault is None and entry.spent != (state[0], state[1]):
+            return "states a balance that does not follow from the entries before it"
+        return fault
+
+    def fault(self, entry: Entry) -> str | None:
+        """What is wrong with the event of the next entry, as the end of a sentence."""
+        if not entry.event:
+            return self._without_event(entry)
+        if entry.kind != "reserve" or not self.by_curves(entry.account):
+            return "has an event, and is no charge of an account by curves"
+        try:
+            money = Event.read(entry.event).money
+        except UsageError:
+            return "has an event that this version does not know"
+        if entry.cost != money:
+            return "states a cost that does not follow from its event"
+        named = {
+            ("account", entry.account): entry.curve,
+            ("spender", entry.account, entry.spender): entry.own_curve,
+            ("data", self._data.get(entry.account, "")): entry.data_curve,
+        }
+        faults = (self._curve_fault(name, entry.event, curve) for name, curve in named.items())
+        return next((fault for fault in faults if fault is not None), None)
+
+    def _without_event(self, entry: Entry) -> str | None:
+        if entry.curve or entry.own_curve or entry.data_curve:
+            return "has curves, and no event that they follow from"
+        if entry.kind == "reserve" and self.by_curves(entry.account):
+            return "is charged to an account by curves, and has no event"
+        return None
+
+    def _curve_fault(self, name: tuple[str, ...], event: str, curve: MaybeCurve) -> str | None:
+        terms = self._terms.get(name)
+        whose = " ".join(map(repr, name[1:]))
+        if terms is None or not event:
+            return f"has a curve of {name[0]} {whose}, which has none" if curve else None
+        composition = curves_of(terms)
+        state = self._states.get(name, composition.start)
+        expected = curve_after(composition, state, NOTHING, event)
+        self._states[name] = expected[1]
+        if curve != expected:
+            return f"has a curve of {name[0]} {whose} that does not follow from its event"
+        if not composition.fits(expected[1]):
+            return f"takes {name[0]} {whose} over its total"
         return None
 
 
@@ -127,21 +245,27 @@ def first_fault(rows: PublicRows) -> str | None:
     if damages:
         return damages[0]
     last = rows.entry(rows.tip("").sequence)
-    if last is not None and (not _well_formed(last) or last.hash != link(*fields(last))):
+    if last is not None and (not _well_formed(last) or last.hash != link_of(last)):
         return f"entry {last.sequence} was edited: its hash does not match its content"
+    terms = rows.terms()
     for name, (rule, total) in rows.totals().items():
         # An account is opened under the empty key.
         first = next(iter(rows.of_key(name, "")), None)
-        if first is None or first.kind != "open" or first.note != opening(rule, total):
+        note = opening(rule, total, terms.get(name, ""))
+        if first is None or first.kind != "open" or first.note != note:
             return f"account {name!r} was edited: {NOT_AS_OPENED}"
     return None
 
 
 def _books(rows: PublicRows) -> Books:
     settled = {("bind", account): binding(*bound) for account, bound in rows.bindings().items()}
-    settled |= {("cap", data): capping(data, *limit) for data, limit in rows.ceilings().items()}
+    terms = rows.ceiling_terms()
+    settled |= {
+        ("cap", data): capping(data, *limit, terms.get(data, ""))
+        for data, limit in rows.ceilings().items()
+    }
     answers = {number: digest_of(payload) for number, payload in rows.answers()}
-    return Books(rows.entries(), rows.totals(), answers, rows.highest(), settled)
+    return Books(rows.entries(), rows.totals(), answers, rows.highest(), settled, rows.terms())
 
 
 def digest_of(payload: object) -> str:
@@ -165,6 +289,8 @@ class Books:
         The highest number that was ever given to an entry.
     settled : mapping
         What was fixed for an account ("bind") or a data set ("cap"), as the note of its entry.
+    terms : mapping
+        The terms of each account that has any.
     """
 
     entries: Iterable[Entry]
@@ -172,6 +298,7 @@ class Books:
     payloads: Mapping[int, str]
     highest: int
     settled: Mapping[tuple[str, str], str]
+    terms: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -204,6 +331,7 @@ class _Audit:
     _stores: set[int] = dataclasses.field(default_factory=set)
     _settled: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     _spenders: Spenders = dataclasses.field(default_factory=Spenders)
+    _filters: Filters = dataclasses.field(default_factory=Filters)
 
     def run(self) -> Verification:
         """Follow the chain once, then look for rows that no entry accounts for."""
@@ -255,13 +383,16 @@ class _Audit:
             self._fault(f"entry {entry.sequence} follows entry {number}: {obstacle}")
         if entry.previous != previous:
             self._fault(f"entry {entry.sequence} does not continue the chain of entry {number}")
-        if entry.hash != link(*fields(entry)):
+        if entry.hash != link_of(entry):
             self._fault(f"entry {entry.sequence} was edited: its hash does not match its content")
         self._balance(entry)
         self._meaning(entry)
 
     def _balance(self, entry: Entry) -> None:
         before = self._spent.get(entry.account, NOTHING)
+        if _widens(entry):
+            self._widening(entry, before)
+            return
         after = (before[0] + entry.cost[0], before[1] + entry.cost[1])
         if entry.kind != "reserve" and entry.cost != NOTHING:
             self._fault(f"entry {entry.sequence} costs something, but only a reservation may")
@@ -269,16 +400,25 @@ class _Audit:
             obstacle = "does not follow from the entries before it"
             self._fault(f"entry {entry.sequence} states a balance that {obstacle}")
         self._spent[entry.account] = after
-        total = self._totals.get(entry.account)
+        total = None if self._filters.by_curves(entry.account) else self._totals.get(entry.account)
         if total is not None and (after[0] > total[0] or after[1] > total[1]):
             self._fault(f"entry {entry.sequence} takes account {entry.account!r} over its total")
-        fault = self._spenders.fault(entry)
+        for fault in (self._spenders.fault(entry), self._filters.fault(entry)):
+            if fault is not None:
+                self._fault(f"entry {entry.sequence} {fault}")
+
+    def _widening(self, entry: Entry, before: Amount) -> None:
+        total = self._totals.get(entry.account, NOTHING)
+        fault = self._filters.widening_fault(entry, before, total)
         if fault is not None:
             self._fault(f"entry {entry.sequence} {fault}")
+        self._spent[entry.account] = entry.spent
 
     def _meaning(self, entry: Entry) -> None:
         """Follow the life of accounts and keys."""
         match entry.kind:
+            case "open" if _widens(entry):
+                pass  # `_widening` has followed it
             case "open":
                 self._open(entry)
             case "cap" if entry.spender:
@@ -311,11 +451,15 @@ class _Audit:
             self._fault(f"entry {entry.sequence} opens account {entry.account!r} a second time")
         if written is None:
             self._fault(f"account {entry.account!r} is missing")
-        elif entry.note != opening(str(written[0]), written[1]):
+        elif entry.note != opening(
+            str(written[0]), written[1], self.books.terms.get(entry.account, "")
+        ):
             self._fault(f"account {entry.account!r} was edited: {NOT_AS_OPENED}")
         try:
-            first, second = json.loads(entry.note)["total"]
+            said = json.loads(entry.note)
+            first, second = said["total"]
             self._totals[entry.account] = (int(first), int(second))
+            self._filters.open(entry, str(said["rule"]))
         except NOTE_ERRORS:
             self._fault(f"entry {entry.sequence} opens account {entry.account!r} without a total")
             self._totals[entry.account] = NOTHING
@@ -332,12 +476,18 @@ class _Audit:
         if self.books.settled.get((entry.kind, whose)) != entry.note:
             self._fault(f"what entry {entry.sequence} settled for {whose!r} was edited")
         self._settled.add((entry.kind, whose))
+        self._filters.settle(entry)
 
     def _cap_spender(self, entry: Entry) -> None:
         written = self.books.accounts.get(entry.account)
         rule = "" if written is None else str(written[0])
-        if entry.note != capping_spender(rule, ceiling_of(entry.note)):
+        terms = terms_in(entry.note)
+        if entry.note not in (
+            capping_spender(rule, ceiling_of(entry.note)),
+            capping_spender("approx", ceiling_of(entry.note), terms),
+        ):
             self._fault(f"entry {entry.sequence} sets no ceiling that can be read")
+        self._filters.cap(entry)
 
     def _follow_key(self, entry: Entry, key: _Key) -> None:
         """Check that an entry may follow what its key has been through, and remember it."""
@@ -366,13 +516,24 @@ class _Audit:
             self._fault(f"the answer of entry {entry.sequence} was edited: its hash does not match")
 
 
+def _widens(entry: Entry) -> bool:
+    return entry.kind == "open" and entry.key == WIDENED
+
+
 def _well_formed(entry: Entry) -> bool:
     """Whether each field of an entry is of its type."""
+    if not all(map(_is_curve, (entry.curve, entry.own_curve, entry.data_curve))):
+        return False
     columns = (*columns_of(entry), entry.spender, *entry.own)
     return all(
         type(column) is int and 0 <= column <= LARGEST if kind is int else isinstance(column, str)
         for column, kind in zip(columns, COLUMN_TYPES, strict=True)
     )
+
+
+def _is_curve(curve: MaybeCurve) -> bool:
+    sums = [number for state in curve for number in state]
+    return not curve or all(type(number) is int and 0 <= number <= LARGEST for number in sums)
 
 
 # --- streams --------------------------------------------------------------------------------------

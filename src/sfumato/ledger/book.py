@@ -314,7 +314,7 @@ class Book:
 
     # --- accounts ---------------------------------------------------------------------------------
 
-    def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
+    def open_account(self, name: str, rule: str, total: Amount | None, terms: str = "") -> Account:
         """Create an account, or check that it exists with this rule and total.
 
         The first charge fixes whom the account protects, and not its opening: until then, a slip in
@@ -327,12 +327,15 @@ class Book:
             The measure in which the account is kept, such as ``"pure"``. It is stored and compared.
         total : tuple of two int, or None
             In the units of the rule. None: the account must exist, with any total.
+        terms : str
+            How it composes by curves, for good (`sfumato.ledger.stated_terms`): from its opening
+            where the rule is "approx", or once it is widened. "": it adds up.
 
         Raises
         ------
         UsageError
-            The account exists with another rule or total, or is asked for without a total and does
-            not exist.
+            The account exists with another rule, total or terms, or is asked for without a total
+            and does not exist.
         """
         require_text("account", name)
         require_text("rule", rule)
@@ -340,16 +343,24 @@ class Book:
             account = self.account(name)
         else:
             require_amount("total", total)
-            account = self._find_or_open(name, rule, total)
-        if account.rule != rule or (total is not None and account.total != tuple(total)):
-            raise refusals.differs(account, rule, total)
+            account = self._find_or_open(name, rule, total, terms)
+        stated = (rule, None if total is None else tuple(total), terms)
+        if total is None:
+            is_same = account.rule == rule
+        else:
+            is_same = stated in (
+                (account.rule, account.total, account.terms),
+                self._store.reading(lambda rows: (*rows.totals()[name], account.terms)),
+            )
+        if not is_same:
+            raise refusals.differs(account, rule, total, terms)
         return account
 
-    def _find_or_open(self, name: str, rule: str, total: Amount) -> Account:
+    def _find_or_open(self, name: str, rule: str, total: Amount, terms: str) -> Account:
         self._examine()
 
         def settle(rows: PublicRows) -> Account:
-            return rows.account(name) or journal.open_account(rows, name, rule, total)
+            return rows.account(name) or journal.open_account(rows, name, rule, total, terms)
 
         account = self._store.reading(lambda rows: rows.account(name))
         if account is not None:
@@ -357,6 +368,44 @@ class Book:
         remedy = "Ask the custodian to run `sfumato ledger init`, or name an account that exists"
         self._require_custodian(f"opening account {name!r}", remedy)
         return self._store.writing(settle)
+
+    def widen(self, name: str) -> Account:
+        """Let an account compose by curves from now on, to the target of its opening; once.
+
+        An account in epsilon or rho then counts epsilon and delta: its promise becomes weaker, and
+        it pays for more. What it has spent counts by its worst event.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Account
+            As it stands then. An account that was widened before is left as it is.
+
+        Raises
+        ------
+        UsageError
+            No target was stated when the account was opened; its whole total does not fit the
+            target; or it has spenders or a ceiling, which were fixed in its old measure.
+        LedgerError
+            The caller is not the custodian of the ledger.
+        """
+        self._require_custodian(f"widening account {name!r}", "Ask the custodian to widen it")
+        self._examine()
+
+        def settle(rows: PublicRows) -> Account:
+            account = self._known(rows, name)
+            if account.by_curves and rows.totals()[name][0] != account.rule:
+                return account
+            journal.require_widenable(rows, account)
+            return journal.widen(rows, account, account.terms)
+
+        widened = self._store.writing(settle)
+        if self._anchor is not None:
+            self._anchor.note_entry(self._store)
+        return widened
 
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, or that it may not begin with."""
@@ -385,7 +434,7 @@ class Book:
 
     # --- spenders ---------------------------------------------------------------------------------
 
-    def add_spender(self, account: str, name: str, ceiling: Amount) -> Spender:
+    def add_spender(self, account: str, name: str, ceiling: Amount, terms: str = "") -> Spender:
         """Name somebody who may spend from an account, up to a ceiling of their own.
 
         From then on every charge of the account belongs to one of its spenders. In a ledger on a
@@ -396,6 +445,8 @@ class Book:
         account, name : str
         ceiling : tuple of two int
             In the units of the account's rule. The account's total holds as well.
+        terms : str
+            Those of the ceiling, where the account composes by curves.
 
         Raises
         ------
@@ -404,16 +455,18 @@ class Book:
         LedgerError
             The caller is not the custodian of the ledger.
         """
-        return self._name_spender(account, name, ceiling, new=True)
+        return self._name_spender(account, name, ceiling, terms, new=True)
 
-    def set_spender(self, account: str, name: str, ceiling: Amount) -> Spender:
+    def set_spender(self, account: str, name: str, ceiling: Amount, terms: str = "") -> Spender:
         """Raise or lower the ceiling of a spender; below what they spent, they spend no more.
 
         Parameters and errors are those of `add_spender`; the spender must be there.
         """
-        return self._name_spender(account, name, ceiling, new=False)
+        return self._name_spender(account, name, ceiling, terms, new=False)
 
-    def _name_spender(self, account: str, name: str, ceiling: Amount, *, new: bool) -> Spender:
+    def _name_spender(
+        self, account: str, name: str, ceiling: Amount, terms: str, *, new: bool
+    ) -> Spender:
         require_text("account", account)
         require_text("spender", name)
         require_amount("ceiling", ceiling)
@@ -425,7 +478,7 @@ class Book:
 
         def settle(rows: PublicRows) -> Spender:
             known = self._known(rows, account)
-            return journal.name_spender(rows, known, name, limit, new=new)
+            return journal.name_spender(rows, known, name, limit, terms, new=new)
 
         spender = self._store.writing(settle)
         if self._anchor is not None:
@@ -472,6 +525,7 @@ class Book:
         resumes: int | None = 1,
         formerly: Sequence[str] = (),
         spender: str | None = None,
+        event: str = "",
     ) -> Hold:
         """Charge an account, durably, before anything is counted; or find what is paid for.
 
@@ -507,6 +561,9 @@ class Book:
             ``asked`` in the words of earlier versions, which may have charged for it.
         spender : str or None
             Who spends; None: whom the book names.
+        event : str
+            What is drawn (`sfumato.privacy.curves`). An account that composes by curves counts it,
+            and not the cost; others ignore it.
 
         Returns
         -------
@@ -534,6 +591,7 @@ class Book:
             binding,
             formerly=tuple(formerly),
             spender=spender or self._spender,
+            event=event,
         )
         caller = self._store.caller(request.spender)
         if caller.role == "auditor":
@@ -558,6 +616,7 @@ class Book:
         secret: bytes = b"",
         binding: Binding | None = None,
         spender: str | None = None,
+        event: str = "",
     ) -> StreamRecord:
         """Charge an account for a stream of steps, durably; or go on with one that is paid for.
 
@@ -568,7 +627,7 @@ class Book:
 
         Parameters
         ----------
-        account, key, asked, cost, note, binding, spender
+        account, key, asked, cost, note, binding, spender, event
             As for `reserve`. There is no lease: every step is a transaction of its own, whoever
             takes it.
         spec : bytes
@@ -597,6 +656,7 @@ class Book:
             None,
             binding,
             spender=spender or self._spender,
+            event=event,
         )
         caller = self._store.caller(request.spender)
         if not caller.is_custodian:

@@ -10,7 +10,7 @@ before. So of two callers who ask at once, one charges, and the other finds that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import NamedTuple
@@ -18,10 +18,12 @@ from typing import NamedTuple
 from sfumato.errors import LedgerError, UsageError, nearest
 from sfumato.ledger import journal, leases, refusals
 from sfumato.ledger.anchor import Anchor
-from sfumato.ledger.entries import BEGUN, MIXED, Account, Entry, Kind, payload_digest
+from sfumato.ledger.entries import BEGUN, MIXED, Account, Amount, Entry, Kind, payload_digest
+from sfumato.ledger.filters import allowed_curve
 from sfumato.ledger.leases import OWN_LEASES
 from sfumato.ledger.secrets import Secrets, fresh_name, known, moved_to
 from sfumato.ledger.store import Caller, Named, PublicRows, Request, Store, Unclear
+from sfumato.privacy.curves import Event
 
 # --- reservations ---------------------------------------------------------------------------------
 
@@ -132,7 +134,8 @@ def call(payer: Payer, request: Request) -> Hold | None:
     """Charge in a single call, if nothing stands in the way; otherwise `attempt` has to."""
     bound = request.binding
     is_mixed = bound is not None and bound.protects == MIXED  # `settle` says why not
-    if is_mixed or not payer.store.has_calls or payer.secrets is None:
+    # A call adds amounts up by itself; events it does not read.
+    if is_mixed or request.event or not payer.store.has_calls or payer.secrets is None:
         return None
     new = payer.secrets.new_charge(request, leases.current())
     try:
@@ -334,17 +337,17 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
     account = require_account(rows, request.account, payer.store.label)
     # All limits are looked up in the transaction that charges. Looked up before it, two callers
     # might each find room for themselves, and together pass the total.
-    cost = (request.cost[0], request.cost[1])
-    left = account.remaining
-    if cost[0] > left[0] or cost[1] > left[1]:
+    cost, event = _counted(request, account)
+    curve = allowed_curve(account.composition, account.state, cost, event)
+    if curve is None:
         raise refusals.exceeded(account, cost)
-    spender = journal.require_spender(rows, account, payer.caller, cost)
+    spender, own = journal.require_spender(rows, account, payer.caller, cost, event)
     if account.protects == MIXED:
         raise refusals.mixed(account)
     if request.binding is not None:
         journal.fix(rows, account, request.binding)
     # After the binding is fixed: the ceiling adds up accounts by the data set they are bound to.
-    journal.require_under_ceiling(rows, account, request.binding, cost)
+    data = journal.require_under_ceiling(rows, account, request.binding, cost, event)
     draft = journal.Draft(
         request.account,
         "reserve",
@@ -355,8 +358,19 @@ def _enter(rows: PublicRows, request: Request, payer: Payer, named: Named) -> En
         until=journal.lease_end(rows, request.lease),
         holder=leases.current(),
         spender=spender,
+        event=event,
+        curves=journal.CurvesOfCharge(curve, own, data),
     )
     return journal.append(rows, draft)
+
+
+def _counted(request: Request, account: Account) -> tuple[Amount, str]:
+    """What a charge costs an account: an amount; and the event, where it composes by curves."""
+    if not account.by_curves:
+        return (request.cost[0], request.cost[1]), ""
+    if not request.event:
+        raise refusals.without_event(account)
+    return Event.read(request.event).money, request.event
 
 
 def _go_on(
@@ -482,10 +496,18 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
 
 def _require_same_cost(request: Request, first: Entry) -> None:
     """Refuse to answer a charge that was made for another cost."""
-    if tuple(request.cost) != first.cost:
+    if not (request.event == first.event if first.event else first.cost in _costs(request)):
         # What is picked for a plan may differ between versions, and no answer may spend more than
         # was charged for it.
         raise refusals.other_cost(first)
+
+
+def _costs(request: Request) -> Iterator[Amount]:
+    """What a request may have cost an account, in the measures that it may have had since."""
+    yield request.cost[0], request.cost[1]
+    if request.event:
+        event = Event.read(request.event)
+        yield event.rho_units, 0
 
 
 def has_entry(past: list[Entry], kind: Kind) -> bool:

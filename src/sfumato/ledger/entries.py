@@ -7,6 +7,12 @@ Entries and steps are hashed into chains; what the notes of entries say is writt
 hash covers the hash before it, so that nothing can be edited, removed or moved without changing
 every hash after it. The forms of what is hashed must not change: every ledger that was ever written
 is checked by them.
+
+*By curves.* An account may compose its answers by curves (`sfumato.privacy.composition`), and then
+so do the ceilings above it. Each of them is a filter: it has ``terms``, which are fixed before the
+first answer, and a state, which is a tuple of sums. A charge of such an account holds its
+``event``, which is what it draws; and for each filter a *curve*: what the event adds to the state,
+and the state with it.
 """
 
 from __future__ import annotations
@@ -16,11 +22,28 @@ import hashlib
 import json
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from sfumato.errors import explained_methods
+from sfumato.privacy.composition import (
+    Composition,
+    Curves,
+    State,
+    Sums,
+    composition_of,
+    stated_composition,
+    stated_widening,
+)
+from sfumato.privacy.measures import CentralMeasure
 
 Amount: TypeAlias = tuple[int, int]
+Curve: TypeAlias = tuple[State, State]
+"""What a charge adds to a filter, and the state of the filter with that."""
+
+MaybeCurve: TypeAlias = Curve | tuple[()]
+"""A curve, or () where no event was charged to a filter by curves."""
+
 Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon", "store", "hand"]
 
 LARGEST = 2**63 - 1
@@ -33,6 +56,9 @@ The sum of its charges guarantees nothing, so it is not charged again.
 
 BEGUN = "the stream began"
 """The note of the entry by which a stream begins to exist."""
+
+WIDENED = "(widened)"
+"""The key of the entry that widens an account: it opens the account anew, so it is there once."""
 
 OVER = b""
 """The state of a stream that has taken its last step."""
@@ -62,6 +88,43 @@ def written(rule: str, amount: Amount) -> str:
     return ", ".join(f"{name} = {value.normalize():f}" for name, value in values)
 
 
+# --- filters --------------------------------------------------------------------------------------
+
+
+def terms_of(composition: Composition | None) -> str:
+    """The terms of a filter by curves: its total and all else that is fixed, as JSON; else ""."""
+    if not isinstance(composition, Curves):
+        return ""
+    return _encode({"total": composition.total, **json.loads(composition.text)})
+
+
+def stated_terms(total: CentralMeasure) -> str:
+    """The terms that a total states, of the account itself or of what it may be widened to."""
+    return terms_of(stated_widening(total) or stated_composition(total))
+
+
+@lru_cache(maxsize=256)
+def curves_of(terms: str) -> Curves:
+    """Read the terms of a filter by curves.
+
+    Raises
+    ------
+    UsageError
+        They are not terms that this version knows.
+    """
+    fields = json.loads(terms)
+    first, second = fields.pop("total")
+    text = _encode(fields)
+    composition = composition_of("approx", (int(first), int(second)), text)
+    assert isinstance(composition, Curves)
+    return composition
+
+
+def state_of(curve: MaybeCurve, composition: Composition) -> State:
+    """The state that the last curve of a filter says."""
+    return curve[1] if curve else composition.start
+
+
 @explained_methods
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -77,6 +140,11 @@ class Account:
         Whose presence it hides; "" until the first charge.
     data : str
         The public name of the data set that it pays for; "" where it has none.
+    terms : str
+        Those of its curves, as JSON, fixed at its opening; "" where it adds up for good. An account
+        in another rule than "approx" adds up until it is widened to them.
+    curve : tuple
+        What its last charge added by curves, and the state with it; () before the first.
 
     >>> import numpy as np, sfumato as sf
     >>> ages = np.array([[31.0], [35.5], [64.0]])
@@ -94,11 +162,29 @@ class Account:
     spent: Amount
     protects: str = ""
     data: str = ""
+    terms: str = ""
+    curve: MaybeCurve = ()
+
+    @property
+    def by_curves(self) -> bool:
+        """Whether it composes by curves now."""
+        return bool(self.terms) and self.rule == "approx"
+
+    @property
+    def composition(self) -> Composition:
+        """How its costs add up."""
+        return curves_of(self.terms) if self.by_curves else Sums(self.rule, self.total)
+
+    @property
+    def state(self) -> State:
+        """What it has spent, as its composition counts it."""
+        return state_of(self.curve, self.composition) if self.by_curves else self.spent
 
     @property
     def remaining(self) -> Amount:
-        """What is left, component by component."""
-        return self.total[0] - self.spent[0], self.total[1] - self.spent[1]
+        """What is left by sums, component by component."""
+        left = self.total[0] - self.spent[0], self.total[1] - self.spent[1]
+        return (max(left[0], 0), max(left[1], 0)) if self.by_curves else left
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +200,14 @@ class Binding:
         The public name of the data set; "" where it has none.
     ceiling : tuple of two int, or None
         What all accounts of the data set may spend together, in the units of the account's rule.
+    terms : str
+        Those of a ceiling by curves; "" of one by sums.
     """
 
     protects: str
     data: str = ""
     ceiling: Amount | None = None
+    terms: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +221,8 @@ class Spender:
         The account's, which names the measure of both amounts.
     ceiling, spent : tuple of two int
         What the spender may spend from the account in all, and what they have spent.
+    terms, curve
+        As for an `Account`: of a ceiling by curves.
     """
 
     account: str
@@ -139,6 +230,18 @@ class Spender:
     rule: str
     ceiling: Amount
     spent: Amount
+    terms: str = ""
+    curve: MaybeCurve = ()
+
+    @property
+    def composition(self) -> Composition:
+        """How their costs add up."""
+        return curves_of(self.terms) if self.terms else Sums(self.rule, self.ceiling)
+
+    @property
+    def state(self) -> State:
+        """What they have spent, as their composition counts it."""
+        return state_of(self.curve, self.composition) if self.terms else self.spent
 
     @property
     def remaining(self) -> Amount:
@@ -180,6 +283,12 @@ class Entry:
         Whose charge it is, or whose ceiling; "" where the account has no spenders.
     own : tuple of two int
         What the spender has spent from the account up to and including this entry.
+    event : str
+        What a charge draws (`sfumato.privacy.curves`), where the account composes by curves; "" in
+        all other entries. The entry that widens an account has the worst event of what was spent.
+    curve, own_curve, data_curve : tuple
+        What the event adds, and the state with it: of the account, and of the ceilings by curves of
+        its spender and its data set.
     """
 
     sequence: int
@@ -198,13 +307,17 @@ class Entry:
     hash: str
     spender: str = ""
     own: Amount = NOTHING
+    event: str = ""
+    curve: MaybeCurve = ()
+    own_curve: MaybeCurve = ()
+    data_curve: MaybeCurve = ()
 
     def plain(self) -> dict[str, object]:
-        """All fields by name, ready for JSON; without the spender's where there is none."""
-        fields = dataclasses.asdict(self)
-        if not self.spender:
-            del fields["spender"], fields["own"]
-        return fields
+        """All fields by name, ready for JSON; without those of a spender or event that it lacks."""
+        names = [*FIELDS, "hash"]
+        names += SPENDERS if self.spender else ()
+        names += EVENTS if self.event else ()
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +365,9 @@ class Step(NamedTuple):
 # --- chains ---------------------------------------------------------------------------------------
 
 SPENDERS = ("spender", "own")
+EVENTS = ("event", "curve", "own_curve", "data_curve")
 HASHED = tuple(field.name for field in dataclasses.fields(Entry))
-FIELDS = tuple(name for name in HASHED if name not in ("hash", *SPENDERS))
+FIELDS = tuple(name for name in HASHED if name not in ("hash", *SPENDERS, *EVENTS))
 # ASCII without blanks: one text for one list of fields, whatever the language of the machine.
 # `default` lets an edited file, which may hold anything, be hashed and reported, and not fail.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=repr).encode
@@ -266,24 +380,38 @@ def payload_digest(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()
 
 
-def link(*fields: object) -> str:
+def link(*fields: object, form: int = 1) -> str:
     """The hash of an entry: SHA-256 of all its other fields in order, as one JSON array in ASCII.
 
-    The hash of the entry before is one of these fields.
+    The hash of the entry before is one of these fields. ``form`` is 2 where there is an event.
     """
-    return hashlib.sha256(_encode(["sfumato-ledger-1", *fields]).encode("ascii")).hexdigest()
+    return hashlib.sha256(_encode([f"sfumato-ledger-{form}", *fields]).encode("ascii")).hexdigest()
 
 
-def fields(entry: Entry) -> tuple[object, ...]:
-    """All fields of an entry but its own hash; the last two only where it has a spender."""
-    # Entries without a spender are hashed as they were before there were spenders.
-    names = (*FIELDS, *SPENDERS) if entry.spender else FIELDS
-    return tuple(getattr(entry, name) for name in names)
+def link_of(entry: Entry) -> str:
+    """The hash that an entry has by its other fields."""
+    # Entries without a spender are hashed as they were before there were spenders, and those
+    # without an event as they were before there were events.
+    if entry.event:
+        names = (*FIELDS, *SPENDERS, *EVENTS)
+    else:
+        names = (*FIELDS, *SPENDERS) if entry.spender else FIELDS
+    fields = (getattr(entry, name) for name in names)
+    return link(*fields, form=2 if entry.event else 1)
 
 
-def opening(rule: str, total: Amount) -> str:
-    """The note of the entry that opens an account, so that the chain covers rule and total."""
-    return json.dumps({"rule": rule, "total": list(total)}, ensure_ascii=True)
+def opening(rule: str, total: Amount, terms: str = "") -> str:
+    """The note of the entry that opens an account, so that the chain covers what it fixes."""
+    said: dict[str, object] = {"rule": rule, "total": list(total)}
+    if terms:
+        said["terms"] = json.loads(terms)
+    return json.dumps(said, ensure_ascii=True)
+
+
+def widening(rule: str, terms: str) -> str:
+    """The note of the entry that widens an account of a rule to the terms of its opening."""
+    said = {"widens": rule, "terms": json.loads(terms)}
+    return json.dumps(said, ensure_ascii=True)
 
 
 def binding(protects: str, data: str) -> str:
@@ -291,15 +419,35 @@ def binding(protects: str, data: str) -> str:
     return json.dumps({"protects": protects, "data": data}, ensure_ascii=True)
 
 
-def capping(data: str, rule: str, amount: Amount) -> str:
+def capping(data: str, rule: str, amount: Amount, terms: str = "") -> str:
     """The note of the entry that sets a data set's ceiling."""
-    said = {"data": data, "rule": rule, "ceiling": list(amount)}
+    said: dict[str, object] = {"data": data, "rule": rule, "ceiling": list(amount)}
+    if terms:
+        said["terms"] = json.loads(terms)
     return json.dumps(said, ensure_ascii=True)
 
 
-def capping_spender(rule: str, amount: Amount) -> str:
+def capping_spender(rule: str, amount: Amount, terms: str = "") -> str:
     """The note of the entry that sets a spender's ceiling; the entry names the spender."""
-    return json.dumps({"rule": rule, "ceiling": list(amount)}, ensure_ascii=True)
+    said: dict[str, object] = {"rule": rule, "ceiling": list(amount)}
+    if terms:
+        said["terms"] = json.loads(terms)
+    return json.dumps(said, ensure_ascii=True)
+
+
+def data_capped_by(entry: Entry) -> str:
+    """The data set whose ceiling an entry sets; "" where it sets none."""
+    is_of_data = entry.kind == "cap" and not entry.spender
+    return str(json.loads(entry.note)["data"]) if is_of_data else ""
+
+
+def terms_in(note: str) -> str:
+    """The terms that a note sets; "" where it sets none, or was edited."""
+    try:
+        terms = json.loads(note).get("terms", "")
+    except (ValueError, AttributeError):
+        return ""
+    return _encode(terms) if terms else ""
 
 
 def ceiling_of(note: str) -> Amount:

@@ -15,26 +15,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sfumato.errors import UsageError, nearest
-from sfumato.ledger import entries, refusals
+from sfumato.ledger import refusals
 from sfumato.ledger.entries import (
     MIXED,
     NOTHING,
+    WIDENED,
     Account,
     Amount,
     Binding,
     Entry,
     Kind,
+    MaybeCurve,
     Spender,
     binding,
     capping,
     capping_spender,
-    link,
+    curves_of,
+    link_of,
     opening,
     payload_digest,
+    state_of,
+    terms_in,
+    widening,
+    written,
 )
+from sfumato.ledger.filters import allowed_curve, curve_after, worst_event_of
 from sfumato.ledger.store import Caller, PublicRows, Tip
+from sfumato.privacy.composition import State, Sums
 
 
 def stamp(time: datetime) -> str:
@@ -49,12 +59,23 @@ def lease_end(rows: PublicRows, seconds: float) -> str:
     return stamp(rows.clock() + timedelta(seconds=seconds))
 
 
+class CurvesOfCharge(NamedTuple):
+    """The curves of a charge; () for each filter that is not there, or not by curves."""
+
+    account: MaybeCurve = ()
+    spender: MaybeCurve = ()
+    data: MaybeCurve = ()
+
+
+NO_CURVES = CurvesOfCharge()
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """What the writer of an entry decides. Number, balance and hashes follow from the ledger.
 
     Without a time, the entry carries the time of the clock. A spender is given as they stand before
-    the entry.
+    the entry. ``spent`` is for an entry whose account counts in another measure from then on.
     """
 
     account: str
@@ -68,6 +89,9 @@ class Draft:
     holder: str = ""
     time: str = ""
     spender: Spender | None = None
+    event: str = ""
+    curves: CurvesOfCharge = NO_CURVES
+    spent: Amount | None = None
 
 
 def append(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry:
@@ -83,7 +107,7 @@ def numbered(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry
     ``last``: the entry before it, if this transaction added that to the same account.
     """
     tip = rows.tip(draft.account) if last is None else Tip(last.sequence, last.hash, last.spent)
-    spent = _plus(tip.spent, draft.cost)
+    spent = _plus(tip.spent, draft.cost) if draft.spent is None else draft.spent
     # In the order of the fields of an entry, which is also the order in which they are hashed.
     fields = (
         tip.sequence + 1,
@@ -104,7 +128,10 @@ def numbered(rows: PublicRows, draft: Draft, last: Entry | None = None) -> Entry
     if draft.spender is not None:
         own = _plus(draft.spender.spent, draft.cost)
         entry = replace(entry, spender=draft.spender.name, own=own)
-    return replace(entry, hash=link(*entries.fields(entry)))
+    if draft.event:
+        account, spender, data = draft.curves
+        entry = replace(entry, event=draft.event, curve=account, own_curve=spender, data_curve=data)
+    return replace(entry, hash=link_of(entry))
 
 
 def _plus(first: Amount, second: Amount) -> Amount:
@@ -138,12 +165,12 @@ def follow(
     )
 
 
-def open_account(rows: PublicRows, name: str, rule: str, total: Amount) -> Account:
+def open_account(rows: PublicRows, name: str, rule: str, total: Amount, terms: str = "") -> Account:
     """Write an account and the entry that opens it."""
     # In one transaction: an account without its entry would be a fault of the ledger.
-    rows.add_account(name, rule, total)
-    append(rows, Draft(name, "open", note=opening(rule, total)))
-    return Account(name, rule, (total[0], total[1]), NOTHING)
+    rows.add_account(name, rule, total, terms)
+    append(rows, Draft(name, "open", note=opening(rule, total, terms)))
+    return Account(name, rule, (total[0], total[1]), NOTHING, terms=terms)
 
 
 def bind(rows: PublicRows, account: str, protects: str, data: str) -> None:
@@ -152,15 +179,17 @@ def bind(rows: PublicRows, account: str, protects: str, data: str) -> None:
     rows.add_bound(entry, protects, data)
 
 
-def cap(rows: PublicRows, account: str, data: str, rule: str, amount: Amount) -> None:
+def cap(
+    rows: PublicRows, account: str, data: str, rule: str, amount: Amount, terms: str = ""
+) -> None:
     """Write the ceiling of a data set."""
-    rows.add_ceiling(data, rule, amount)
-    append(rows, Draft(account, "cap", note=capping(data, rule, amount)))
+    rows.add_ceiling(data, rule, amount, terms)
+    append(rows, Draft(account, "cap", note=capping(data, rule, amount, terms)))
 
 
 def cap_spender(rows: PublicRows, spender: Spender) -> None:
     """Write the ceiling of a spender, which takes the place of an older one."""
-    note = capping_spender(spender.rule, spender.ceiling)
+    note = capping_spender(spender.rule, spender.ceiling, spender.terms)
     append(rows, Draft(spender.account, "cap", note=note, spender=spender))
 
 
@@ -212,60 +241,69 @@ def cap_once(rows: PublicRows, account: Account, binding: Binding) -> None:
     """Set the ceiling of a data set, if it has none and the account counts towards it."""
     data = account.data if account.protects else binding.data
     if binding.ceiling is not None and not is_capped(rows, account, binding):
-        cap(rows, account.name, data, account.rule, binding.ceiling)
+        _state_ceiling(rows, account, data, binding)
+
+
+def _state_ceiling(rows: PublicRows, account: Account, data: str, binding: Binding) -> None:
+    """Write the ceiling that a binding states; one by curves only before the first charge."""
+    assert binding.ceiling is not None
+    if account.by_curves != bool(binding.terms):
+        raise refusals.other_kind_of_ceiling(account, data)
+    paid = (account, *rows.accounts(data))
+    if binding.terms and any(paying.curve or any(paying.spent) for paying in paid):
+        raise refusals.late_ceiling(account, data)
+    cap(rows, account.name, data, account.rule, binding.ceiling, binding.terms)
 
 
 def require_under_ceiling(
-    rows: PublicRows, account: Account, binding: Binding | None, cost: Amount
-) -> None:
-    """Refuse a charge that would pass the ceiling of its data set, if that has one.
+    rows: PublicRows, account: Account, binding: Binding | None, cost: Amount, event: str = ""
+) -> MaybeCurve:
+    """Refuse a charge that would pass the ceiling of its data set: its curve there, if it has one.
 
     A charge that says nothing of its data is about those of its account.
     """
     binding = binding or Binding(account.protects, account.data)
     data = account.data if account.protects else binding.data
     if data:
-        _require_together(rows, account, data, binding.ceiling, cost)
-    elif binding.data and (binding.ceiling is not None or binding.data in rows.ceilings()):
+        return _require_together(rows, account, data, binding, cost, event)
+    if binding.data and (binding.ceiling is not None or binding.data in rows.ceilings()):
         # The ceiling adds up accounts by their data set. This one has none, so its charges would
         # not be among them.
         raise refusals.outside_ceiling(account, binding.data)
+    return ()
 
 
 def _require_together(
-    rows: PublicRows,
-    account: Account,
-    data: str,
-    stated: Amount | None,
-    cost: Amount,
-) -> None:
+    rows: PublicRows, account: Account, data: str, binding: Binding, cost: Amount, event: str
+) -> MaybeCurve:
     """Refuse a charge by which all accounts of one data set would pass its ceiling together."""
-    kept = rows.ceilings().get(data)
-    if kept is None:
-        if stated is None:
-            return
+    if data not in rows.ceilings():
+        if binding.ceiling is None:
+            return ()
         # In the transaction of the charge: two processes cannot both be the first to state it.
-        cap(rows, account.name, data, account.rule, stated)
-        kept = (account.rule, stated)
-    rule, ceiling = kept
-    left = _left(rows, account, data, rule, ceiling)
-    if left is None or (stated is not None and stated != ceiling):
+        _state_ceiling(rows, account, data, binding)
+    rule, ceiling = rows.ceilings()[data]
+    terms = rows.ceiling_terms().get(data, "")
+    others = binding.ceiling is not None and (binding.ceiling, binding.terms) != (ceiling, terms)
+    state = _state_under(rows, account, data, rule, terms)
+    if state is None or others:
         raise refusals.other_ceiling(account, data, rule, ceiling)
+    composition = curves_of(terms) if terms else Sums(rule, ceiling)
     # In whole units, component by component: no rounding lets a last charge through.
-    if cost[0] > left[0] or cost[1] > left[1]:
-        raise refusals.above_ceiling(account, data, cost, left, ceiling)
+    curve = allowed_curve(composition, state, cost, event)
+    if curve is None:
+        raise refusals.above_ceiling(account, data, cost, composition, state)
+    return curve if terms else ()
 
 
-def _left(
-    rows: PublicRows,
-    account: Account,
-    data: str,
-    rule: str,
-    ceiling: Amount,
-) -> Amount | None:
-    """What is left of a ceiling over all accounts; None where they do not add up in its rule."""
-    if rule != account.rule:
+def _state_under(
+    rows: PublicRows, account: Account, data: str, rule: str, terms: str
+) -> State | None:
+    """What all accounts have spent of a ceiling; None where they do not add up in its rule."""
+    if rule != account.rule or bool(terms) != account.by_curves:
         return None
+    if terms:
+        return state_of(rows.data_curve(data), curves_of(terms))
     # Amounts of two rules do not add up. An account of another rule that has spent nothing has
     # nothing to add, and may be there.
     # The account itself is not yet among those of the data set if this is its first charge.
@@ -273,18 +311,18 @@ def _left(
     if any(other.rule != rule and any(other.spent) for other in others):
         return None
     together = (*others, account)
-    first = ceiling[0] - sum(other.spent[0] for other in together)
-    second = ceiling[1] - sum(other.spent[1] for other in together)
-    return first, second
+    return sum(paying.spent[0] for paying in together), sum(paying.spent[1] for paying in together)
 
 
 # --- spenders -------------------------------------------------------------------------------------
 
 
 def require_spender(
-    rows: PublicRows, account: Account, caller: Caller, cost: Amount
-) -> Spender | None:
-    """The spender of a charge, as they stand before it; None where the account has no spenders.
+    rows: PublicRows, account: Account, caller: Caller, cost: Amount, event: str = ""
+) -> tuple[Spender | None, MaybeCurve]:
+    """The spender of a charge, as they stand before it, and its curve by their ceiling.
+
+    None where the account has no spenders; () where the ceiling is no curve.
 
     Raises
     ------
@@ -295,17 +333,17 @@ def require_spender(
     """
     must_be_one = caller.stated or not caller.is_custodian
     if not must_be_one and not rows.has_spenders(account.name):
-        return None
+        return None, ()
     if not caller.name:
         raise refusals.unstated_spender(account)
     spender = rows.spender(account.name, caller.name)
     if spender is None:
         names = [spender.name for spender in rows.spenders(account.name)]
         raise refusals.no_spender(account, caller, nearest(caller.name, names) if names else "")
-    left = spender.remaining
-    if cost[0] > left[0] or cost[1] > left[1]:
+    curve = allowed_curve(spender.composition, spender.state, cost, event)
+    if curve is None:
         raise refusals.above_own_ceiling(spender, cost)
-    return spender
+    return spender, curve if spender.terms else ()
 
 
 def require_own(first: Entry, caller: Caller) -> None:
@@ -315,18 +353,22 @@ def require_own(first: Entry, caller: Caller) -> None:
 
 
 def name_spender(
-    rows: PublicRows, account: Account, name: str, ceiling: Amount, *, new: bool
+    rows: PublicRows, account: Account, name: str, ceiling: Amount, terms: str, *, new: bool
 ) -> Spender:
     """Name a spender, or change the ceiling of one; the same ceiling again changes nothing.
 
     Parameters
     ----------
+    terms : str
+        Those of a ceiling by curves; "" of one by sums.
     new : bool
         Whether the spender must be new, rather than known.
     """
     known = rows.spender(account.name, name)
-    if known is not None and known.ceiling == ceiling:
+    if known is not None and (known.ceiling, known.terms) == (ceiling, terms):
         return known
+    if account.by_curves != bool(terms) and any(ceiling):
+        raise refusals.other_kind_of_ceiling(account, name)
     if new and known is not None:
         raise refusals.spender_differs(known, ceiling)
     if not new and known is None:
@@ -337,6 +379,74 @@ def name_spender(
             "Name the spender first: `sfumato ledger spender add`",
         )
     spent = NOTHING if known is None else known.spent
-    spender = Spender(account.name, name, account.rule, ceiling, spent)
+    if account.by_curves and any(ceiling) and any(spent):
+        _require_former_terms(rows, account, name, terms)
+    spender = Spender(account.name, name, account.rule, ceiling, spent, terms)
     cap_spender(rows, spender)
     return spender
+
+
+def _require_former_terms(rows: PublicRows, account: Account, name: str, terms: str) -> None:
+    """Refuse other terms than those by which a spender was charged.
+
+    Orders that are chosen after an answer would let the answer choose how it is counted.
+    """
+    caps = [entry for entry in rows.of_key(account.name, "") if entry.spender == name]
+    if terms not in (terms_in(entry.note) for entry in caps):
+        raise refusals.late_terms(account, name)
+
+
+# --- widening -------------------------------------------------------------------------------------
+
+
+def require_widenable(rows: PublicRows, account: Account) -> None:
+    """Refuse to widen an account without a target, or whose limits were fixed in its measure."""
+    if not account.terms or account.by_curves:
+        raise refusals.not_widened(
+            account.name,
+            "no target was stated when it was opened, and none may be chosen after answers",
+            "Open another account, with a target or by curves",
+        )
+    if rows.has_spenders(account.name) or account.data in rows.ceilings():
+        raise refusals.not_widened(
+            account.name,
+            "its spenders or its data set have ceilings in the measure that it counts",
+            "Leave it, or open another account by curves",
+        )
+    composition = curves_of(account.terms)
+    whole = worst_event_of(account.rule, account.total)
+    if allowed_curve(composition, composition.start, NOTHING, whole) is None:
+        raise refusals.not_widened(
+            account.name,
+            f"its total of {written(account.rule, account.total)} does not fit the target of "
+            f"{written('approx', composition.total)}, which was fixed at its opening",
+            "Leave it as it is, or open another account by curves",
+        )
+
+
+def widen(rows: PublicRows, account: Account, terms: str) -> Account:
+    """Write that an account composes by curves from now on, to the target of its opening.
+
+    What it has spent counts by its worst event: all that its sums say.
+    """
+    composition = curves_of(terms)
+    event = worst_event_of(account.rule, account.spent)
+    curves = NO_CURVES
+    if event:
+        curves = CurvesOfCharge(curve_after(composition, composition.start, NOTHING, event))
+    first, second, *_ = state_of(curves.account, composition)
+    append(
+        rows,
+        Draft(
+            account.name,
+            "open",
+            WIDENED,
+            note=widening(account.rule, terms),
+            event=event,
+            curves=curves,
+            spent=(first, second),
+        ),
+    )
+    widened = rows.account(account.name)
+    assert widened is not None
+    return widened

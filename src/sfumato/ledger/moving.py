@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sfumato.errors import LedgerError
 from sfumato.ledger import stream_record
 from sfumato.ledger.book import Book
-from sfumato.ledger.entries import OVER, Account, Entry, Spender, Step
+from sfumato.ledger.entries import OVER, Account, Entry, Spender, Step, data_capped_by
 from sfumato.ledger.store import MOVED, PublicRows, SecretRows, SecretStore, Store, StreamRow
 
 COPIED = "public rows copied"
@@ -131,14 +131,20 @@ def _copy_public(rows: PublicRows, new: PublicRows, entries: list[Entry]) -> Non
     identity = rows.identity()
     if identity is not None:
         new.set_identity(identity)
+    terms = {**dict.fromkeys(rows.totals(), ""), **rows.terms()}
+    ceiling_terms = {**dict.fromkeys(rows.ceilings(), ""), **rows.ceiling_terms()}
     for name, (rule, total) in rows.totals().items():
-        new.add_account(name, rule, total)
+        new.add_account(name, rule, total, terms[name])
+    bindings = rows.bindings()
+    ceilings = rows.ceilings()
     for entry in entries:
         new.add(entry)
-    for account, (protects, data) in rows.bindings().items():
-        new.add_binding(account, protects, data)
-    for data, (rule, amount) in rows.ceilings().items():
-        new.add_ceiling(data, rule, amount)
+        # Each beside its entry: what a later charge must keep to is there before it.
+        if entry.kind == "bind" and entry.account in bindings:
+            new.add_binding(entry.account, *bindings[entry.account])
+        data = data_capped_by(entry)
+        if data in ceilings:
+            new.add_ceiling(data, *ceilings[data], ceiling_terms[data])
     for sequence, payload in rows.answers():
         new.add_answer(sequence, payload)
 

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import refusals
-from sfumato.ledger.entries import Entry, Step, binding
+from sfumato.ledger.entries import Entry, MaybeCurve, Step, binding
 from sfumato.ledger.postgres_server import (
     BOOK,
     NO_SPENDER,
@@ -25,7 +25,7 @@ from sfumato.ledger.postgres_server import (
     noted,
     public_address,
 )
-from sfumato.ledger.sql import Ask, SQLNameRows, SQLPublicRows, SQLRows, SQLSecretRows, columns_of
+from sfumato.ledger.sql import Ask, SQLNameRows, SQLPublicRows, SQLRows, SQLSecretRows
 from sfumato.ledger.store import (
     Caller,
     Guard,
@@ -54,11 +54,23 @@ class PostgresPublicRows(SQLPublicRows):
 
     place: ClassVar[str] = "place"
     with_spenders = True
+    with_curves = False
 
     def __init__(self, ask: Ask, reached: Reached, secrets: str = "") -> None:
         super().__init__(ask)
         self._reached = reached
         self._secrets = secrets
+
+    @staticmethod
+    def stored(curve: MaybeCurve) -> list[list[int]]:
+        return [list(state) for state in curve]
+
+    def extend(self) -> None:
+        raise LedgerError(
+            "an account by curves",
+            "a ledger on a server adds up for now",
+            "Leave the composition out, or keep the ledger in a file",
+        )
 
     def name_rows(self) -> NameRows | None:
         # Words that need no quotes, and hold no mark of a value.
@@ -120,7 +132,7 @@ class PostgresAnalystRows(PostgresPublicRows):
         self._enter(entry, payload)
 
     def _enter(self, entry: Entry, payload: bytes | None) -> None:
-        values = (*columns_of(entry), entry.spender, *entry.own)
+        values = self.columns(entry)
         marks = ", ".join("?" * len(values))
         self._ask(f"SELECT enter(ROW({marks})::entries, ?)", (*values, payload))
         self._note(entry)

@@ -5,15 +5,17 @@ Each message says what was asked, what stands in the way, and what to do. None q
 
 from __future__ import annotations
 
+from sfumato.basics.numbers import EPSILON_UNITS
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger.entries import MIXED, WRITTEN, Account, Amount, Binding, Entry, Spender, written
 from sfumato.ledger.store import Caller
+from sfumato.privacy.composition import Composition, Curves, State
 
 SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
 
 
-def differs(account: Account, rule: str, total: Amount | None) -> UsageError:
-    """An account exists with another rule or total than the one asked for."""
+def differs(account: Account, rule: str, total: Amount | None, terms: str = "") -> UsageError:
+    """An account exists with another rule, total or composition than the one asked for."""
     request = f"rule {rule!r}" if total is None else f"a budget of {written(rule, total)}"
     has = f"its budget is {written(account.rule, account.total)}"
     to_use = "to use that account"
@@ -21,11 +23,22 @@ def differs(account: Account, rule: str, total: Amount | None) -> UsageError:
         counted = _counted(account.rule)
         has = f"counts {counted}: {has}"
         to_use = f"and give {counted} {to_use}"
+    elif terms != account.terms:
+        has = f"{has}, with {_composed(account)}"
     return UsageError(
         f"account {account.name!r} with {request}",
         f"it exists, and {has}",
         f"Leave the budget out {to_use}, or choose another name (command line: --account NAME)",
     )
+
+
+def _composed(account: Account) -> str:
+    """Return how an account composes, as in "another composition: by sums"."""
+    if account.by_curves:
+        return "another composition: by curves, fixed at its opening"
+    if account.terms:
+        return "another target to be widened to, fixed at its opening"
+    return "another composition: by sums"
 
 
 def _counted(rule: str) -> str:
@@ -36,31 +49,48 @@ def _counted(rule: str) -> str:
 
 def exceeded(account: Account, cost: Amount) -> BudgetExceeded:
     """The account cannot pay."""
-    left = written(account.rule, account.remaining)
-    total = written(account.rule, account.total)
+    left, said = _left(account.composition, account.state)
     return BudgetExceeded(
         f"a charge of {written(account.rule, cost)} to account {account.name!r}",
-        f"{left} is left of {total}",
+        f"{said} of {written(account.rule, account.total)}",
         SPENT,
         requested=cost,
-        remaining=account.remaining,
+        remaining=left,
         account=account.name,
     )
 
 
+def _left(composition: Composition, state: State) -> tuple[Amount, str]:
+    """What is left of a filter, and the same in words that end before the total.
+
+    By curves, what is left is the largest epsilon of one more answer, and the delta set aside.
+    """
+    rule = composition.rule
+    if isinstance(composition, Curves):
+        epsilon = int(composition.largest_epsilon(state) * EPSILON_UNITS)
+        left = epsilon, max(composition.aside - state[1], 0)
+        largest = written("pure", (left[0], 0))
+        apart = written("approx", left).partition(", ")[2]
+        return (
+            left,
+            f"the largest that fits is {largest} (and {apart} set aside), by curves in a total",
+        )
+    spent = (state[0], state[1])
+    total = composition.total
+    left = max(total[0] - spent[0], 0), max(total[1] - spent[1], 0)
+    return left, f"{written(rule, left)} is left"
+
+
 def above_ceiling(
-    account: Account,
-    data: str,
-    cost: Amount,
-    left: Amount,
-    ceiling: Amount,
+    account: Account, data: str, cost: Amount, composition: Composition, state: State
 ) -> BudgetExceeded:
     """The accounts of a data set together cannot pay."""
     rule = account.rule
-    most = written(rule, ceiling)
+    left, said = _left(composition, state)
+    most = written(rule, composition.total)
     return BudgetExceeded(
         f"a charge of {written(rule, cost)} for the data set {data!r}",
-        f"{written(rule, left)} is left of its ceiling of {most}, over all accounts",
+        f"{said} of its ceiling of {most}, over all accounts",
         SPENT,
         requested=cost,
         remaining=left,
@@ -192,6 +222,51 @@ def damaged_answer(first: Entry) -> LedgerError:
     )
 
 
+# --- curves ---------------------------------------------------------------------------------------
+
+
+def without_event(account: Account) -> UsageError:
+    """An account by curves is charged an amount, and not what is drawn."""
+    return UsageError(
+        f"charging account {account.name!r}",
+        "it composes by curves, and this charge does not say what is drawn",
+        "Ask by sf.Publisher, or give the charge its event",
+    )
+
+
+def other_kind_of_ceiling(account: Account, whose: str) -> UsageError:
+    """A ceiling composes in another way than the account."""
+    how = "by curves" if account.by_curves else "by sums"
+    return UsageError(
+        f"a ceiling for {whose!r} in account {account.name!r}",
+        f"the account composes {how}, and so must its ceilings",
+        "Write the ceiling as the budget is written",
+    )
+
+
+def late_ceiling(account: Account, data: str) -> UsageError:
+    """A ceiling by curves is stated after the first charge."""
+    return UsageError(
+        f"a ceiling for the data set {data!r} in account {account.name!r}",
+        "a ceiling by curves is fixed before the first answer, and some were paid for",
+        "Leave the ceiling out, or state it for a data set of another name",
+    )
+
+
+def late_terms(account: Account, name: str) -> UsageError:
+    """A ceiling by curves is changed after the spender's first charge."""
+    return UsageError(
+        f"another ceiling for {name!r} in account {account.name!r}",
+        "a ceiling by curves is fixed before the first answer, and this spender has paid for some",
+        "Leave it, set it to 0, or name another spender",
+    )
+
+
+def not_widened(account: str, obstacle: str, remedy: str) -> UsageError:
+    """An account cannot be widened."""
+    return UsageError(f"widening account {account!r}", obstacle, remedy)
+
+
 # --- spenders and roles ---------------------------------------------------------------------------
 
 
@@ -233,14 +308,14 @@ def no_spender_here(account: str) -> UsageError:
 def above_own_ceiling(spender: Spender, cost: Amount) -> BudgetExceeded:
     """A spender has spent what they may."""
     rule = spender.rule
-    left = written(rule, spender.remaining)
+    left, said = _left(spender.composition, spender.state)
     most = written(rule, spender.ceiling)
     return BudgetExceeded(
         f"a charge of {written(rule, cost)} to account {spender.account!r} by {spender.name!r}",
-        f"{left} is left of this spender's ceiling of {most}",
+        f"{said} of this spender's ceiling of {most}",
         "Ask for less, or ask the custodian of the ledger to raise the ceiling",
         requested=cost,
-        remaining=spender.remaining,
+        remaining=left,
         account=spender.account,
     )
 

@@ -6,11 +6,26 @@ A question mark stands for a value. Each database has its tables in a ``book.sql
 
 from __future__ import annotations
 
+import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, TypeAlias, cast
 
-from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind, Spender, Step, ceiling_of
+from sfumato.ledger.entries import (
+    NOTHING,
+    WIDENED,
+    Account,
+    Amount,
+    Entry,
+    Kind,
+    MaybeCurve,
+    Spender,
+    Step,
+    ceiling_of,
+    curves_of,
+    terms_in,
+)
 from sfumato.ledger.store import (
     NameRow,
     NameRows,
@@ -37,6 +52,11 @@ Columns: TypeAlias = tuple[
 ]  # fmt: skip
 SPENDER_COLUMNS = "spender, own_first, own_second"
 SpenderColumns: TypeAlias = tuple[str, int, int]
+Stored: TypeAlias = str | list[list[int]] | None
+"""A curve in a column: JSON in a text, or an array; nothing where there is none."""
+
+EventColumns: TypeAlias = tuple[str, Stored, Stored, Stored]
+EVENT_COLUMNS = "event, curve, own_curve, data_curve"
 TIP = """
     SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0)
     FROM entries h
@@ -48,6 +68,16 @@ ACCOUNTS = """
            coalesce(b.protects, ''), coalesce(b.data, '')
     FROM accounts a LEFT JOIN bindings b ON b.account = a.name
     JOIN entries e ON e.sequence = (SELECT max(sequence) FROM entries WHERE account = a.name)
+"""
+# With the terms of its curves, whether it was widened, and the curve of its last event.
+ACCOUNTS_BY_CURVES = f"""
+    SELECT a.name, a.rule, a.total_first, a.total_second, e.spent_first, e.spent_second,
+           coalesce(b.protects, ''), coalesce(b.data, ''), a.terms, w.sequence, c.curve
+    FROM accounts a LEFT JOIN bindings b ON b.account = a.name
+    JOIN entries e ON e.sequence = (SELECT max(sequence) FROM entries WHERE account = a.name)
+    LEFT JOIN entries w ON w.account = a.name AND w.key = '{WIDENED}' AND w.kind = 'open'
+    LEFT JOIN entries c ON c.sequence =
+      (SELECT max(sequence) FROM entries WHERE account = a.name AND event <> '')
 """
 NOBODY: SpenderColumns = ("", 0, 0)
 ALL = 2**62
@@ -69,10 +99,19 @@ SPENDERS = """
 HAS_SPENDERS = """
     SELECT 1 FROM entries WHERE account = ? AND kind = 'cap' AND spender <> '' LIMIT 1
 """
+OWN_CURVE = """
+    SELECT own_curve FROM entries
+    WHERE account = ? AND spender = ? AND spender <> '' AND event <> ''
+    ORDER BY sequence DESC LIMIT 1
+"""
+DATA_CURVE = """
+    SELECT e.data_curve FROM entries e JOIN bindings b ON b.account = e.account
+    WHERE b.data = ? AND e.event <> '' ORDER BY e.sequence DESC LIMIT 1
+"""
 
 
 def columns_of(entry: Entry) -> Columns:
-    """An entry as its columns, but those of its spender."""
+    """An entry as its columns, but those of its spender and its event."""
     return (
         entry.sequence,
         entry.account,
@@ -98,10 +137,31 @@ def entry_of(columns: Row) -> Entry:
     cost = (c[6], c[7])
     spent = (c[10], c[11])
     entry = Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, *c[12:16])
-    spender = cast("SpenderColumns | tuple[()]", columns[16:])
-    if not spender or spender == NOBODY:
-        return entry
-    return replace(entry, spender=spender[0], own=spender[1:])
+    spender = cast("SpenderColumns | tuple[()]", columns[16:19])
+    if spender and spender != NOBODY:
+        entry = replace(entry, spender=spender[0], own=spender[1:])
+    event = cast("EventColumns | tuple[()]", columns[19:])
+    if event and event[0]:
+        entry = replace(
+            entry,
+            event=event[0],
+            curve=curve_of(event[1]),
+            own_curve=curve_of(event[2]),
+            data_curve=curve_of(event[3]),
+        )
+    return entry
+
+
+def curve_of(column: Stored) -> MaybeCurve:
+    """A curve as it is stored; of an edited file, one that no event has."""
+    try:
+        lists = json.loads(column or "[]") if isinstance(column, str) else column or []
+        if not lists:
+            return ()
+        added, state = lists
+        return tuple(added), tuple(state)
+    except (ValueError, TypeError):
+        return (), ()
 
 
 class SQLRows:
@@ -120,16 +180,39 @@ class SQLRows:
 class SQLPublicRows(SQLRows, PublicRows):
     """The public rows within one transaction of a connection.
 
-    A subclass says in ``place`` which column numbers accounts in the order of their opening, and in
-    ``with_spenders`` whether its table of entries has the columns of spenders.
+    A subclass says in ``place`` which column numbers accounts in the order of their opening; in
+    ``with_spenders`` whether its table of entries has the columns of spenders; and in
+    ``with_curves`` whether its tables have those of curves, and of spenders as well.
     """
 
     place: ClassVar[str]
     with_spenders: bool
+    with_curves: bool
+
+    @staticmethod
+    @abstractmethod
+    def stored(curve: MaybeCurve) -> Stored:
+        """A curve as the database keeps it."""
+
+    @abstractmethod
+    def extend(self) -> None:
+        """Give the tables the columns and rules of curves."""
 
     @property
     def _columns(self) -> str:
+        if self.with_curves:
+            return f"{COLUMNS}, {SPENDER_COLUMNS}, {EVENT_COLUMNS}"
         return f"{COLUMNS}, {SPENDER_COLUMNS}" if self.with_spenders else COLUMNS
+
+    def columns(self, entry: Entry) -> Row:
+        """An entry as all its columns in this ledger."""
+        values: Row = columns_of(entry)
+        if self.with_spenders:
+            values = (*values, entry.spender, *entry.own)
+        if self.with_curves:
+            curves = (entry.curve, entry.own_curve, entry.data_curve)
+            values = (*values, entry.event, *map(self.stored, curves))
+        return values
 
     # --- what a charge needs ----------------------------------------------------------------------
 
@@ -175,12 +258,16 @@ class SQLPublicRows(SQLRows, PublicRows):
         return self._one("SELECT 1 FROM entries WHERE kind = 'reserve' LIMIT 1") is not None
 
     def account(self, name: str) -> Account | None:
-        row = self._one(f"{ACCOUNTS} WHERE a.name = ?", name)
+        row = self._one(f"{self._accounts} WHERE a.name = ?", name)
         return None if row is None else _account(row)
+
+    @property
+    def _accounts(self) -> str:
+        return ACCOUNTS_BY_CURVES if self.with_curves else ACCOUNTS
 
     def accounts(self, data: str | None = None) -> list[Account]:
         chosen, values = ("", ()) if data is None else ("WHERE b.data = ?", (data,))
-        query = f"{ACCOUNTS} {chosen} ORDER BY a.{self.place}"
+        query = f"{self._accounts} {chosen} ORDER BY a.{self.place}"
         return [_account(columns) for columns in self._ask(query, values)]
 
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
@@ -196,7 +283,17 @@ class SQLPublicRows(SQLRows, PublicRows):
         if row is None:
             return None
         note, rule, first, second = cast("tuple[str, str, int, int]", row)
-        return Spender(account, name, rule, ceiling_of(note), (first, second))
+        spender = Spender(account, name, rule, ceiling_of(note), (first, second))
+        terms = terms_in(note) if self.with_curves else ""
+        if not terms:
+            return spender
+        last = self._one(OWN_CURVE, account, name)
+        curve = curve_of(cast("Stored", last[0])) if last else ()
+        return replace(spender, rule="approx", terms=terms, curve=curve)
+
+    def data_curve(self, data: str) -> MaybeCurve:
+        row = self._one(DATA_CURVE, data) if self.with_curves else None
+        return () if row is None else curve_of(cast("Stored", row[0]))
 
     def spenders(self, account: str) -> list[Spender]:
         names = self._ask(SPENDERS, (account,)) if self.with_spenders else ()
@@ -223,27 +320,45 @@ class SQLPublicRows(SQLRows, PublicRows):
         query = "SELECT sequence, payload FROM payloads"
         yield from cast("Iterable[tuple[int, bytes]]", self._ask(query, ()))
 
+    def terms(self) -> Mapping[str, str]:
+        return self._terms("SELECT name, terms FROM accounts WHERE terms <> ''")
+
+    def ceiling_terms(self) -> Mapping[str, str]:
+        return self._terms("SELECT data, terms FROM ceilings WHERE terms <> ''")
+
+    def _terms(self, query: str) -> Mapping[str, str]:
+        if not self.with_curves:
+            return {}
+        return dict(cast("Iterable[tuple[str, str]]", self._ask(query, ())))
+
     # --- what is written --------------------------------------------------------------------------
 
     def set_identity(self, identity: str) -> None:
         self._ask("INSERT INTO about (name, value) VALUES ('identity', ?)", (identity,))
 
-    def add_account(self, name: str, rule: str, total: Amount) -> None:
-        query = "INSERT INTO accounts (name, rule, total_first, total_second) VALUES (?, ?, ?, ?)"
-        self._ask(query, (name, rule, *total))
+    def add_account(self, name: str, rule: str, total: Amount, terms: str = "") -> None:
+        self._insert("accounts", "name, rule, total_first, total_second", name, rule, *total, terms)
+
+    def _insert(self, table: str, columns: str, *values: object) -> None:
+        """Add a row whose last value is its terms, which only a ledger with curves keeps."""
+        if values[-1] and not self.with_curves:
+            self.extend()
+        if self.with_curves:
+            columns = f"{columns}, terms"
+        else:
+            values = values[:-1]
+        marks = ", ".join("?" * len(values))
+        self._ask(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)
 
     def add_binding(self, account: str, protects: str, data: str) -> None:
         query = "INSERT INTO bindings (account, protects, data) VALUES (?, ?, ?)"
         self._ask(query, (account, protects, data))
 
-    def add_ceiling(self, data: str, rule: str, amount: Amount) -> None:
-        query = "INSERT INTO ceilings (data, rule, first, second) VALUES (?, ?, ?, ?)"
-        self._ask(query, (data, rule, *amount))
+    def add_ceiling(self, data: str, rule: str, amount: Amount, terms: str = "") -> None:
+        self._insert("ceilings", "data, rule, first, second", data, rule, *amount, terms)
 
     def add(self, entry: Entry) -> None:
-        values: Row = columns_of(entry)
-        if self.with_spenders:
-            values = (*values, entry.spender, *entry.own)
+        values = self.columns(entry)
         marks = ", ".join("?" * len(values))
         self._ask(f"INSERT INTO entries ({self._columns}) VALUES ({marks})", values)
 
@@ -253,11 +368,17 @@ class SQLPublicRows(SQLRows, PublicRows):
 
 def _account(columns: Row) -> Account:
     name, rule, total_first, total_second, spent_first, spent_second, protects, data = cast(
-        "tuple[str, str, int, int, int, int, str, str]", columns
+        "tuple[str, str, int, int, int, int, str, str]", columns[:8]
     )
     total = (total_first, total_second)
     spent = (spent_first, spent_second)
-    return Account(name, rule, total, spent, protects, data)
+    account = Account(name, rule, total, spent, protects, data)
+    if len(columns) == 8 or not columns[8]:
+        return account
+    terms, widened, last = cast("tuple[str, int | None, Stored]", columns[8:])
+    if widened is not None:
+        account = replace(account, rule="approx", total=curves_of(terms).total)
+    return replace(account, terms=terms, curve=curve_of(last))
 
 
 # --- secret rows ----------------------------------------------------------------------------------

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.entries import NOTHING, Entry, Step
+from sfumato.ledger import filters
+from sfumato.ledger.entries import NOTHING, Entry, MaybeCurve, Step, terms_in
 from sfumato.ledger.sql import SQLPublicRows, SQLSecretRows, SQLStreamRows
 from sfumato.ledger.sqlite_file import (
     BOOK,
     READING,
     SECRETS,
+    WITH_CURVES,
+    WITH_SPENDERS,
     WRITING,
     Database,
     damage,
@@ -45,12 +48,26 @@ class SQLitePublicRows(SQLPublicRows):
         super().__init__(db.execute)
         self._db = db
         # Asked in each transaction: another process may name the first spender meanwhile.
-        self.with_spenders = version_of(db) == BOOK.newest
+        self._set_version(version_of(db))
+
+    def _set_version(self, version: int) -> None:
+        self.with_spenders = version >= WITH_SPENDERS
+        self.with_curves = version >= WITH_CURVES
+        if self.with_curves:
+            _answer_triggers(self._db)
+
+    @staticmethod
+    def stored(curve: MaybeCurve) -> str:
+        return filters.text_of(curve)
+
+    def extend(self) -> None:
+        extend(self._db, BOOK, WITH_CURVES)
+        self._set_version(WITH_CURVES)
 
     def add(self, entry: Entry) -> None:
         if (entry.spender or entry.own != NOTHING) and not self.with_spenders:
-            extend(self._db, BOOK)
-            self.with_spenders = True
+            extend(self._db, BOOK, WITH_SPENDERS)
+            self._set_version(WITH_SPENDERS)
         super().add(entry)
 
     def highest(self) -> int:
@@ -61,6 +78,20 @@ class SQLitePublicRows(SQLPublicRows):
     def damage(self, *, thorough: bool) -> list[str]:
         edited = differences(self._db, BOOK)
         return [*damage(self._db), *edited] if thorough else edited
+
+
+def _answer_triggers(db: sqlite3.Connection) -> None:
+    """Register the functions that the triggers of curves call, once for a connection.
+
+    SQLite lets triggers call them only in a file that is trusted: one whose rules are this
+    library's own.
+    """
+    (trusted,) = db.execute("PRAGMA trusted_schema").fetchone()
+    if trusted or differences(db, BOOK):
+        return
+    db.create_function("sfumato_terms", 1, terms_in, deterministic=True)
+    db.create_function("sfumato_allows", 4, filters.allows, deterministic=True)
+    db.execute("PRAGMA trusted_schema = ON")
 
 
 # Where the ledger was moved to another store, no seal is the one that the step was computed from.

@@ -60,9 +60,9 @@ class FileKind:
         Settings of each connection to it, beside those of every file.
     owner_only : bool
         Whether a file that others than its owner may open is refused.
-    later : str
-        The SQL that adds to a file what a later use of it needs, and makes it one of the next
-        version; "" where there is none.
+    later : tuple of str
+        SQL that adds to a file what a later use of it needs, each after those before, and makes it
+        one of the next version.
     """
 
     application: int
@@ -71,15 +71,24 @@ class FileKind:
     noun: str
     pragmas: tuple[str, ...] = ()
     owner_only: bool = False
-    later: str = ""
+    later: tuple[str, ...] = ()
 
     @property
     def newest(self) -> int:
         """The highest version that such a file may have."""
-        return self.version + 1 if self.later else self.version
+        return self.version + len(self.later)
 
 
-BOOK = FileKind(0x53666D74, 4, "book.sql", "the ledger", later="spenders.sql")  # "Sfmt"
+BOOK = FileKind(
+    0x53666D74,  # "Sfmt"
+    4,
+    "book.sql",
+    "the ledger",
+    later=("spenders.sql", "curves.sql"),
+)
+WITH_SPENDERS = 5
+WITH_CURVES = 6
+"""The versions of a ledger whose tables have spenders, and curves as well."""
 SECRETS = FileKind(
     0x53666D73,  # "Sfms"
     1,
@@ -104,11 +113,13 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def extend(db: sqlite3.Connection, kind: FileKind) -> None:
-    """Make a file one of the newest version of its kind, within a transaction."""
-    for statement in statements(script(kind.later)):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {kind.newest}")
+def extend(db: sqlite3.Connection, kind: FileKind, version: int) -> None:
+    """Make a file one of a later version of its kind, within a transaction."""
+    steps = kind.later[version_of(db) - kind.version : version - kind.version]
+    for name in steps:
+        for statement in statements(script(name)):
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {version}")
 
 
 def statements(script: str) -> Iterator[str]:
@@ -127,8 +138,8 @@ def expected_objects(kind: FileKind, version: int) -> Mapping[str, str]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for statement in statements(script(kind.script)):
             db.execute(statement)
-        if version > kind.version:
-            extend(db, kind)
+        db.execute(f"PRAGMA user_version = {kind.version}")
+        extend(db, kind, version)
         return dict(db.execute(OBJECTS).fetchall())
 
 

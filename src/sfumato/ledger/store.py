@@ -37,7 +37,18 @@ from datetime import UTC, datetime
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger.entries import LARGEST, Account, Amount, Binding, Entry, Kind, Spender, Step
+from sfumato.ledger.entries import (
+    LARGEST,
+    WIDENED,
+    Account,
+    Amount,
+    Binding,
+    Entry,
+    Kind,
+    MaybeCurve,
+    Spender,
+    Step,
+)
 
 # --- names ----------------------------------------------------------------------------------------
 
@@ -97,11 +108,14 @@ class Request:
     binding: Binding | None = None
     formerly: tuple[str, ...] = ()
     spender: str | None = None
+    event: str = ""
 
     def __post_init__(self) -> None:
         require_text("account", self.account)
         require_text("asked", self.asked)
         require_text("note", self.note, empty=True)
+        if self.key == WIDENED:
+            raise UsageError(f"key {WIDENED!r}", "the ledger uses it", "Choose another key")
         if self.key is not None:
             require_text("key", self.key)
         if self.spender is not None:
@@ -365,6 +379,10 @@ class PublicRows(ABC):
         """The ceiling of each data set that has one: the rule it is written in, and the amount."""
 
     @abstractmethod
+    def data_curve(self, data: str) -> MaybeCurve:
+        """The curve of the last event of a data set's accounts; () where it has no ceiling."""
+
+    @abstractmethod
     def has_spenders(self, account: str) -> bool:
         """Whether an account is spent from by named spenders only."""
 
@@ -385,6 +403,14 @@ class PublicRows(ABC):
     @abstractmethod
     def totals(self) -> Mapping[str, tuple[str, Amount]]:
         """The rule and total of each account, also of one without entries."""
+
+    @abstractmethod
+    def terms(self) -> Mapping[str, str]:
+        """The terms of each account that has any."""
+
+    @abstractmethod
+    def ceiling_terms(self) -> Mapping[str, str]:
+        """The terms of each data set's ceiling that has any."""
 
     @abstractmethod
     def bindings(self) -> Mapping[str, tuple[str, str]]:
@@ -412,16 +438,16 @@ class PublicRows(ABC):
         """Name the ledger, once."""
 
     @abstractmethod
-    def add_account(self, name: str, rule: str, total: Amount) -> None:
-        """Add an account that is not there yet."""
+    def add_account(self, name: str, rule: str, total: Amount, terms: str = "") -> None:
+        """Add an account that is not there yet; with the terms of its curves, if it has any."""
 
     @abstractmethod
     def add_binding(self, account: str, protects: str, data: str) -> None:
         """Fix what an account protects, once."""
 
     @abstractmethod
-    def add_ceiling(self, data: str, rule: str, amount: Amount) -> None:
-        """Fix the ceiling of a data set, once."""
+    def add_ceiling(self, data: str, rule: str, amount: Amount, terms: str = "") -> None:
+        """Fix the ceiling of a data set, once; with the terms of its curves, if it has any."""
 
     @abstractmethod
     def add(self, entry: Entry) -> None:

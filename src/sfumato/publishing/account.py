@@ -18,7 +18,7 @@ from sfumato.answers import Receipt, Release, signed_part
 from sfumato.basics.numbers import Exactly
 from sfumato.data import Source
 from sfumato.errors import BudgetExceeded, UsageError, warn_once
-from sfumato.ledger import Account, Binding, Entry, Ledger
+from sfumato.ledger import Account, Binding, Entry, Ledger, stated_terms
 from sfumato.ledger.book import open_to_charge
 from sfumato.privacy import (
     KINDS,
@@ -84,7 +84,7 @@ class PublisherAccount:
         if most is not None:
             if rule_of(most) != self.rule:
                 raise _other_measure(most, self.rule)
-            self.binding = replace(self.binding, ceiling=total_of(most))
+            self.binding = replace(self.binding, ceiling=total_of(most), terms=stated_terms(most))
             self.ledger.cap(self.name, self.binding)
 
     def _find_or_open(self, total: CentralMeasure | None) -> Account:
@@ -92,7 +92,8 @@ class PublisherAccount:
             opening = "give its budget to open it (command line: --budget 2)"
             remedy = f"Name an account that exists, or {opening}"
             return self.ledger.account(self.name, remedy=remedy)
-        return self.ledger.open_account(self.name, rule_of(total), total_of(total))
+        terms = stated_terms(total)
+        return self.ledger.open_account(self.name, rule_of(total), total_of(total), terms)
 
     @property
     def now(self) -> Account:

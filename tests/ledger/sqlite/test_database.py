@@ -92,7 +92,7 @@ def test_a_newer_version_is_refused(path):
     open_ledger(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 7")
-    with pytest.raises(LedgerError, match="version 7, and this library knows versions up to 5"):
+    with pytest.raises(LedgerError, match="version 7, and this library knows versions up to 6"):
         open_ledger(path)
 
 
